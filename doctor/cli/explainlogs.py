@@ -20,7 +20,8 @@ from doctor.job.ranktable import RankTable, read_table
 from doctor.job.wishes import JobWishes
 from doctor.logs.explained import Explained
 from doctor.logs.given import STDIN
-from doctor.logs.judge import Known, conclude, known_of
+from doctor.logs.judge import Known, known_of
+from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Logs, Outcome
@@ -95,7 +96,7 @@ def explain_logs(
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
     logs = source.named(logs) if source.named else without_folder(logs, folder)
-    conclusion = conclude(logs, known, judge_curves(logs.curves, matcher.symptoms))
+    conclusion = conclude_all(logs, known, lambda job: judge_curves(job.curves, matcher.symptoms))
     explained = Explained(
         conclusion,
         logs,

@@ -65,6 +65,11 @@ class Explained:
         return EXIT_OK if clean else EXIT_INCONCLUSIVE
 
     @property
+    def attempts(self) -> int:
+        """How often the job was started, as far as its logs tell."""
+        return len(self.logs.earlier) + 1
+
+    @property
     def roots(self) -> tuple[int, ...]:
         """The places of the charges that nothing else explains."""
         return tuple(n for n, each in enumerate(self.conclusion.charges) if each.because is None)
@@ -135,6 +140,9 @@ def commands(
 def last_words(explained: Explained) -> str:
     """The verdict in one line. Logs never prove that anybody is healthy."""
     found = explained.conclusion
+    if found.outcome is Outcome.CLEAN and explained.attempts > 1:
+        before = "the one" if explained.attempts == 2 else "those"
+        return f"Attempt {explained.attempts} went on and does not complain; {before} before it ended early."
     if found.outcome is Outcome.CLEAN:
         return "Nothing in what was read complains."
     if found.outcome is Outcome.UNKNOWN:
@@ -143,19 +151,25 @@ def last_words(explained: Explained) -> str:
     first = found.charges[roots[0] if roots else 0]
     more = len(roots) - 1
     name = whom(first.who)
+    of = f" in attempt {explained.attempts}" if explained.attempts > 1 else ""
     if brief := first.symptom or first.brief:
         name = f"{name} ({brief})" if name else brief
+    of += f" of {first.job}" if first.job and name else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
-    return f"Named: {name or headline(first)}{beside}."
+    return f"Named: {name or headline(first)}{of}{beside}."
 
 
 def headline(charge: Charge) -> str:
     """Who, and what happened."""
-    return charge.says.rstrip(".")
+    return f"{charge.job}: " * bool(charge.job) + charge.says.rstrip(".")
 
 
 def why_unknown(explained: Explained) -> str:
     found = explained.conclusion
+    if found.charges and found.charges[0].symptom == "python-interrupted":
+        return "Somebody ended the job; whether it hung before, its log does not say"
+    if explained.attempts > 1 and not found.charges and not found.odd:
+        return "Whether the last attempt went on, its log does not say"
     read = any(file.lines for file in explained.logs.files) or found.odd or found.charges
     return "Something is wrong that doctor does not know" if read else "Nothing could be read"
 

@@ -196,6 +196,12 @@ class Logs:
     curves: tuple[Curve, ...] = ()
     left_out: tuple[str, ...] = ()
     """What was given and not read, each with its reason."""
+    earlier: tuple[Logs, ...] = ()
+    """Of a job that was started more than once, all but its last attempt, the first one first."""
+    job: str = ""
+    """"job 4242", "run_a"; empty where all that was read may be of one job."""
+    jobs: tuple[Logs, ...] = ()
+    """What was read, job by job, where it is of several; the fields above have all of it."""
 
 
 class Outcome(str, Enum):
@@ -228,6 +234,8 @@ class Charge:
     count: int = 1
     brief: str = ""
     """What happened in two or three words, where no symptom's id says it."""
+    job: str = ""
+    """Whose, where several jobs were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,3 +254,5 @@ class Conclusion:
     checks: tuple[str, ...] = ()
     read: str = ""
     """What was read, in one line: "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines"."""
+    beside: tuple[str, ...] = ()
+    """What became of earlier attempts, and of other jobs, a sentence each."""

@@ -9,12 +9,15 @@ Nothing is judged here. What could not be read is in `Logs.left_out`, each with 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
+from doctor.logs.reading.attempts import by_attempt, whole
+from doctor.logs.reading.jobs import jobs_of
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
-from doctor.logs.reading.scanned import Collecting, Matching
+from doctor.logs.reading.scanned import Collecting, Matching, Scan
 from doctor.logs.sources import Given, Limits, Sources
 
 MOST_SIGHTINGS = 200_000
@@ -32,11 +35,23 @@ def read(
 ) -> Logs:
     """All that is known of the files. `seen` is told the name of each file before it is read."""
     sources = Sources(given, limits or Limits(), time.time() if now is None else now)
-    scans = []
+    scans: dict[str, list[Scan]] = {}
     for opened in sources.files():
         if seen:
             seen(opened.name)
-        scans.append(scan(opened, matcher, loss))
+        scans.setdefault(opened.name, []).extend(scan(opened, matcher, loss))
+    jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
+    made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
+    left_out = (*sources.left_out.lines(), *made.left_out)
+    return replace(made, left_out=left_out, jobs=tuple(replace(each, job=job) for job, each in jobs.items()))
+
+
+def _of_job(files: Mapping[str, Sequence[Scan]]) -> Logs:
+    attempts = [_logs(each) for each in by_attempt(files)] or [Logs()]
+    return replace(attempts[-1], earlier=tuple(attempts[:-1]))
+
+
+def _logs(scans: Sequence[Scan]) -> Logs:
     people = People(scans)
     files: list[LogFile] = []
     sightings: list[Sighting] = []
@@ -46,7 +61,7 @@ def read(
         files.append(file)
         sightings += found
         curves += lines
-    left_out = list(sources.left_out.lines())
+    left_out: list[str] = []
     if len(sightings) > MOST_SIGHTINGS:
         left_out.append(f"{len(sightings) - MOST_SIGHTINGS:,} further messages: too many")
         sightings = sightings[:MOST_SIGHTINGS]

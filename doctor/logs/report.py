@@ -50,6 +50,7 @@ def print_explained(
     if not quiet:
         if found.outcome is not Outcome.NAMED:
             _print_odd(explained, console, verbose)
+        _print_beside(explained, console)
         _print_story(explained, console, verbose)
         if draws_losses(explained) or verbose:
             print_losses(explained.logs.curves, found.charges, console, 2)
@@ -157,6 +158,14 @@ def _print_odd(explained: Explained, console: Console, verbose: bool) -> None:
             put_line(Text(title, style="bold"), console)
             for text in _some(shown, len(shown) if verbose else most, "lines"):
                 put_wrapped(Text(text), console, 2, 4, wide=True)
+
+
+def _print_beside(explained: Explained, console: Console) -> None:
+    if explained.conclusion.beside:
+        console.print()
+        put_line(Text("Other attempts and jobs", style="bold"), console)
+        for text in explained.conclusion.beside:
+            put_wrapped(Text(clean_line(text)), console, 2, 4)
 
 
 def _print_story(explained: Explained, console: Console, verbose: bool) -> None:

@@ -29,6 +29,7 @@ def as_html(explained: Explained) -> bytes:
     made = [
         ("causes", "Causes", _causes(explained)),
         ("odd", "Odd lines", _odd(explained)),
+        ("beside", "Other attempts and jobs", _beside(explained)),
         ("story", "What happened when", _story(explained)),
         ("loss", "Loss", losses_figure(explained.logs.curves, explained.conclusion.charges)),
         ("prove", "Prove it on the hosts", _prove(explained)),
@@ -159,6 +160,11 @@ def _story(explained: Explained) -> Html:
     ]
     timed = any(at is not None for at, _ in explained.conclusion.story)
     return tag("dl", *rows) if timed else NOTHING
+
+
+def _beside(explained: Explained) -> Html:
+    rows = explained.conclusion.beside
+    return tag("ul", *(tag("li", row) for row in rows)) if rows else NOTHING
 
 
 def _prove(explained: Explained) -> Html:

@@ -54,6 +54,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "timeline": [{"at": at, "says": says} for at, says in found.story],
             "odd": [_line(line) for line in found.odd],
             "progress": [_line(line) for line in explained.progress],
+            "beside": list(found.beside),
             "open": list(found.open),
             "unread": list(explained.unread),
             "files": [_file(file) for file in explained.logs.files],

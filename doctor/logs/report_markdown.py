@@ -37,6 +37,8 @@ def _parts(explained: Explained) -> Iterator[str]:
     if explained.progress and found.outcome is Outcome.UNKNOWN:
         lines = "\n".join(map(quoted, explained.progress[:ODD]))
         yield "\n### How far each rank was\n\n" + block(lines, "text")
+    if found.beside:
+        yield "\n### Other attempts and jobs\n\n" + "".join(f"- {inline(each)}\n" for each in found.beside)
     if any(at is not None for at, _ in found.story):
         told = [f"{when:>19}  {says}" for when, says in told_at(found.story[:STORY])]
         yield "\n### What happened when\n\n" + block("\n".join(told), "text")

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from doctor.logs.judge import Known, conclude
+from doctor.logs.judge import Known
+from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Charge, Conclusion, Outcome, Party
@@ -49,7 +50,7 @@ def matcher() -> Matcher:
 def concluded(*given: Path) -> Conclusion:
     """What `doctor explain GIVEN` concludes, without its report."""
     logs = read(given, matcher(), loss=LossCollector)
-    return conclude(logs, Known(), judge_curves(logs.curves, matcher().symptoms))
+    return conclude_all(logs, Known(), lambda job: judge_curves(job.curves, matcher().symptoms))
 
 
 def truths() -> dict[str, Truth]:

@@ -88,6 +88,22 @@ class Learned:
         if self.rank_of_local.setdefault(local, rank) != rank:
             self.rank_of_local[local] = None
 
+    def add(self, other: Learned) -> None:
+        """What a later part of the file says as well."""
+        for size, number in other.sizes.items():
+            self.sizes[size] = self.sizes.get(size, 0) + number
+        for size, ranks in other.talking.items():
+            self.talking.setdefault(size, set()).update(ranks)
+        for local, rank in other.rank_of_local.items():
+            if self.rank_of_local.setdefault(local, rank) != rank:
+                self.rank_of_local[local] = None
+        for pid, rank in other.rank_of.items():
+            mine, theirs = self._of_size.get(pid, 0), other._of_size.get(pid, 0)
+            if pid not in self.rank_of or theirs > mine:
+                self.rank_of[pid], self._of_size[pid] = rank, theirs
+            elif theirs == mine and self.rank_of[pid] != rank:
+                self.rank_of[pid] = None
+
     @property
     def ranks(self) -> set[int]:
         """Those that are known to have written here, by the largest group that they told of."""

@@ -33,6 +33,8 @@ class Named:
     host: str | None = None
     pid: int | None = None
     device: int | None = None
+    attempt: int | None = None
+    """Of torchrun's folders."""
 
 
 def named(path: str) -> Named:
@@ -41,7 +43,7 @@ def named(path: str) -> Named:
     if not parts:
         return Named()
     name = parts[-1]
-    rank = local = device = None
+    rank = local = device = attempt = None
     for part in reversed(parts):
         found = _RANK.search(part)
         if found and (part is name or not found["worker"]) and not (part is name and found["script"]):
@@ -49,13 +51,13 @@ def named(path: str) -> Named:
             break
     for before, part in pairwise(parts):
         if _ATTEMPT.match(before) and part.isdecimal() and len(part) < 6:
-            local = int(part)
+            local, attempt = int(part), int(before.rpartition("_")[2])
     plog = _PLOG.match(name)
     for part in parts[:-1]:
         of_device = _DEVICE.match(part)
         if plog and of_device:
             device = int(of_device["device"])
-    return Named(rank, local, _host(parts), int(plog["pid"]) if plog else None, device)
+    return Named(rank, local, _host(parts), int(plog["pid"]) if plog else None, device, attempt)
 
 
 def _host(parts: tuple[str, ...]) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from doctor.logs.judge.attempts import with_earlier
 from doctor.logs.judge.behind import fell_silent
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event, case_of
@@ -32,7 +33,15 @@ _CAUSES = {Role.ROOT, Role.NAMES}
 
 def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charge] = ()) -> Conclusion:
     """`from_curves`: what the losses say; a crash explains the end of a job before they do."""
-    case = case_of(logs, known or Known())
+    known = known or Known()
+    last = _conclude(logs, known, from_curves)
+    if not logs.earlier:
+        return last
+    return with_earlier(last, logs, [_conclude(each, known, ()) for each in logs.earlier])
+
+
+def _conclude(logs: Logs, known: Known, from_curves: Sequence[Charge]) -> Conclusion:
+    case = case_of(logs, known)
     blames = decide(case)
     charges = _charges(case, blames, from_curves)
     outcome = _outcome(case, charges)

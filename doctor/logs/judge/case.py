@@ -14,6 +14,8 @@ from doctor.logs.judge.parties import Key, Places, key, named, places_of
 from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
 
 Writer = Callable[[Line], Party]
+INTERRUPTED = "python-interrupted"
+"""The symptom of a rank that Ctrl-C ended."""
 NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
 LAST_WORDS = 3
@@ -21,7 +23,8 @@ LAST_WORDS = 3
 LATE = 60.0
 """Seconds before the last line that do."""
 OLD = 300.0
-"""Seconds before the job's first line: what the kernel logged earlier is of another job."""
+"""Seconds before the job's first line: what the kernel logged earlier is of another job. An attempt begins
+with its first line."""
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """They write about ranks, and are none."""
 _FORGIVEN = {Kind.WAITS, Kind.CLOSED, Kind.AFTER, Kind.LINK, Kind.ABSENT, Kind.CONFIRMS}
@@ -88,6 +91,11 @@ class Case:
     @cached_property
     def stopped(self) -> frozenset[Key]:
         return frozenset(key for each in self.of(Kind.STOPPED) for key in each.keys)
+
+    @cached_property
+    def interrupted(self) -> frozenset[int]:
+        """Ranks that Ctrl-C ended."""
+        return frozenset(rank for each in self.events if each.id == INTERRUPTED for rank in each.ranks)
 
     @cached_property
     def logged(self) -> frozenset[int]:
@@ -158,7 +166,8 @@ def case_of(logs: Logs, known: Known) -> Case:
         if (event := _event(each, files.get(each.first.file), places, writer, clocks, steps))
     ]
     starts = _starts(logs, clock)
-    found = [each for each in found if not _of_another_time(each, clocks, starts)]
+    old = 0.0 if logs.earlier else OLD
+    found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
     busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
     calm = not busy
     every = [line for lines in steps.values() for line in lines]
@@ -193,12 +202,12 @@ def case_of(logs: Logs, known: Known) -> Case:
     )  # fmt: skip
 
 
-def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float]) -> bool:
+def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float) -> bool:
     """In the log of the kernel, which is older than the job, by the clock of the same host."""
     if event.line.form is not Form.KERNEL or event.sighting.last.at is None:
         return False
     start = starts.get(clocks.of(event.line))
-    return start is not None and event.sighting.last.at < start - OLD
+    return start is not None and event.sighting.last.at < start - old
 
 
 def _starts(logs: Logs, clock: Callable[[Line], Clock]) -> dict[Clock, float]:

@@ -79,7 +79,7 @@ def _follows(case: Case, event: Event) -> bool:
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
         return True
-    if event.ranks and event.ranks <= case.left_alone:
+    if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
     # unless it ended before them, it may have waited as well, and what it said of that is not here
     waits = case.of(Kind.WAITS)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from doctor.logs.judge.accused import absent, accused, nobody_came
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.interrupted import interrupted
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.parties import Key, key
@@ -30,7 +31,7 @@ def decide(case: Case) -> list[Blame]:
         return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
-    for rule in (_absent_or_linked, link, late, silent_while_closed):
+    for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
         if found := rule(case):
             return [found]
     return [found] if (found := _scheduler(case) or _only_consequences(case)) else []

@@ -29,7 +29,7 @@ def _openings(case: Case, blames: Sequence[Blame]) -> Iterator[str]:
         missing = [rank for rank in case.missing if rank not in named]
         if missing:
             yield _no_log(missing, case)
-    if blames and blames[0].role is Role.CONSEQUENCE:
+    if blames and blames[0].role is Role.CONSEQUENCE and not case.interrupted:
         yield from _first_cause(case)
     dead = [party for blame in blames if not sure for party in _perhaps_for_memory(blame)]
     if dead and not any(Form.KERNEL in file.forms for file in case.logs.files):

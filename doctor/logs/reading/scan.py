@@ -17,10 +17,13 @@ from doctor.logs.forms.prefix import Layout, layout_of
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, Line, Party
+from doctor.logs.reading.attempts import MOST as MOST_PARTS
+from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.fold import Who, who_of
 from doctor.logs.reading.losses import Losses, offer
 from doctor.logs.reading.progress import last_steps, says_step
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
+from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
@@ -53,23 +56,29 @@ _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, and are written elsewhere."""
 
 
-def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> Scan:
-    found = Scan(opened.name, opened.size, opened.written, named(opened.name))
-    scanner = _Scanner(found, matcher, loss(opened.name) if loss else None)
+def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> list[Scan]:
+    """One for each attempt of the job that the file tells of: most have one."""
+    begin = Scan(opened.name, opened.size, opened.written, named(opened.name))
+    scanner = _Scanner(begin, matcher, loss(opened.name) if loss else None)
+    problem = ""
     try:
         for window in windows(pieces(opened.stream)):
             scanner.take(window)
     except Damaged as error:
-        found.problem = str(error)
+        problem = str(error)
     scanner.end()
-    if found.size < 0:
-        found.size = opened.stream.taken
-    return found
+    attempts = attempts_of(scanner.parts)
+    for each in attempts:
+        _forget_caught(each)
+        each.size = opened.stream.taken if each.size < 0 else each.size
+        each.problem = problem
+    return attempts
 
 
 class _Scanner:
     def __init__(self, found: Scan, matcher: Matching, loss: Collecting | None) -> None:
         self._found = found
+        self.parts = [found]
         self._matcher = matcher
         self._loss = loss
         self._clock = Clock(found.written)
@@ -78,12 +87,25 @@ class _Scanner:
         self._window: Window | None = None
 
     def take(self, window: Window) -> None:
-        self._window = window
+        for part, mark in cut(window):
+            if self._window is None and self.parts[-1].mark is not None:
+                old = self._found
+                self._found = Scan(old.name, old.size, old.written, old.named)
+                self.parts.append(self._found)
+            self._take(part)
+            note(self._found, part)
+            if mark is not None and len(self.parts) < MOST_PARTS:
+                self._found.mark = mark
+                self._end_part()
+
+    def _take(self, window: Window) -> None:
+        begins, self._window = self._window is None, window
         first = self._layout is None
         if self._layout is None:
             self._layout = layout_of(
                 line.decode("utf-8", "replace") for line in window.text[: 64 << 10].split(b"\n")[:50]
             )
+        if begins:
             self._edge(window, _lines(window, HEAD), head=True)
         rows = Losses(self._loss, window, self._layout, self._clock)
         number, counted = window.number, window.start
@@ -102,15 +124,18 @@ class _Scanner:
         self._progress(window)
 
     def end(self) -> None:
-        window = self._window
+        self._end_part()
+        if self._loss:
+            self._found.curves = self._loss.curves()
+
+    def _end_part(self) -> None:
+        window, self._window = self._window, None
         if window is None:
             return
         self._edge(window, _backwards(window, HEAD), head=False)
         self._last_words(window)
         self._found.fold.finish(self._made)
-        self._forget_caught()
-        if self._loss:
-            self._found.curves = self._loss.curves()
+        self._looked = self._learned = 0
 
     def _last_words(self, window: Window) -> None:
         """Complaints near the end count, however many or alike were before them."""
@@ -130,15 +155,6 @@ class _Scanner:
             number -= 1
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
-
-    def _forget_caught(self) -> None:
-        """Exceptions after which the same rank made steps."""
-        found = self._found
-        for wording, (who, line) in list(found.odd.items()):
-            later = found.progress.get(who)
-            caught = later is not None and later.number > line.number
-            if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
-                del found.odd[wording]
 
     def _hits(self, window: Window, first: bool, rows: Losses) -> list[tuple[int, int, int]]:
         """The lines to look at, in their order, and what for."""
@@ -187,7 +203,10 @@ class _Scanner:
 
     def _symptoms(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> bool:
         layout = self._layout or Layout()
-        in_block(text, said, window.around(start, end), layout, self._clock)
+        around = window.around(start, end)
+        in_block(text, said, around, layout, self._clock)
+        if INTERRUPTED in text:
+            text = stopped_at(text, text[: said.start], around.above())
         decided = self._matcher.decide(text, said.form)
         if not decided:
             return False
@@ -272,6 +291,7 @@ class _Scanner:
             if not text.strip():
                 continue
             said = said_of(text, self._layout or Layout(), self._clock)
+            found.words += 1
             if not head and found.last is None:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)
@@ -320,6 +340,15 @@ def _holding(window: Window, words: Iterable[bytes]) -> Iterator[tuple[int, int]
             start, end = _line_at(window, at)
             yield start, end
             at = window.data.find(word, end, window.end)
+
+
+def _forget_caught(found: Scan) -> None:
+    """Exceptions after which the same rank made steps."""
+    for wording, (who, line) in list(found.odd.items()):
+        later = found.progress.get(who)
+        caught = later is not None and later.number > line.number
+        if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
+            del found.odd[wording]
 
 
 def _line_at(window: Window, at: int) -> tuple[int, int]:

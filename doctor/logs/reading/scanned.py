@@ -12,6 +12,7 @@ from doctor.logs.forms.names import Named
 from doctor.logs.loss.rows import Row
 from doctor.logs.model import Curve, Form, Line, Party, Symptom
 from doctor.logs.reading.fold import Fold, Who
+from doctor.logs.reading.mark import Mark
 
 
 class Matching(Protocol):
@@ -64,3 +65,11 @@ class Scan:
     odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
     curves: tuple[Curve, ...] = ()
     problem: str = ""
+    words: int = 0
+    """Lines that are not blank; of its first and last ones."""
+    launchers: set[int] = field(default_factory=set)
+    """Processes of torchrun that wrote in it."""
+    mark: Mark | None = None
+    """How it ends, if it is a part of a file."""
+    gave_up: bool = False
+    """The launcher says that it does not start the ranks again."""

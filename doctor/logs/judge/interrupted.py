@@ -1,0 +1,81 @@
+"""Jobs that somebody ended with Ctrl-C: what the ranks did then tells whom they waited for, if they hung."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from statistics import median
+
+from doctor.logs.judge.blame import Blame
+from doctor.logs.judge.case import INTERRUPTED, Case, Event
+from doctor.logs.judge.kinds import Kind, signal_of
+from doctor.logs.judge.parties import key
+from doctor.logs.judge.words import who
+from doctor.logs.model import Party, Role
+from doctor.model import Confidence
+
+_TOLD = "torchrun-told-to-end"
+_ENDED = "somebody ended the job with Ctrl-C"
+_OTHER_WAYS = (Kind.WAITS, Kind.ABSENT, Kind.LINK)
+PAUSES = 3
+"""Of the usual time between two steps: a job that logged one so shortly before did not hang."""
+
+
+def interrupted(case: Case) -> Blame | None:
+    """Where nothing that came first says more. What follows on Ctrl-C, as lost connections, is no reason."""
+    stacks = [each for each in case.events if each.id == INTERRUPTED]
+    told = [each for each in case.events if each.id == _TOLD and _by_ctrl_c(each)]
+    if not (stacks or told) or any(not each.overcome for each in case.of(*_OTHER_WAYS)):
+        return None
+    if told and not _each_is_known(stacks):
+        stacks = []
+    events = (*stacks, *told)
+    at: dict[str, list[Party]] = defaultdict(list)
+    inside: dict[str, list[Party]] = defaultdict(list)
+    outside: list[Party] = []
+    for each in stacks:
+        taken = each.sighting.taken
+        at[taken.get("place", "")] += each.who
+        if waits := taken.get("waits"):
+            inside[waits] += each.who
+        else:
+            outside += each.who
+    how = [f"{who(parties)}: {place}" for place, parties in list(at.items())[:4] if place]
+    waiting = [party for parties in inside.values() for party in parties]
+    few = 0 < len(outside) < max(2, len(waiting)) and bool(waiting)
+    if not few or "" in at or _ran(case, told):
+        how += ["every rank that tells waited for others" if waiting and not outside else ""]
+        return Blame(_ENDED, (), events, Confidence.STRONG, tuple(filter(None, how)), role=Role.CONSEQUENCE)
+    waits = ", ".join(f"{who(parties)} in {name}" for name, parties in inside.items())
+    verb = "were" if len(outside) > 1 else "was"
+    says = f"{who(outside)} {verb} elsewhere while others waited ({waits}), when {_ENDED}"
+    how.append("if the job hung, they waited for who did not come; without times nobody can tell that it did")
+    return Blame(
+        says, tuple(dict.fromkeys(outside)), events, Confidence.SUSPECT, tuple(how), nameless=True,
+        checks=("stuck-process",), brief="did not join before Ctrl-C",
+    )  # fmt: skip
+
+
+def _by_ctrl_c(event: Event) -> bool:
+    said = f"{event.sighting.first.text} {event.sighting.last.text}"
+    return signal_of(event.sighting) == 2 or any(
+        each in said for each in ("Received 2 death", "SIGINT death", "got signal: 2")
+    )
+
+
+def _each_is_known(stacks: list[Event]) -> bool:
+    return all(each.who and key(each.who[0], "")[0] != "file" for each in stacks)
+
+
+def _ran(case: Case, told: list[Event]) -> bool:
+    """It logged a step shortly before, by the times of its own log."""
+    ends = [each.line for each in told if each.line.at is not None]
+    for curve in case.logs.curves:
+        seconds = [each for each in curve.seconds if each is not None]
+        if curve.step_time or len(seconds) < 3 or not ends:
+            continue
+        pause = median(after - before for before, after in pairwise(seconds))
+        line = next((each for each in ends if each.file == curve.file), None)
+        if line is not None and line.at is not None and line.at - seconds[-1] <= PAUSES * max(pause, 1.0):
+            return True
+    return False

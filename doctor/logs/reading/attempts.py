@@ -1,0 +1,173 @@
+"""The attempts of one file: a job that torchrun started again, and two starts written one after the other.
+
+A file is cut where a launcher gives a start up. Whether another one follows is known only afterwards, so
+parts of one attempt are put together again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from doctor.logs.model import Form
+from doctor.logs.reading.mark import Mark
+from doctor.logs.reading.scanned import Scan
+from doctor.logs.reading.window import AROUND, Window
+
+MOST = 100
+"""Parts of one file; what follows is one part."""
+
+
+_MARKS = re.compile(
+    rb"\] failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
+    rb"|(?P<restart>will restart worker group\b)"
+    rb"|(?P<over>SignalException: Process \d{1,9} got signal: \d)"
+    rb"|(?P<table>Root Cause \(first observed failure\):)"
+)
+_TABLE = re.compile(rb"={50,90}\r?\n?")
+_WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"Root Cause (first")
+"""One of these is in every mark; most files have none."""
+_GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
+_LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
+
+
+def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
+    """Its parts in their order, and how each ends."""
+    if not any(word in window.data for word in _WORDS):
+        yield window, None
+        return
+    at, number = window.start, window.number
+    for found in _MARKS.finditer(window.data, max(0, window.start - AROUND // 4), window.end):
+        end = window.data.find(b"\n", found.end(), window.end) + 1
+        mark = Mark(found.lastgroup) if found.lastgroup != "table" else Mark.OVER
+        if found["table"]:
+            closing = _TABLE.search(window.data, found.end(), min(window.end, found.end() + AROUND // 4))
+            end = closing.end() if closing else 0
+        if end <= at:
+            continue
+        yield Window(window.data, at, end, number), mark
+        number += window.data.count(b"\n", at, end)
+        at = end
+    if at < window.end:
+        yield Window(window.data, at, window.end, number), None
+
+
+def note(found: Scan, window: Window) -> None:
+    """What the launchers say in it."""
+    if window.data.find(b"torch/distributed/", window.start, window.end) >= 0:
+        found.launchers |= set(map(int, _LAUNCHER.findall(window.data, window.start, window.end)))
+    found.gave_up |= any(window.data.find(word, window.start, window.end) >= 0 for word in _GAVE_UP)
+
+
+def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
+    """The parts of one file that belong together, put together."""
+    found = [parts[0]]
+    for part in parts[1:]:
+        if _begins(found[-1], part):
+            found.append(part)
+        else:
+            found[-1] = joined(found[-1], part)
+    return found
+
+
+def _begins(before: Scan, part: Scan) -> bool:
+    """Whether a part is of another start than that before it. Not known: it is not."""
+    if before.mark is Mark.OVER:
+        later = None not in (before.last_at, part.first_at) and (part.first_at or 0) > (before.last_at or 0)
+        calm = not part.fold.seen and not part.odd and bool(part.progress)
+        return later and (calm or bool(ranks_of(before) & ranks_of(part)))
+    if before.mark is None or len(before.launchers | part.launchers) > 1:
+        return False
+    if before.mark is Mark.FAILED and part.mark is Mark.RESTART and not _lives(part):
+        return False  # torchrun says both of one failure
+    if before.mark is Mark.RESTART or part.mark in (Mark.FAILED, Mark.RESTART):
+        return True
+    return not part.gave_up and part.words > 0
+
+
+def _lives(part: Scan) -> bool:
+    """Something in it is of a rank."""
+    return bool(part.progress or part.ranks or part.odd) or any(
+        each.form is not Form.ELASTIC for each in part.fold.seen.values()
+    )
+
+
+def ranks_of(part: Scan) -> set[int]:
+    """Those that are known to have written in it, or in the table of their launcher."""
+    local = {rank for rank in part.learned.rank_of_local.values() if rank is not None}
+    return part.ranks | part.learned.ranks | local
+
+
+def joined(one: Scan, other: Scan) -> Scan:
+    """Two parts of one file as one; `other` is the later."""
+    for key, each in other.fold.seen.items():
+        known = one.fold.seen.get(key)
+        if known is None:
+            one.fold.seen[key] = each
+        else:
+            known.count += each.count
+            known.last = each.last
+    one.learned.add(other.learned)
+    return replace(
+        one,
+        size=max(one.size, other.size),
+        lines=max(one.lines, other.lines),
+        words=one.words + other.words,
+        forms=one.forms + other.forms,
+        ranks=one.ranks | other.ranks,
+        hosts=one.hosts + other.hosts,
+        pids=one.pids + other.pids,
+        launchers=one.launchers | other.launchers,
+        first_at=min(_known(one.first_at, other.first_at), default=None),
+        last_at=max(_known(one.last_at, other.last_at), default=None),
+        last=other.last or one.last,
+        progress={**one.progress, **other.progress},
+        odd={**other.odd, **one.odd},
+        curves=other.curves or one.curves,
+        problem=one.problem or other.problem,
+        mark=other.mark,
+        gave_up=one.gave_up or other.gave_up,
+    )
+
+
+def _known(*times: float | None) -> list[float]:
+    return [each for each in times if each is not None]
+
+
+def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
+    """The scans of each attempt of the job, the last one last. What is of none of them is in each."""
+    most = max((len(each) for each in files.values()), default=0)
+    folders = [each[0].named.attempt for each in files.values()]
+    numbered = [each for each in folders if each is not None]
+    total = max(most, *(number + 1 for number in numbered)) if numbered else most
+    if total < 2 or not _agree(files, total, bool(numbered)):
+        return [[whole(each) for each in files.values()]]
+    found: list[list[Scan]] = [[] for _ in range(total)]
+    for scans in files.values():
+        number = scans[0].named.attempt
+        if number is not None:
+            found[number].append(whole(scans))
+        elif len(scans) > 1 or scans[0].mark is Mark.FAILED:
+            for place, each in enumerate(scans):
+                found[place].append(each)
+        else:
+            for several in found:
+                several.append(scans[0])
+    return [each for each in found if each]
+
+
+def _agree(files: Mapping[str, Sequence[Scan]], total: int, folders: bool) -> bool:
+    """Whether every file that tells of attempts tells of as many."""
+    if folders:
+        return True
+    tell = [each for each in files.values() if len(each) > 1 or each[0].launchers or each[0].ranks]
+    return all(len(each) == total for each in tell)
+
+
+def whole(scans: Sequence[Scan]) -> Scan:
+    """All attempts of a file as one."""
+    made = scans[0]
+    for each in scans[1:]:
+        made = joined(made, each)
+    return made

@@ -1,0 +1,112 @@
+"""Which files are of which job, where their names or what is in them tell of more than one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from pathlib import PurePosixPath
+
+from doctor.logs.forms.names import named
+from doctor.logs.model import Form
+from doctor.logs.reading.attempts import ranks_of
+from doctor.logs.reading.scanned import Scan
+
+Files = Mapping[str, Sequence[Scan]]
+MOST = 20
+"""Jobs; more folders than that are no jobs."""
+_SLURM = re.compile(r"slurm-(?P<job>\d{1,10}(?:_\d{1,6})?)(?:[.-]\d{1,6})?\.(?:out|err)", re.IGNORECASE)
+_GIVEN = re.compile(r"(?P<name>.{0,200}?)[._-](?P<job>\d{3,10}(?:_\d{1,6})?)\.(?:out|err)")
+_OF_HOSTS = frozenset({Form.KERNEL})
+"""Forms of files that are of no job."""
+
+
+def jobs_of(files: Files) -> dict[str, Files]:
+    """The files of each job by its name; empty where all may be of one."""
+    found = _by(files, _slurm_job)
+    if len(found) > 1:
+        return _with_hosts(files, found)
+    for part in (_numbered_job, _FolderOf(files)):
+        found = _by(files, part)
+        if 1 < len(found) <= MOST and all(_apart(*pair) for pair in combinations(found.values(), 2)):
+            return _with_hosts(files, found)
+    return {}
+
+
+def _slurm_job(name: str) -> str:
+    found = _SLURM.search(PurePosixPath(name).name)
+    return f"job {found['job']}" if found else ""
+
+
+def _numbered_job(name: str) -> str:
+    """`%x-%j.out` of Slurm; a number may also be that of a rank or a host."""
+    last = PurePosixPath(name).name
+    found, said = _GIVEN.fullmatch(last), named(last)
+    return f"job {found['job']}" if found and said.rank is None and said.host is None else ""
+
+
+class _FolderOf:
+    """The first folder in which the files differ, unless it is that of a host or of a rank."""
+
+    def __init__(self, files: Files) -> None:
+        parts = [PurePosixPath(name).parts for name in files if not _of_a_host(files[name])]
+        self._depth = 0
+        while parts and len({each[self._depth : self._depth + 1] for each in parts}) == 1:
+            if not parts[0][self._depth : self._depth + 1]:
+                break
+            self._depth += 1
+
+    def __call__(self, name: str) -> str:
+        parts = PurePosixPath(name).parts
+        if len(parts) < self._depth + 2:
+            return ""
+        folder = parts[self._depth]
+        said = named(f"{folder}/x")
+        own = said.host is None and said.rank is None and not folder.startswith("attempt_")
+        return folder if own and not folder.isdecimal() else ""
+
+
+def _by(files: Files, job: Callable[[str], str]) -> dict[str, Files]:
+    """Nothing, if a file of ranks is of none."""
+    found: dict[str, dict[str, Sequence[Scan]]] = {}
+    for name, scans in files.items():
+        if _of_a_host(scans):
+            continue
+        said = job(name)
+        if not said:
+            return {}
+        found.setdefault(said, {})[name] = scans
+    return dict(found)
+
+
+def _with_hosts(files: Files, jobs: Mapping[str, Files]) -> dict[str, Files]:
+    """What the kernel of a host says may concern each of them."""
+    more = {name: scans for name, scans in files.items() if _of_a_host(scans)}
+    return {job: {**own, **more} for job, own in jobs.items()}
+
+
+def _of_a_host(scans: Sequence[Scan]) -> bool:
+    return all(set(each.forms) <= _OF_HOSTS and each.forms for each in scans)
+
+
+def _apart(one: Files, other: Files) -> bool:
+    """The same ranks wrote in both, and one ended before the other began."""
+    if not _ranks(one) & _ranks(other):
+        return False
+    spans = [_span(one), _span(other)]
+    return all(spans) and (spans[0][1] < spans[1][0] or spans[1][1] < spans[0][0])
+
+
+def _ranks(files: Files) -> set[int]:
+    scans = [each for several in files.values() for each in several]
+    found = set().union(*map(ranks_of, scans))
+    return found | {
+        rank for each in scans for rank in (each.named.rank, each.named.local) if rank is not None
+    }
+
+
+def _span(files: Files) -> tuple[float, ...]:
+    scans = [each for several in files.values() for each in several]
+    first = [each.first_at for each in scans if each.first_at is not None]
+    last = [each.last_at for each in scans if each.last_at is not None]
+    return (min(first), max(last)) if first and last else ()

@@ -1,0 +1,115 @@
+"""A job that was started again: its last attempt is judged alone, what became of the others is told."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.explained import Explained, last_words
+from doctor.logs.loss.collect import LossCollector
+from doctor.logs.model import Conclusion, Logs, Outcome
+from doctor.logs.read import read
+from tests.support.fault_logs import JOBS, concluded, matcher
+
+LOOP = JOBS / "loopback"
+
+
+def logs_of(*given: Path) -> Logs:
+    return read(given, matcher(), loss=LossCollector)
+
+
+def text_of(name: str) -> str:
+    return (LOOP / name / "train.log").read_text()
+
+
+def later(text: str, hours: int = 20) -> str:
+    """The same job, so many hours later and with other processes."""
+    start = datetime(2026, 11, 22, 1, 0, 0)
+
+    def moved(found: re.Match[str]) -> str:
+        then = start.replace(hour=int(found[2]), minute=int(found[3])) + timedelta(hours=hours)
+        return f"{found[1]}{then:%m%d %H:%M}"
+
+    text = re.sub(r"([EWI])1122 (\d\d):(\d\d)", moved, text)
+    end = f"{start + timedelta(hours=hours):%Y-%m-%d_%H:%M}"
+    text = re.sub(r"(time {6}: )2026-11-22_\d\d:\d\d", rf"\g<1>{end}", text)
+    return re.sub(r"\b(\d{5}) torch/distributed", r"9\1 torch/distributed", text)
+
+
+def said_of(folder: Path, text: str) -> Conclusion:
+    (folder / "train.log").write_text(text)
+    return concluded(folder / "train.log")
+
+
+RESTARTED = [
+    ("restarted", "rank 2 ended with an exception"),
+    ("restarted-info", "process 4060 was killed"),
+    ("restarted-tee", "process 8405 was killed"),
+    ("restarted-redirects", "rank 3 ended with an exception"),
+]
+
+
+@pytest.mark.parametrize(("name", "what"), RESTARTED)
+def test_a_job_that_went_on_is_told_of_and_blames_nobody(name: str, what: str) -> None:
+    said = concluded(LOOP / name)
+    assert said.outcome is Outcome.CLEAN
+    assert said.charges == ()
+    assert len(said.beside) == 1
+    assert said.beside[0].startswith(f"attempt 1 of 2 failed: {what}")
+    assert last_words(Explained(said, logs_of(LOOP / name))).startswith("Attempt 2 went on")
+
+
+@pytest.mark.parametrize(("name", "first"), [("failed-again", 2), ("failed-again-redirects", 3)])
+def test_the_last_attempt_is_judged_alone(name: str, first: int) -> None:
+    said = concluded(LOOP / name)
+    assert said.outcome is Outcome.NAMED
+    assert {party.rank for each in said.charges if each.because is None for party in each.who} == {1}
+    assert said.beside[0].startswith(f"attempt 1 of 2 failed: rank {first} ended with an exception")
+    assert last_words(Explained(said, logs_of(LOOP / name))).endswith(" in attempt 2.")
+
+
+def test_an_attempt_of_which_no_step_is_told_has_not_gone_on(tmp_path: Path) -> None:
+    text = text_of("restarted")
+    began = text[: text.rindex("step 10/40")]
+    said = said_of(tmp_path, began)
+    assert said.outcome is Outcome.UNKNOWN
+    assert any("attempt 2 of 2 began" in each for each in said.open)
+    assert said.beside[0].startswith("attempt 1 of 2 failed: rank 2")
+
+
+def test_two_starts_in_one_file(tmp_path: Path) -> None:
+    """Yesterday rank 1 failed, today rank 2."""
+    today = later(text_of("failed")).replace("0023 is empty", "0031 is empty")
+    said = said_of(tmp_path, text_of("failed") + today)
+    assert said.outcome is Outcome.NAMED
+    assert "shard 0031" in said.charges[0].says
+    assert "shard 0023" in said.beside[0]
+
+
+def test_what_ctrl_c_ended_yesterday_is_no_cause_today(tmp_path: Path) -> None:
+    said = said_of(tmp_path, text_of("ctrlc") + later(text_of("failed")))
+    assert [each.rank for each in said.charges[0].who] == [1]
+    assert "Ctrl-C" in said.beside[0]
+
+
+def test_one_start_that_failed_has_no_earlier_ones() -> None:
+    for name in ("failed", "ctrlc", "healthy"):
+        assert concluded(LOOP / name).beside == ()
+
+
+def test_two_hosts_in_one_file_are_one_attempt(tmp_path: Path) -> None:
+    files = [JOBS / "killed" / name for name in ("node1.log", "node2.log")]
+    said = said_of(tmp_path, "".join(path.read_text() for path in files))
+    assert said.beside == ()
+
+
+def test_the_kernel_killed_in_the_attempt_before(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(text_of("restarted-tee"))
+    (tmp_path / "kern.log").write_text(
+        "2026-11-22T01:09:00.000000 node1 kernel: Out of memory: Killed process 4711 (python) total-vm:1kB\n"
+    )
+    said = concluded(tmp_path)
+    assert not any(each.who and each.who[0].rank is not None for each in said.charges)

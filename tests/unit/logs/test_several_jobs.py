@@ -1,0 +1,73 @@
+"""The logs of two jobs in one folder: each is judged on its own."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.explained import Explained, headline, last_words
+from doctor.logs.model import Outcome
+from tests.support.fault_logs import JOBS, concluded
+from tests.unit.logs.test_attempts import later, text_of
+
+LOOP = JOBS / "loopback"
+
+
+def test_slurms_numbers_tell_jobs_apart(tmp_path: Path) -> None:
+    (tmp_path / "slurm-101.out").write_text(text_of("healthy"))
+    (tmp_path / "slurm-102.out").write_text(text_of("failed"))
+    said = concluded(tmp_path)
+    assert said.outcome is Outcome.NAMED
+    assert headline(said.charges[0]).startswith("job 102: rank 1 ended with an exception")
+    assert said.beside == ("job 101: nothing in it complains",)
+    assert "of job 102" in last_words(Explained(said))
+
+
+def test_two_that_failed_are_both_told(tmp_path: Path) -> None:
+    (tmp_path / "slurm-101.out").write_text(text_of("failed-again"))
+    (tmp_path / "slurm-102.out").write_text(text_of("failed"))
+    said = concluded(tmp_path)
+    causes = [each for each in said.charges if each.because is None]
+    assert [each.job for each in causes] == ["job 101", "job 102"]
+    assert all(
+        said.charges[each.because].job == each.job for each in said.charges if each.because is not None
+    )
+    assert said.beside[0].startswith("job 101: attempt 1 of 2 failed: rank 2")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_output_and_errors_of_one_job_are_one(tmp_path: Path, number: int) -> None:
+    (tmp_path / "slurm-101.out").write_text("training on 4 ranks\nstep 10/40 loss 0.2\n")
+    (tmp_path / "slurm-101.err").write_text(text_of("failed"))
+    if number == 2:
+        (tmp_path / "slurm-101.1.out").write_text("step 10/40 loss 0.2\n")
+    said = concluded(tmp_path)
+    assert said.charges[0].job == ""
+    assert [each.rank for each in said.charges[0].who] == [1]
+
+
+def test_folders_of_the_same_ranks_at_other_times_are_jobs(tmp_path: Path) -> None:
+    for name, text in (("run_a", text_of("failed")), ("run_b", later(text_of("failed")))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text(text)
+    said = concluded(tmp_path)
+    assert [each.job for each in said.charges if each.because is None] == ["run_a", "run_b"]
+
+
+def test_folders_of_hosts_are_one_job(tmp_path: Path) -> None:
+    for name in ("node1", "node2"):
+        (tmp_path / name).mkdir()
+        shutil.copy(JOBS / "killed" / f"{name}.log", tmp_path / name / "train.log")
+    said = concluded(tmp_path)
+    assert {each.job for each in said.charges} == {""}
+    assert [each.rank for each in said.charges[0].who] == [3]
+
+
+def test_what_the_kernel_says_may_be_of_each(tmp_path: Path) -> None:
+    (tmp_path / "slurm-101.out").write_text(text_of("healthy"))
+    (tmp_path / "slurm-102.out").write_text(text_of("failed"))
+    (tmp_path / "dmesg.txt").write_text("[    1.000000] mlx5_core 0000:01:00.0: firmware version: 1\n" * 5)
+    said = concluded(tmp_path)
+    assert said.charges[0].job == "job 102"

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from doctor.cli.prove import examined, proofs
+from doctor.cli.prove import Examined, examined, proofs
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import ADDRESSES
 from doctor.job.ranktable import RankTable, read_table
@@ -134,8 +134,9 @@ def explain_logs(
     if asked and conclusion.outcome is not Outcome.NAMED:
         tell("doctor: no cause is named, so no check was made on the hosts.\n")
     elif asked:
-        report = _examined(explained, request, wishes.run)
-        explained = replace(explained, proofs=proofs(explained, report))
+        seen = _examined(explained, request, wishes.run)
+        explained = replace(explained, proofs=proofs(explained, seen))
+        report = seen.report if seen else None
     _deliver(explained, report, request)
     return explained.exit_code
 
@@ -198,12 +199,12 @@ def _way(request: Request) -> Way:
     return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
 
 
-def _examined(explained: Explained, request: Request, hosts: str | None) -> Report | None:
+def _examined(explained: Explained, request: Request, hosts: str | None) -> Examined | None:
     if hosts is not None:
         request = replace(request, who=replace(request.who, hosts=(hosts,)))
     if explained.master_port is not None and request.job.master_port is None:
         request = replace(request, job=replace(request.job, master_port=explained.master_port))
-    return examined(request, explained.conclusion.checks)
+    return examined(request, explained)
 
 
 def _deliver(explained: Explained, report: Report | None, request: Request) -> None:

@@ -228,6 +228,8 @@ class Charge:
     count: int = 1
     brief: str = ""
     """What happened in two or three words, where no symptom's id says it."""
+    unseen: str = ""
+    """What its checks do not look at; see Symptom."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def launch_told(logs: Logs) -> Launch | None:
     def host(line: Line) -> str | None:
         return line.who.host or hosts.get(line.file)
 
-    masters = tuple(dict.fromkeys((host(line), *said) for line, *said in _masters(logs)))
+    masters = tuple(dict.fromkeys((host(line), name, port) for line, name, port in _masters(logs)))
     stores = {host(each.first) for each in logs.sightings if each.symptom.id == _KEEPS_THE_STORE} - {None}
     told = [
         ProcessEnv("its log", at, {"MASTER_ADDR": name, "MASTER_PORT": port}, whole=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from doctor.facts.memory import FULL, MB, Space
 from doctor.facts.network import ADDRESSES, NAMES
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
@@ -20,9 +21,10 @@ from doctor.run.request import ExamFlags, Ready, Request
 from doctor.text.nodeset import fold
 
 FAILS = (Status.FAIL, Status.WARN)
+DISK = "disk-full"
 _ITS_OWN = "the job's own environment"
 _ITS_MEMORY = "the memory that the job itself takes"
-_ITS_FOLDERS = "every folder that the job may write to"
+_ITS_FOLDERS = "quotas and network file systems, which the job may write to"
 _ITS_START = "how that job was started"
 BLIND: Mapping[str, str] = {
     "kernel-log": "what the kernel's log no longer holds",
@@ -45,6 +47,8 @@ class Examined:
     report: Report
     hosts: Mapping[str, str] = field(default_factory=dict)
     """By their addresses, also those that did not answer."""
+    full: Mapping[str, tuple[Space, ...]] = field(default_factory=dict)
+    """File systems without room, by host, where a disk may be the cause."""
 
 
 def examined(request: Request, explained: Explained, ready: Ready | None = None) -> Examined | None:
@@ -61,8 +65,9 @@ def examined(request: Request, explained: Explained, ready: Ready | None = None)
         what=ExamFlags(only=only, checks=request.what.checks),
         save=None,
     )
-    reading, report = run_and_judge(asked, ready=ready, told=told)
-    return Examined(report, _hosts_of_addresses(reading))
+    more = (FULL,) if DISK in only else ()
+    reading, report = run_and_judge(asked, more, ready, told)
+    return Examined(report, _hosts_of_addresses(reading), reading.facts.all(FULL) if more else {})
 
 
 def _is_training(check: str) -> bool:
@@ -111,6 +116,10 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
         fails = f"fails: {title(first)} ({first.actual})" if first.check == MASTER else ""
         fails = fails or f"fails on {where}: {title(first)}{_unsure(named)}"
         return Proof(place, Proved.PROVED, f"{first.check} {fails}")
+    full = [(host, space) for host in there or seen.full for space in seen.full.get(host, ())]
+    for host, space in full[:1] if DISK in asked else ():
+        room = f"{space.free // MB} MB free of {space.total // MB} MB"
+        return Proof(place, Proved.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}")
     elsewhere = "".join(_elsewhere(failing[:1]))
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab import Lab
 from tests.trials.logs.capture import JOBS
-from tests.trials.logs.cases import CASES, Prepare
+from tests.trials.logs.cases import CASES, CHECKPOINTS, Prepare
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +39,12 @@ def other_torch(lab: Lab) -> None:
         str(torch.locate_file("")),
         torch.version,
     )
+
+
+def full_disk(lab: Lab) -> None:
+    """As the job leaves it: a part of its checkpoint is there."""
+    CASES["full-disk"].prepare(lab)
+    lab["node2"].sh('yes | head -c 5M >"$1/step20.pt"', CHECKPOINTS)
 
 
 def nothing(_: Lab) -> None:
@@ -75,6 +81,12 @@ PROOFS: dict[str, tuple[Prepare, str, Prepare, str]] = {
         "kernel-log fails on node2: ",
         Lab.reset,
         f"{OPEN}kernel-log and memory-low pass on node2, but do not look at the memory that the job itself",
+    ),
+    "full-disk": (
+        full_disk,
+        "/checkpoints is full on node2: 0 MB free of 4 MB",
+        Lab.reset,
+        f"{OPEN}disk-full, tmp-not-writable and kernel-log pass on node2, but do not look at quotas and",
     ),
     "version": (
         other_torch,

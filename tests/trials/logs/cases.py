@@ -100,6 +100,7 @@ HEALTHY: dict[str, Case] = {
     "healthy-redirects": Case(layout="redirects"),
     "healthy-workers": Case(env={"WORKERS": "1", **DISK}, prepare=disks("")),
     "healthy-mpirun": Case(layout="mpirun"),
+    "healthy-srun": Case(layout="srun", srun=("--label",)),
     "healthy-c10d": Case(rendezvous="c10d", ranks=1),
 }
 FAULTS: dict[str, Case] = {

@@ -42,6 +42,7 @@ from doctor.text.terminal import coloured, put, tell, width
 from doctor.transport.way import Way
 
 if TYPE_CHECKING:
+    from doctor.cli.prove import Examined
     from doctor.judge.verdict import Report
 
 
@@ -115,8 +116,9 @@ def explain_logs(
     elif asked:
         from doctor.cli.prove import proofs
 
-        report = _examined(explained, request, wishes.run)
-        explained = replace(explained, proofs=proofs(explained, report))
+        seen = _examined(explained, request, wishes.run)
+        explained = replace(explained, proofs=proofs(explained, seen))
+        report = seen.report if seen else None
     _deliver(explained, report, request)
     return explained.exit_code
 
@@ -184,14 +186,14 @@ def _way(request: Request) -> Way:
     return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
 
 
-def _examined(explained: Explained, request: Request, hosts: str | None) -> Report | None:
+def _examined(explained: Explained, request: Request, hosts: str | None) -> Examined | None:
     if hosts is not None:
         request = replace(request, who=replace(request.who, hosts=(hosts,)))
     if explained.master_port is not None and request.job.master_port is None:
         request = replace(request, job=replace(request.job, master_port=explained.master_port))
     from doctor.cli.prove import examined
 
-    return examined(request, explained.conclusion.checks)
+    return examined(request, explained)
 
 
 def _made(option: str, explained: Explained) -> bytes:

@@ -2,81 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
+from doctor.facts.memory import FULL, MB, Space
+from doctor.facts.network import ADDRESSES, NAMES
+from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained, Proof, Proved
 from doctor.logs.judge.parties import bare
 from doctor.logs.model import Charge
-from doctor.model import Finding, Status
+from doctor.logs.told import MASTER, launch_told
+from doctor.model import Confidence, Finding, Status
 from doctor.report.headline import title
 from doctor.run.examination import run_and_judge
 from doctor.run.request import ExamFlags, Ready, Request
 from doctor.text.nodeset import fold
 
 FAILS = (Status.FAIL, Status.WARN)
+DISK = "disk-full"
+_ITS_OWN = "the job's own environment"
+_ITS_MEMORY = "the memory that the job itself takes"
+_ITS_FOLDERS = "quotas and network file systems, which the job may write to"
+_ITS_START = "how that job was started"
+BLIND: Mapping[str, str] = {
+    "kernel-log": "what the kernel's log no longer holds",
+    "stuck-process": "what the rank did (doctor hang tells it while a job stands still)",
+    "memory-low": _ITS_MEMORY,
+    "*-busy": _ITS_MEMORY,
+    "disk-full": _ITS_FOLDERS,
+    "tmp-not-writable": _ITS_FOLDERS,
+    "version-*": _ITS_OWN,
+    "env-drift": _ITS_OWN,
+    "torch-*": _ITS_OWN,
+    "launch-*": _ITS_START,
+    "plan-invalid": _ITS_START,
+}
+"""What checks do not look at: where such a one is the likeliest of a cause and passes, the cause may last."""
 
 
-def examined(request: Request, checks: Sequence[str], ready: Ready | None = None) -> Report | None:
+@dataclass(frozen=True, slots=True)
+class Examined:
+    report: Report
+    hosts: Mapping[str, str] = field(default_factory=dict)
+    """By their addresses, also those that did not answer."""
+    full: Mapping[str, tuple[Space, ...]] = field(default_factory=dict)
+    """File systems without room, by host, where a disk may be the cause."""
+
+
+def examined(request: Request, explained: Explained, ready: Ready | None = None) -> Examined | None:
     """None where no check of hosts is among them. What only a training shows is left to `doctor smoke`."""
-    only = tuple(id for id in checks if not id.startswith("smoke-"))
+    only = tuple(id for id in explained.conclusion.checks if not _is_training(id))
     if not only:
         return None
-    what = replace(request.what, only=only)
-    asked = replace(request, command="check", what=ExamFlags(only=only, checks=what.checks), save=None)
-    _, report = run_and_judge(asked, ready=ready)
-    return report
+    told = launch_told(explained.logs) if MASTER in only else None
+    if told is not None:  # it tells the master, and too little of the ranks
+        only = tuple(id for id in only if not id.startswith("launch-"))
+    asked = replace(
+        request,
+        command="check",
+        what=ExamFlags(only=only, checks=request.what.checks),
+        save=None,
+    )
+    more = (FULL,) if DISK in only else ()
+    reading, report = run_and_judge(asked, more, ready, told)
+    return Examined(report, _hosts_of_addresses(reading), reading.facts.all(FULL) if more else {})
 
 
-def proofs(explained: Explained, report: Report | None) -> tuple[Proof, ...]:
+def _is_training(check: str) -> bool:
+    return check.startswith("smoke-")
+
+
+def _hosts_of_addresses(reading: Reading) -> dict[str, str]:
+    """By what the hosts have; of one that did not answer, by its plan and by what the others take it for."""
+    found: dict[str, str] = {}
+    views = reading.facts.all(NAMES).values()
+    held = reading.facts.all(ADDRESSES)
+    for host in reading.plan.hosts:
+        said = [host.given, host.data.value if host.data else ""]
+        said += [address for several in held.get(host.name, {}).values() for address in several]
+        if host.name not in held:
+            said += [address for view in views for address in view.addresses.get(host.name, ())]
+        for address in said:
+            if (ip := bare(address)[0]) and not ip.startswith("127."):
+                found.setdefault(ip, host.name)
+    return found
+
+
+def proofs(explained: Explained, seen: Examined | None) -> tuple[Proof, ...]:
     """Of each cause: one of its checks fails now on a host that the logs name, or they pass there."""
     charges = explained.conclusion.charges
-    return tuple(_proof(explained, place, charges[place], report) for place in explained.roots)
+    return tuple(_proof(explained, place, charges[place], seen) for place in explained.roots)
 
 
-def _proof(explained: Explained, place: int, charge: Charge, report: Report | None) -> Proof:
-    asked = [id for id in charge.checks if not id.startswith("smoke-")]
+def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | None) -> Proof:
+    asked = [id for id in charge.checks if not _is_training(id)]
     if not charge.checks:
         return Proof(place, Proved.OPEN, "no check of hosts can show it")
-    if report is None or not asked:
+    if seen is None or not asked:
         return Proof(place, Proved.OPEN, "only a training shows it: doctor smoke" if not asked else "")
-    at = _hosts_of_addresses(report)
-    said = [at.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
+    report = seen.report
+    said = [seen.hosts.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
     named = list(filter(None, said))
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:
         return Proof(place, Proved.OPEN, f"{fold(named)} is not among the hosts that were examined")
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
-    here = [f for f in failing if not named or not f.hosts or set(f.hosts) & set(there)]
+    here = [f for f in failing if _is_here(f, there)]
     if here:
         first = min(here, key=lambda f: (f.status is not Status.FAIL, asked.index(f.check)))
-        where = fold([host for host in first.hosts if not named or host in there]) or "the hosts"
-        return Proof(place, Proved.PROVED, f"{first.check} fails on {where}: {title(first)}{_unsure(named)}")
+        where = fold([host for host in first.hosts if not there or host in there]) or "the hosts"
+        fails = f"fails: {title(first)} ({first.actual})" if first.check == MASTER else ""
+        fails = fails or f"fails on {where}: {title(first)}{_unsure(named)}"
+        return Proof(place, Proved.PROVED, f"{first.check} {fails}")
+    full = [(host, space) for host in there or seen.full for space in seen.full.get(host, ())]
+    for host, space in full[:1] if DISK in asked else ():
+        room = f"{space.free // MB} MB free of {space.total // MB} MB"
+        return Proof(place, Proved.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}")
     elsewhere = "".join(_elsewhere(failing[:1]))
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]
     if not passed:
         return Proof(place, Proved.OPEN, f"{_names(left)} could not be decided{elsewhere}")
-    where = fold(there) if there else "all hosts"
-    passes = "passes" if len(passed) == 1 else "pass"
-    if undecided := _decided(report, left, there, Status.UNKNOWN):
-        says = f"{_names(undecided)} could not be decided; {_names(passed)} {passes} on {where}{elsewhere}"
-        return Proof(place, Proved.OPEN, says)
-    if unseen := explained.unseen_of(charge):
-        look = "does not look" if len(passed) == 1 else "do not look"
-        return Proof(place, Proved.OPEN, f"{_names(passed)} {passes} on {where}, but {look} at {unseen}")
-    return Proof(place, Proved.GONE, f"{_names(passed)} {passes} on {where}{elsewhere}")
+    passes = f"{_names(passed)} {'passes' if len(passed) == 1 else 'pass'} on {fold(there) or 'all hosts'}"
+    undecided = _decided(report, left, there, Status.UNKNOWN) or [id for id in left if id == asked[0]]
+    if undecided:
+        why = f": no host tells {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
+        says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
+        return Proof(place, Proved.OPEN, says + ("" if named else _without_log(explained, report)))
+    if unseen := charge.unseen or _unseen(asked[0]):
+        looks = "does not look" if len(passed) == 1 else "do not look"
+        return Proof(place, Proved.OPEN, f"{passes}, but {looks} at {unseen}{elsewhere}")
+    if _is_training(charge.checks[0]):
+        return Proof(place, Proved.OPEN, f"{passes}; a training shows the rest: doctor smoke{elsewhere}")
+    if charge.confidence is Confidence.SUSPECT:
+        return Proof(place, Proved.OPEN, f"{passes}, but the logs do not say for certain who was at fault")
+    return Proof(place, Proved.GONE, f"{passes}{elsewhere}")
 
 
-def _hosts_of_addresses(report: Report) -> dict[str, str]:
-    """As the plan of those that were examined has them."""
-    found: dict[str, str] = {}
-    for host in report.plan.hosts:
-        for address in (host.given, host.data.value if host.data else ""):
-            if ip := bare(address)[0]:
-                found[ip] = host.name
-    return found
+def _is_here(finding: Finding, there: Sequence[str]) -> bool:
+    """What the logs told of the launch is wrong wherever the right host would be."""
+    return not there or not finding.hosts or finding.check == MASTER or bool({*finding.hosts} & {*there})
+
+
+def _without_log(explained: Explained, report: Report) -> str:
+    """Hosts that nobody may have started the job on, where some have logs."""
+    known = {file.who.host for file in explained.logs.files} - {None}
+    others = [host.name for host in report.hosts if not any(same(host.name, name or "") for name in known)]
+    return f"; no log is of {fold(others)}" if known and others else ""
+
+
+def _unseen(check: str) -> str:
+    return next((unseen for glob, unseen in BLIND.items() if fnmatchcase(check, glob)), "")
 
 
 def same(one: str, other: str) -> bool:

@@ -96,11 +96,6 @@ class Explained:
         """What to type on this machine to see the cause on the live hosts."""
         return commands(self.conclusion.hosts, self.conclusion.checks, self.way, self.master_port)
 
-    def unseen_of(self, charge: Charge) -> str:
-        """What the checks of this cause do not look at."""
-        known = (each.symptom for each in self.logs.sightings)
-        return next((each.unseen for each in known if each.id == charge.symptom), "")
-
     @property
     def master_port(self) -> int | None:
         """The port of the rendezvous, where a line of a cause names it, and a check looks at it."""

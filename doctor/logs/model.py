@@ -236,6 +236,8 @@ class Charge:
     """What happened in two or three words, where no symptom's id says it."""
     job: str = ""
     """Whose, where several jobs were read."""
+    unseen: str = ""
+    """What its checks do not look at; see Symptom."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from doctor.errors import UsageError, suggest
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
+from doctor.job.launch import Launch
 from doctor.judge.examine import PreparedExam, build_report
 from doctor.judge.playbook import (
     Exam,
@@ -64,14 +65,19 @@ def run_and_report(request: Request, ready: Ready | None = None) -> int:
 
 
 def run_and_judge(
-    request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
+    request: Request,
+    more: Sequence[Fact[Any]] = (),
+    ready: Ready | None = None,
+    told: Launch | None = None,
 ) -> tuple[Reading, Report]:
-    """What the hosts said, and the judgement; `more` are facts that no check asks for."""
+    """What the hosts said, and the judgement. `more` are facts that no check asks for, and `told` is the
+    launch where the person names none.
+    """
     if request.replay:
         return judge_again(request, load(request.replay))
     playbook = load_remedies()
     syllabus = _syllabus(request, None)
-    reading = _collect(request, syllabus, playbook, more, ready)
+    reading = _collect(request, syllabus, playbook, more, ready, told)
     return reading, build_report(reading, syllabus, playbook, replayed=False)
 
 
@@ -149,6 +155,7 @@ def _collect(
     playbook: Playbook,
     more: Sequence[Fact[Any]],
     ready: Ready | None,
+    told: Launch | None,
 ) -> Reading:
     """Ask the hosts; an interruption leaves what is known by then."""
     way, what = request.way, request.what
@@ -163,6 +170,7 @@ def _collect(
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts}: hosts that are named: {len(hosts)}.")
     wishes = apply_flags(request, targets.wishes)
+    wishes = replace(wishes, launch=wishes.launch or told)
     amend(syllabus.expect, wishes.expect, "--expect")  # a typing error is reported before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")

@@ -38,6 +38,8 @@ _WORDS = """
     iteration iter train eval val test time host exitcode traceback file
 """
 _NOT_HOSTS = frozenset(_WORDS.split())
+_NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
+"""Hosts of a cluster: no label alone, and no program that Slurm runs on a host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def layout_of(lines: Iterable[str]) -> Layout:
         if ahead:
             hosts[ahead["host"]] += 1
     enough = max(3, total * 0.8)
-    known = [host for host in hosts if host.lower() not in _NOT_HOSTS and any(map(str.isdigit, host))]
+    known = [host for host in hosts if host.lower() not in _NOT_HOSTS and _NUMBERED.match(host)]
     several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
     return Layout(
         label=len(labels) >= enough and total >= 3 and not _counts(labels),

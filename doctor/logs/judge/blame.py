@@ -30,7 +30,8 @@ class Blame:
     checks: tuple[str, ...] = ()
     """Before those of the symptoms."""
     brief: str = ""
-    """See Charge."""
+    unseen: str = ""
+    """See Charge; both only where it is no symptom's."""
 
     @property
     def keys(self) -> frozenset[Key]:
@@ -55,6 +56,7 @@ class Blame:
             confidence=self.confidence,
             count=sum(each.sighting.count for each in self.events) or 1,
             brief="" if first else self.brief,
+            unseen=first.unseen if first else self.unseen,
         )
 
 

@@ -16,6 +16,7 @@ from doctor.logs.model import Form, Line, Party
 
 SOON = 60.0
 """Seconds between the kernel's word and the launcher's of the same end."""
+_SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _COMPLAINTS = (Kind.WAITS, Kind.CLOSED, Kind.LINK, Kind.ABSENT)
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
@@ -79,11 +80,19 @@ def _follows(case: Case, event: Event) -> bool:
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
         return True
+    if event.line.form is Form.SLURM and any(_ended_before(each, event) for each in case.events):
+        return True
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
     # unless it ended before them, it may have waited as well, and what it said of that is not here
     waits = case.of(Kind.WAITS)
     return event.kind is Kind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
+
+
+def _ended_before(one: Event, other: Event) -> bool:
+    """Slurm had begun to end the step: what it kills then tells nothing."""
+    ends = any(each in one.line.text for each in _SLURM_ENDS)
+    return ends and one.line.file == other.line.file and one.line.number < other.line.number
 
 
 def known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:

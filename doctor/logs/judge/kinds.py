@@ -76,6 +76,9 @@ _SIGNAL = re.compile(
     r"(?i)(?:exited on |received )?signal[: ] *(\d{1,3})\b|\bsignal: *(\w{1,20}) *\((\d{1,3})\)"
 )
 
+_BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Terminated)\b")
+_WORDS = {"Killed": 9, "Terminated": 15}
+
 
 def kind_of(sighting: Sighting) -> Kind | None:
     """None: it is no evidence."""
@@ -153,4 +156,10 @@ def signal_of(sighting: Sighting) -> int | None:
         return None
     found = _SIGNAL.search(sighting.first.text)
     number = found[1] or found[3] if found else None
+    if (
+        number is None
+        and sighting.first.form is Form.SLURM
+        and (word := _BY_SLURM.search(sighting.first.text))
+    ):
+        return _WORDS[word[1]]
     return int(number) if number else None

@@ -79,6 +79,8 @@ def ended(event: Event) -> str:
 def told(parties: Sequence[Party], event: Event) -> str:
     """One sentence, without its full stop."""
     title = event.sighting.symptom.title
+    if event.kind is Kind.SCHEDULER:  # it is written wherever the first step ran
+        return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
         return title if event.kind not in _ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
     of = who(parties or event.who or (event.by,))

@@ -45,14 +45,3 @@ def test_the_check_proves_it_until_it_is_repaired(
     repaired = explained(lab, tmp_path, case.hosts)
     assert GONE in repaired.stdout, repaired.stdout + repaired.stderr
     assert f"{PROVED}:" not in repaired.stdout
-
-
-def test_what_no_check_looks_at_is_not_said_to_be_gone(lab: Lab, tmp_path: Path) -> None:
-    """The name was given to the job alone: that of the hosts resolves."""
-    case = CASES["name"]
-    run(lab, case, tmp_path)
-    said = explained(lab, tmp_path, case.hosts).stdout
-    assert "not examined: names-disagree passes on node2, but does not look at a name" in " ".join(
-        said.split()
-    )
-    assert GONE not in said

@@ -21,6 +21,7 @@ from tests.lab import Host, Lab
 from tests.lab.container import Memory
 from tests.lab.controller import REPOSITORY
 from tests.support.injob import TORCHRUN, environment
+from tests.trials.logs import slurm
 from tests.trials.logs.cases import PORT, Case
 
 JOBS = REPOSITORY / "tests/samples/logs/jobs"
@@ -58,7 +59,7 @@ def run(lab: Lab, case: Case, raw: Path) -> None:
         shares = {index: Memory(size, f"job-{index}") for index, size in case.memory.items()}
         for share in shares.values():
             held.callback(share.remove)
-        job = _mpirun if case.layout == "mpirun" else _torchruns
+        job = {"mpirun": _mpirun, "srun": _srun}.get(case.layout, _torchruns)
         job(lab, hosts, case, raw, shares)
     if case.layout == "redirects":
         _fetch(hosts, raw)
@@ -140,6 +141,10 @@ def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[i
     passed = [word for name in env if name != "HOME" for word in ("-x", name)]
     argv = lab.enter([*words, *passed, sys.executable, str(TRAINING)], cwd="/")
     _jobs([(argv, raw / "mpirun.log", {**env, "HOME": str(lab.home)})])
+
+
+def _srun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[int, Memory]) -> None:
+    slurm.run(lab, hosts, case, raw, TRAINING, TIMEOUT)
 
 
 def _fetch(hosts: Sequence[Host], raw: Path) -> None:

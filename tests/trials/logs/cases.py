@@ -14,7 +14,9 @@ Prepare = Callable[[Lab], None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One job. `layout` is where its output goes: plain, redirects (torchrun -r 3), tee (-t 3), mpirun."""
+    """One job. `layout` is where its output goes: plain, redirects (torchrun -r 3), tee (-t 3), mpirun,
+    srun.
+    """
 
     hosts: int = 2
     ranks: int = 2
@@ -28,6 +30,10 @@ class Case:
     rendezvous: str = "static"
     memory: Mapping[int, int] = field(default_factory=dict)
     """Hosts whose share of the job may use so many bytes."""
+    srun: tuple[str, ...] = ()
+    """Options of srun."""
+    during: Prepare | None = None
+    """What happens after 20 steps; of jobs of Slurm only."""
 
 
 def faulty(fault: str, victim: int, **env: str) -> dict[str, str]:
@@ -94,6 +100,7 @@ HEALTHY: dict[str, Case] = {
     "healthy-redirects": Case(layout="redirects"),
     "healthy-workers": Case(env={"WORKERS": "1", **DISK}, prepare=disks("")),
     "healthy-mpirun": Case(layout="mpirun"),
+    "healthy-srun": Case(layout="srun", srun=("--label",)),
     "healthy-c10d": Case(rendezvous="c10d", ranks=1),
 }
 FAULTS: dict[str, Case] = {
@@ -119,6 +126,12 @@ FAULTS: dict[str, Case] = {
     "missing-c10d": Case(hosts=3, ranks=1, absent=(2,), rendezvous="c10d"),
     "name": Case(ranks=1, master={1: "train-head.cluster.example"}),
     "version": Case(prepare=other_torch),
+    "killed-srun": Case(env=faulty("kill", 2), layout="srun"),
+    "exception-srun": Case(env=faulty("raise", 3), layout="srun", srun=("--label",)),
+    "time-limit-srun": Case(env=faulty("stop", 2, TIMEOUT="600"), layout="srun", srun=("--label",)),
+    "node-lost-srun": Case(
+        env={"STEPS": "5000", "TIMEOUT": "600"}, layout="srun", hosts=3, ranks=1, during=off("node3")
+    ),
     "host-down-mpirun": Case(hosts=3, ranks=1, layout="mpirun", prepare=off("node3")),
 }
 CASES = HEALTHY | FAULTS

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
 import pytest
 
-from doctor.cli.prove import proofs, same
+from doctor.cli.prove import BLIND, Examined, proofs, same
+from doctor.judge.registry import find_checks
+from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained, Proof, Proved
-from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome, Party, Role, Sighting, Symptom
+from doctor.logs.model import Charge, Conclusion, Outcome, Party
+from doctor.model import Confidence
 from tests.support.reports import reports
 
 
-def proof(checks: tuple[str, ...], host: str | None) -> Proof:
+def proof(
+    checks: tuple[str, ...],
+    host: str | None,
+    on: Report | None = None,
+    addresses: Mapping[str, str] | None = None,
+    **more: Any,
+) -> Proof:
     """On four hosts, of which node2 has a small /dev/shm."""
-    charge = Charge("x-y", "it fell", (Party(rank=1, host=host),), checks=checks)
+    charge = Charge("x-y", "it fell", (Party(rank=1, host=host),), checks=checks, **more)
     found = Explained(Conclusion(Outcome.NAMED, (charge,)))
-    (made,) = proofs(found, reports()["sick-hosts"])
+    (made,) = proofs(found, Examined(on or reports()["sick-hosts"], addresses or {}))
     return made
 
 
@@ -31,12 +44,9 @@ def test_a_fault_of_another_host_proves_nothing() -> None:
 
 
 def test_an_address_is_that_of_an_examined_host() -> None:
-    report = reports()["sick-hosts"]
-    address = next(each.data.value for each in report.plan.hosts if each.name == "node2" and each.data)
-    for party in (Party(host=address), Party(address=f"{address}:29500")):
-        charge = Charge("x-y", "it fell", (party,), checks=("shm-small",))
-        (made,) = proofs(Explained(Conclusion(Outcome.NAMED, (charge,))), report)
-        assert made.says.startswith("shm-small fails on node2: ")
+    at = {"10.0.0.2": "node2"}
+    assert proof(("shm-small",), "10.0.0.2", addresses=at).says.startswith("shm-small fails on node2: ")
+    assert proof(("shm-small",), "10.0.0.3", addresses=at).proved is Proved.OPEN
 
 
 def test_a_log_that_names_no_host() -> None:
@@ -59,23 +69,48 @@ def test_what_was_not_examined(checks: tuple[str, ...], host: str, says: str) ->
 
 
 def test_a_check_that_does_not_look_there_says_nothing_when_it_passes() -> None:
-    symptom = Symptom("x-y", "it fell", "x", Role.ROOT, (), unseen="the folder that it wrote to")
-    line = Line("a.log", 1, "it fell")
-    for host, proved in (("node1", Proved.OPEN), ("node2", Proved.PROVED)):
-        charge = Charge("x-y", "it fell", (Party(host=host),), checks=("shm-small",))
-        logs = Logs(sightings=(Sighting(symptom, line, line),))
-        found = Explained(Conclusion(Outcome.NAMED, (charge,)), logs)
-        (made,) = proofs(found, reports()["sick-hosts"])
-        assert made.proved is proved
+    unseen = "the folder that it wrote to"
+    made = proof(("shm-small",), "node1", unseen=unseen)
+    assert made.proved is Proved.OPEN
+    assert made.says.startswith(f"shm-small passes on node1, but does not look at {unseen}")
+    assert proof(("shm-small",), "node2", unseen=unseen).proved is Proved.PROVED
     assert proof(("shm-small",), "node1").proved is Proved.GONE
+
+
+@pytest.mark.parametrize("first", ["kernel-log", "disk-full"])
+def test_what_may_last_though_the_likeliest_check_passes(first: str) -> None:
+    """The kernel's log is short, and a job may write to another folder."""
+    made = proof((first, "shm-small"), "node1")
+    assert made.proved is Proved.OPEN
+    assert f"pass on node1, but do not look at {BLIND[first]}" in made.says
+
+
+def test_each_blind_check_is_one() -> None:
+    ids = [check.id for check in find_checks(()).checks]
+    assert all(any(fnmatchcase(id, glob) for id in ids) for glob in BLIND)
+
+
+def test_the_likeliest_check_was_not_made() -> None:
+    made = proof(("launch-ranks", "shm-small"), "node1")
+    assert made.proved is Proved.OPEN
+    assert made.says.startswith("launch-ranks could not be decided: no host tells how that job was started; ")
+
+
+def test_what_a_training_shows_first_is_not_gone() -> None:
+    made = proof(("smoke-loss-nan", "shm-small"), "node1")
+    assert made.proved is Proved.OPEN
+    assert made.says.startswith("shm-small passes on node1; a training shows the rest: doctor smoke")
+
+
+def test_where_the_guilty_one_is_not_certain_nothing_is_gone() -> None:
+    made = proof(("shm-small",), "node1", confidence=Confidence.SUSPECT)
+    assert made.proved is Proved.OPEN
 
 
 def test_what_was_not_decided_is_not_gone() -> None:
     """The kernel's log cannot be read without root."""
-    charge = Charge("x-y", "it fell", (Party(host="node1"),), checks=("kernel-log", "shm-small"))
-    (made,) = proofs(Explained(Conclusion(Outcome.NAMED, (charge,))), reports()["no-root"])
-    assert made.proved is Proved.OPEN
-    assert made.says == "kernel-log could not be decided; shm-small passes on node1"
+    made = proof(("kernel-log", "shm-small"), "node1", on=reports()["no-root"])
+    assert made == Proof(0, Proved.OPEN, "kernel-log could not be decided; shm-small passes on node1")
 
 
 def test_without_a_report_nothing_was_examined() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.errors import NotUnderstood
-from doctor.facts.memory import MB, MEMORY, SEGMENTS, SPACES, SWAP, Memory, Segment, Space, Swap
+from doctor.facts.memory import FULL, MB, MEMORY, SEGMENTS, SPACES, SWAP, Memory, Segment, Space, Swap
 from tests.support.captures import held, printed, sample
 
 GB = 1024 * MB
@@ -108,3 +108,11 @@ def test_segments() -> None:
         Segment("nccl-AbC", 1048576, "anna"),
     )
     assert printed(SEGMENTS, "total 0\n") == ()
+
+
+def test_file_systems_without_room() -> None:
+    row = "/dev/nvme1n1   1055762868 1055762868         0     100% /data"
+    assert printed(FULL, f"full\n{row}\n") == (Space("/data", "/data", 1055762868 * 1024, 0, True),)
+    assert printed(FULL, "full\n") == ()
+    with pytest.raises(NotUnderstood):
+        printed(FULL, "sh: awk: not found\n")

@@ -320,6 +320,8 @@ def test_hosts_in_front_of_all_lines() -> None:
     assert layout.hosts == {"node1", "node2"}
     assert says("node2: ValueError: no", layout)["host"] == "node2"
     assert not layout_of([f"step{number}: fine" for number in range(9)]).hosts
+    of_slurm = [*(f"{rank}: step 1" for rank in range(8)), *["slurmstepd-node1: error: *** STEP 1.0 ***"] * 2]
+    assert not layout_of(of_slurm).hosts, "labels of ranks, and a program of Slurm"
 
 
 def test_what_kubernetes_has_in_front() -> None:

@@ -12,7 +12,6 @@ import tarfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 
 import pytest

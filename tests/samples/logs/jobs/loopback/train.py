@@ -6,14 +6,16 @@ import time
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import TCPStore
+from torch.distributed.distributed_c10d import PrefixStore
 
 
-def main():
+def main() -> None:
     rank, attempt = int(os.environ["RANK"]), int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
-    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
     dist.init_process_group(
         "gloo",
-        store=dist.PrefixStore(str(attempt), store),
+        store=PrefixStore(str(attempt), store),
         rank=rank,
         world_size=int(os.environ["WORLD_SIZE"]),
     )
@@ -39,15 +41,15 @@ def main():
     dist.destroy_process_group()
 
 
-def average(grad):
+def average(grad: torch.Tensor) -> None:
     dist.all_reduce(grad)
 
 
-def load_shard(step):
+def load_shard(step: int) -> None:
     raise ValueError(f"shard 00{step} is empty")
 
 
-def wait_for_data():
+def wait_for_data() -> None:
     while True:
         time.sleep(1)
 

@@ -1,0 +1,137 @@
+"""Logs of jobs that really failed, over hosts of the same names: what the hosts prove of each."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import distribution
+
+import pytest
+
+from tests.lab import Lab
+from tests.trials.logs.capture import JOBS
+from tests.trials.logs.cases import CASES, CHECKPOINTS, Prepare
+
+pytestmark = pytest.mark.slow
+
+PROVED, GONE, OPEN = "proved: ", "not seen any more: ", "not examined: "
+HEAD = "train-head.cluster.example"
+
+
+def explained(lab: Lab, name: str, hosts: int = 3) -> str:
+    asked = ("--run", f"node[1-{hosts}]", "--ssh-config", str(lab.ssh_config))
+    done = lab.doctor("explain", str(JOBS / name), *asked, env={"COLUMNS": "200"})
+    assert done.returncode == 1, done.stdout + done.stderr
+    return " ".join(done.stdout.split())
+
+
+def kernel_killed(lab: Lab) -> None:
+    text = (JOBS / "oom/node2.dmesg").read_text()
+    lab["node2"].kernel_log(re.sub(r"^\[ *[\d.]+\] ", "", text, flags=re.MULTILINE))
+
+
+def other_torch(lab: Lab) -> None:
+    """node2 has the package of another version."""
+    torch = distribution("torch")
+    lab["node2"].do(
+        """cd "$1"; mkdir /run/upper /run/work
+        mount -t overlay -o "lowerdir=$1,upperdir=/run/upper,workdir=/run/work" packages "$1"
+        cd "$1"; mv "torch-$2.dist-info" torch-2.1.0.dist-info""",
+        str(torch.locate_file("")),
+        torch.version,
+    )
+
+
+def full_disk(lab: Lab) -> None:
+    """As the job leaves it: a part of its checkpoint is there."""
+    CASES["full-disk"].prepare(lab)
+    lab["node2"].sh('yes | head -c 5M >"$1/step20.pt"', CHECKPOINTS)
+
+
+def nothing(_: Lab) -> None:
+    """What happened cannot be seen on the hosts afterwards."""
+
+
+def name_known(lab: Lab) -> None:
+    for host in lab:
+        host.do('echo "$1 $2" >>/etc/hosts', lab["node1"].address, HEAD)
+
+
+no_power = CASES["host-down-mpirun"].prepare
+PROOFS: dict[str, tuple[Prepare, str, Prepare, str]] = {
+    "host-down-mpirun": (
+        no_power,
+        "host-unreachable fails on node3",
+        Lab.reset,
+        f"{GONE}host-unreachable and firewall-blocks pass on node3",
+    ),
+    "name": (
+        nothing,
+        "master-not-here fails: the name of the master cannot be resolved",
+        name_known,
+        f"{GONE}master-not-here and names-disagree pass on node2",
+    ),
+    "missing": (
+        no_power,
+        "host-unreachable fails on node3",
+        Lab.reset,
+        f"{OPEN}launch-ranks could not be decided: no host tells how that job was started;",
+    ),
+    "oom": (
+        kernel_killed,
+        "kernel-log fails on node2: ",
+        Lab.reset,
+        f"{OPEN}kernel-log and memory-low pass on node2, but do not look at the memory that the job itself",
+    ),
+    "full-disk": (
+        full_disk,
+        "/checkpoints is full on node2: 0 MB free of 4 MB",
+        Lab.reset,
+        f"{OPEN}disk-full, tmp-not-writable and kernel-log pass on node2, but do not look at quotas and",
+    ),
+    "version": (
+        other_torch,
+        "version-drift fails on node2: ",
+        Lab.reset,
+        f"{OPEN}version-incompatible, version-drift and env-drift pass on node2, but do not look at",
+    ),
+}
+"""Of each: the fault on the hosts, what proves it, the repair, and what is said then."""
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_the_hosts_prove_it_while_it_stands(lab: Lab, name: str) -> None:
+    fault, proof, repair, then = PROOFS[name]
+    fault(lab)
+    there = explained(lab, name)
+    assert f"{PROVED}{proof}" in there, there
+    repair(lab)
+    repaired = explained(lab, name)
+    assert then in repaired, repaired
+    assert PROVED not in repaired
+
+
+def test_the_job_was_given_another_master(lab: Lab) -> None:
+    """No host can be repaired: its next logs will tell another one."""
+    said = explained(lab, "master")
+    assert f"{PROVED}master-not-here fails: the master's address is not that of the host of rank 0" in said
+    assert "(198.18.0.12 is that of node2, by MASTER_ADDR)" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("killed", "do not look at who else may have killed it (a scheduler, a watchdog, a person)"),
+        ("killed-mpirun", "do not look at who else may have sent the signal"),
+        ("stopped", "do not look at what the rank did (doctor hang tells it while a job stands still)"),
+        ("skipped", "only a training shows it: doctor smoke"),
+        ("exception", "no check of hosts can show it"),
+        ("missing", "no log is of node3"),
+        ("missing-c10d", "no log is of node3"),
+    ],
+)
+def test_what_healthy_hosts_cannot_prove_is_not_said_to_be_gone(lab: Lab, name: str, says: str) -> None:
+    said = explained(lab, name)
+    assert OPEN in said
+    assert says in said, said
+    assert PROVED not in said
+    assert GONE not in said

@@ -36,6 +36,15 @@ APART = 2.0
 """Seconds between the two looks."""
 SIZES = ((1, 4), (8, 64), (32, 32))
 """Hosts, ranks."""
+HEAD = (
+    "doctor hang",
+    f"without the {APART:g} s",
+    "clush py-spy dump",
+    "ratio",
+    "CPU of the hosts",
+    "by clush",
+    "left",
+)
 SLEEPER = "import time; time.sleep(10_000)"
 PYSPY = str(Path(sys.executable).with_name("py-spy"))
 BY_HAND = (
@@ -57,8 +66,7 @@ def main() -> int:
         print(conditions(args.hosts), end="\n\n", flush=True)
         print(_disturbance(lab), end="\n\n", flush=True)
         rows = [_row(lab, hosts, ranks, args.rounds) for hosts, ranks in SIZES if hosts <= args.hosts]
-    head = ["hosts", "ranks", "doctor hang", f"without the {APART:g} s", "clush py-spy dump", "ratio", "left"]
-    print(columns(head, rows))
+    print(columns(["hosts, ranks", *HEAD], rows))
     return 0
 
 
@@ -130,7 +138,8 @@ def _row(lab: Lab, number: int, ranks: int, rounds: int) -> list[str]:
     ours = lab.doctor_argv("hang", nodeset, "--for", f"{APART:g}")
     clush = ["clush", "-S", "-f", "64", "-o", f"-F {lab.ssh_config}", "-w", nodeset, BY_HAND]
     bare = [host.snapshot() for host in hosts]
-    own, hand = [], []
+    own: list[Sample] = []
+    hand: list[Sample] = []
     with _ranks(hosts, ranks // number, [sys.executable, "-c", SLEEPER]):
         _await(lambda: all(_asleep(host) == ranks // number for host in hosts))
         for _ in range(rounds):
@@ -138,19 +147,21 @@ def _row(lab: Lab, number: int, ranks: int, rounds: int) -> list[str]:
             if shutil.which("clush"):
                 hand.append(_timed(lab, clush, hosts, ": Process ", ranks))
     _left(hosts, bare, "the ranks")
-    mine, theirs = median(own), median(hand) if hand else None
+    mine = median(each.wall for each in own)
+    theirs = median(each.wall for each in hand) if hand else None
     return [
-        str(number),
-        str(ranks),
+        f"{number}, {ranks}",
         f"{mine:.2f} s",
         f"{mine - APART:.2f} s",
         f"{theirs:.2f} s" if theirs else "not installed",
-        f"{mine / theirs:.2f}" if theirs else "",
+        f"{mine / theirs:.1f}" if theirs else "",
+        f"{median(each.hosts_cpu for each in own):.2f} s",
+        f"{median(each.hosts_cpu for each in hand):.2f} s" if hand else "",
         "nothing",
     ]
 
 
-def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host], says: str, often: int) -> float:
+def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host], says: str, often: int) -> Sample:
     """What it prints must contain `says` so often: a command that saw less than all ranks is not timed."""
     before = [host.snapshot() for host in hosts]
     sample: Sample = measure(lab, argv, hosts)
@@ -158,7 +169,7 @@ def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host], says: str, ofte
     if sample.rc not in good or sample.output.count(says) != often:
         raise SystemExit(f"{' '.join(argv)} ended with {sample.rc}:\n{sample.output[-2000:]}")
     _left(hosts, before, argv[0])
-    return sample.wall
+    return sample
 
 
 def _left(hosts: Sequence[Host], before: Sequence[Snapshot], who: str) -> None:

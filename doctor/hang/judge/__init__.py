@@ -5,6 +5,8 @@ Nothing here touches a host or reads a clock. Where the evidence does not suffic
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
@@ -25,6 +27,13 @@ __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
 LIMIT = 60.0
 """Seconds: who waits for less may be in a healthy job with long steps."""
+_STATES = {
+    (Verdict.HANG, True): ("hangs", "hang"),
+    (Verdict.WAITS, False): ("waits", "wait"),
+    (Verdict.MOVES, False): ("moves", "move"),
+}
+"""By the verdict, and whether somebody is accused: what is said of one job, and of several."""
+_OPEN = ("is not decided", "are not decided")
 
 
 def judge(
@@ -36,7 +45,7 @@ def judge(
     user: str | None = None,
     limit: float = LIMIT,
 ) -> Judgement:
-    """Of the only job, or of the one that the others choose."""
+    """Of the only job, or of the one that the others choose. Where several are left, of each by itself."""
     jobs = find_jobs(evidence)
     unreached = tuple(sorted(evidence.unreached.items()))
     if not jobs:
@@ -46,12 +55,25 @@ def judge(
     if not found:
         said = _no_such(pid, master_port, slurm_job, user)
         return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
-    if len(found) > 1:
-        said = f"{len(found)} jobs run here: choose one."
-        return Judgement(
-            Verdict.SEVERAL, evidence.started, said, jobs=found, unreached=unreached, limit=limit
-        )
-    return _judge_job(evidence, found[0], jobs, limit)
+    if len(found) == 1:
+        return _judge_job(evidence, found[0], jobs, limit)
+    each = tuple(_judge_job(evidence, job, jobs, limit) for job in found)
+    return Judgement(
+        Verdict.SEVERAL,
+        evidence.started,
+        _several(each),
+        jobs=found,
+        each=each,
+        unreached=unreached,
+        limit=limit,
+    )
+
+
+def _several(each: Sequence[Judgement]) -> str:
+    """ "3 jobs run here: 1 hangs, 2 move." """
+    states = Counter(_STATES.get((one.verdict, bool(one.culprits)), _OPEN) for one in each)
+    said = (f"{n} {state[n > 1]}" for state in (*_STATES.values(), _OPEN) if (n := states[state]))
+    return f"{len(each)} jobs run here: {', '.join(said)}."
 
 
 def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, user: str | None) -> str:

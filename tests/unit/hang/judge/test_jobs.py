@@ -30,7 +30,11 @@ def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
     )
     seen = both(evidence(["waits", "sleeps"]), replace(other, hosts=hosts))
     found = judge(seen)
-    assert (found.verdict, found.exit_code, len(found.jobs)) == (Verdict.SEVERAL, 3, 2)
+    assert (found.verdict, found.exit_code, len(found.jobs)) == (Verdict.SEVERAL, 1, 2)
+    assert ([each.rank for each in found.culprits], found.sentence) == (
+        [1],
+        "2 jobs run here: 1 hangs, 1 moves.",
+    )
     assert judge(seen, master_port=29600).verdict is Verdict.MOVES
     assert judge(seen, pid=4010).exit_code == 1
     assert judge(seen, pid=1).verdict is Verdict.NO_JOB

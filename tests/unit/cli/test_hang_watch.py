@@ -58,7 +58,8 @@ def watched(looks: Callable[[], Sight], **more: Any) -> Judgement:
         ((MOVES, ENDED, MOVES, ENDED, ENDED, MOVES), Verdict.NO_JOB, 1),
         ((MOVES, AWAY, AWAY, AWAY, HANGS), Verdict.HANG, 0),
         ((MOVES, both(MOVES, later(MOVES)), HANGS), Verdict.HANG, 0),
-        ((both(MOVES, later(MOVES)), HANGS), Verdict.SEVERAL, 1),
+        ((both(MOVES, later(MOVES)), HANGS, MOVES), Verdict.HANG, 1),
+        ((both(MOVES, later(MOVES)), both(MOVES, later(HANGS)), HANGS), Verdict.SEVERAL, 1),
         ((MOVES, KeyboardInterrupt()), Verdict.MOVES, 0),
     ],
 )

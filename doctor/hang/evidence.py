@@ -108,6 +108,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """As the person named it; the controller fills it in."""
     pid: Pid
     parent: Pid
+    above: Annotated[tuple[Pid, ...], msgspec.Meta(max_length=64)] = ()
+    """Of a rank: its parent and so on, up to the first of its launchers."""
     job: Word
     """Equal for all ranks of one job on all hosts: MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
     rank: Rank | None = None

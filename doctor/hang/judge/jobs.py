@@ -35,7 +35,9 @@ def chosen(
     found = list(jobs)
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
-        found = found or [job for job in jobs if pid in {m.parent for m in job.ranks}]
+        found = found or [
+            job for job in jobs if pid in {each for m in job.ranks for each in (m.parent, *m.above)}
+        ]
     if master_port is not None:
         end = f":{master_port}"
         found = [job for job in found if any(member.master.endswith(end) for member in job.ranks)]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from doctor.hang.onhost.ranks import candidates, is_doctor, is_launcher, members, unseen
+from doctor.hang.onhost.programs import is_doctor, is_launcher
+from doctor.hang.onhost.ranks import candidates, members, unseen
 
 TORCH = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 TRAIN = "/opt/python train.py"
@@ -27,6 +28,7 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "groups": False,
         "ours": False,
         "blocked": False,
+        "typed": False,
     }
 
 
@@ -227,6 +229,47 @@ def test_tools_of_a_shell_with_a_stale_rank_are_no_ranks() -> None:
     assert shown([shell, row(21, 20, "sleep 300", **TORCH, RANK="3")]) == []
     assert shown([shell, row(22, 20, "/opt/python train.py", **TORCH, RANK="3")]) == [(22, 3, None)]
     assert shown([shell, row(22, 20, "./train.mpi", **TORCH, RANK="3")]) == [(22, 3, None)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/opt/python -m ipykernel_launcher -f kernel.json",
+        "/opt/python /opt/bin/jupyter-lab --no-browser",
+        "/opt/python /opt/bin/ipython",
+        "/opt/bin/ipython3",
+    ],
+)
+def test_a_notebook_with_a_stale_rank_is_none(line: str) -> None:
+    kernel = row(30, 1, line, **TORCH, RANK="0")
+    assert shown([TORCHRUN, torch_rank(11, 10, 0), torch_rank(12, 10, 1), kernel]) == [
+        (11, 0, None),
+        (12, 1, None),
+    ]
+    assert shown([dict(kernel, groups=True)]) == [(30, 0, None)], "it takes part"
+
+
+@pytest.mark.parametrize("line", ["/opt/python", "/opt/python -i -q", "/opt/python -"])
+def test_a_python_in_which_somebody_types_is_none(line: str) -> None:
+    prompt = row(30, 1, line, **TORCH, RANK="0")
+    assert shown([dict(prompt, typed=True)]) == []
+    assert shown([prompt]) == [(30, 0, None)], "a script on its stdin"
+    assert shown([dict(row(30, 1, line + " train.py", **TORCH, RANK="0"), typed=True)]) == [(30, 0, None)]
+
+
+def test_of_two_that_are_told_one_rank_the_one_that_takes_part_is_it() -> None:
+    stale = row(30, 1, "/opt/python plot.py", **TORCH, RANK="0")
+    ranks = [dict(torch_rank(pid, 10, pid - 11, TORCHELASTIC_RUN_ID=""), groups=True) for pid in (11, 12)]
+    assert shown([*ranks, stale]) == [(11, 0, None), (12, 1, None)]
+    twice = shown([TORCHRUN, *ranks, dict(stale, groups=True)])
+    assert (30, 0, None) in twice, "another job of that name"
+
+
+def test_what_is_above_a_rank_up_to_its_launcher() -> None:
+    shell = row(11, 10, "/bin/sh run.sh", **TORCH)
+    rows = [row(9, 1, "-bash"), row(10, 9, "/opt/python /opt/bin/torchrun x"), shell, torch_rank(12, 11, 0)]
+    assert members(rows)[0]["above"] == [11, 10]
+    assert members([row(9, 1, "-bash"), torch_rank(12, 9, 0)])[0]["above"] == [9]
 
 
 def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:

@@ -41,6 +41,14 @@ def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
     assert judge(seen, pid=4010, master_port=29600).verdict is Verdict.NO_JOB
 
 
+def test_any_process_of_its_tree_chooses_a_job() -> None:
+    seen = evidence(["waits", "sleeps"])
+    hosts = tuple(
+        replace(h, members=tuple(replace(m, above=(100, 90)) for m in h.members)) for h in seen.hosts
+    )
+    assert judge(replace(seen, hosts=hosts), pid=90).exit_code == 1
+
+
 def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:
     one = evidence(["waits", "sleeps"], hosts=["node1"], job="localhost:29500")
     two = evidence(["waits", "waits"], hosts=["node2"], job="localhost:29500")

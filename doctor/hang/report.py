@@ -82,6 +82,8 @@ def _print_each(judgement: Judgement, console: Console, *, verbose: bool, quiet:
         put_wrapped(Text(clean_line(one.sentence), style=_style(one)), console, INDENT, INDENT)
     if len(judgement.each) > JOBS and not quiet:
         put_line(Text(f"{len(judgement.each)} in all", style="dim"), console)
+    for note in () if quiet else judgement.notes:
+        put_wrapped(Text(clean_line(note[:1].upper() + note[1:]) + "."), console)
     _print_unreached(judgement, console)
 
 

@@ -17,6 +17,7 @@ from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
+from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
 from doctor.hang.judge.wires import Key, key, longest_way
 from doctor.hang.libraries.consult import opinions
@@ -64,6 +65,7 @@ def judge(
         _several(each),
         jobs=found,
         each=each,
+        notes=tuple(may_be_one(evidence, found)),
         unreached=unreached,
         limit=limit,
     )

@@ -39,7 +39,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
         users=users,
     )
     pids = {member["pid"] for member in found}
-    return found, (ranks.unseen(rows, users, pids) + unread)[:32]
+    return found, (ranks.without_ranks(rows, users, pids) + ranks.unseen(rows, users, pids) + unread)[:32]
 
 
 def _ports(pids: "Sequence[int]") -> "dict[int, list[int]]":

@@ -24,6 +24,7 @@ LAUNCHERS = _names(
     "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
     " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
 )
+_ELSEWHERE = _names("mpirun mpiexec mpiexec.hydra orterun prterun srun horovodrun torchx ray raylet")
 MODULES = (
     "torch.distributed.run",
     "torch.distributed.launch",
@@ -56,6 +57,33 @@ def is_launcher(command: "Sequence[str]") -> bool:
         return True
     started = list(command[: 2 + next((at for at, word in enumerate(command) if word == "-m"), 0)])
     return any(word in MODULES for word in started) or any(map(_SCRIPTS.search, command[1:4]))
+
+
+def starts_ranks_here(command: "Sequence[str]") -> bool:
+    """A launcher whose ranks are on its own host."""
+    return is_launcher(command) and not _ELSEWHERE & {basename(word) for word in command[:2]}
+
+
+def master_by(command: "Sequence[str]") -> "tuple[str, str]":
+    """The rendezvous that a launcher of PyTorch is told, and the run; empty where only this host knows it."""
+    said = {}  # type: dict[str, str]
+    for at, word in enumerate(command):
+        if word.endswith(".py") and not _SCRIPTS.search(word):
+            break
+        name, given, value = word.partition("=")
+        if name.startswith("--"):
+            said.setdefault(name[2:].replace("_", "-"), value if given else "".join(command[at + 1 : at + 2]))
+    master = said.get("rdzv-endpoint") or ""
+    if not master and said.get("master-addr"):
+        master = "{}:{}".format(said["master-addr"], said.get("master-port", "29500"))
+    here = master.startswith(("localhost", "127.", "[::1]", "::1"))
+    return ("", "") if here else (master[:200], said.get("rdzv-id", "")[:40])
+
+
+def step_by(command: "Sequence[str]") -> "tuple[str, str]":
+    """The job and the step of Slurm whose daemon it is."""
+    found = re.match(r"slurmstepd: \[(\d+)\.(\w+)\]", " ".join(command[:2]))
+    return (found.group(1), found.group(2)) if found else ("", "")
 
 
 def is_doctor(command: "Sequence[str]") -> bool:

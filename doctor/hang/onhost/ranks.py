@@ -6,6 +6,7 @@ topmost process with a number below all launchers and shells.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from posixpath import basename
 from typing import Any
 
 from doctor.hang.onhost.programs import (
@@ -15,8 +16,11 @@ from doctor.hang.onhost.programs import (
     is_launcher,
     is_notebook,
     is_shell,
+    master_by,
     program,
     script,
+    starts_ranks_here,
+    step_by,
 )
 
 MOST = 4000
@@ -398,15 +402,19 @@ def _is_launched(tree: Tree, pid: int) -> bool:
 
 
 def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
-    """What the command lines above it tell."""
+    """What the command lines above it tell: everybody may read these."""
     rank = _unnumbered(tree, pid)
-    for above in _above(tree, pid):
-        command = tree.rows[above]["command"] if above in tree.rows else []
-        if is_launcher(command):
-            rank["launcher"] = rank["launcher"] or next(
-                (name for name in LAUNCHES if name in " ".join(command[:4])), "torchrun"
-            )
-            break
+    commands = [tree.rows[above]["command"] for above in _above(tree, pid) if above in tree.rows]
+    launchers = [command for command in commands if is_launcher(command)]
+    if launchers:
+        named = (name for name in LAUNCHES if name in " ".join(launchers[0][:4]))
+        rank["launcher"] = rank["launcher"] or next(named, "torchrun")
+    job, step = next((found for found in map(step_by, commands) if found[0]), ("", ""))
+    master, run = next((found for found in map(master_by, launchers) if found[0]), ("", ""))
+    if job:
+        rank.update(job=f"slurm {job}.{step}", slurm_job=job)
+    if master:
+        rank.update(job=master + (" run " + run if run else ""), master=master)
     return rank
 
 
@@ -427,3 +435,18 @@ def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection
         f"{count} Python processes of {name} may be ranks: only this user and root may read their variables"
         for name, count in sorted(counts.items())
     ][:16]
+
+
+def without_ranks(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]") -> "list[str]":
+    """Launchers that have none of those that were found below them."""
+    tree = Tree(rows)
+    starts = {pid for pid, row in tree.rows.items() if starts_ranks_here(row["command"])} - tree.ours
+    said = []
+    for pid in sorted(starts):
+        if not starts & {*_above(tree, pid)} and not {*found} & {*tree.under(pid)}:
+            name = " ".join(map(basename, tree.rows[pid]["command"][:2]))
+            user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
+            said.append(
+                f"{name} (pid {pid}, {user}) has no rank here: it starts some, or waits for other hosts"
+            )
+    return said[:16]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.hang.onhost.programs import is_doctor, is_launcher
-from doctor.hang.onhost.ranks import candidates, members, unseen
+from doctor.hang.onhost.ranks import candidates, members, unseen, without_ranks
 
 TORCH = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 TRAIN = "/opt/python train.py"
@@ -214,6 +214,42 @@ def test_ranks_of_others_are_those_in_groups_and_those_of_a_launcher() -> None:
     assert shown([*launched, ended]) == [(11, None, None), (12, None, None), (13, None, None)]
     assert members(launched)[0]["launcher"] == "torchrun"
     assert shown([hidden(TORCHRUN, False), hidden(row(11, 10), False)]) == [], "a single one may be anything"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "master"),
+    [
+        (
+            "/opt/bin/torchrun --nnodes=2 --master-addr=node1 --master-port 29617 train.py",
+            "node1:29617",
+            "node1:29617",
+        ),
+        ("/opt/bin/torchrun --master_addr node1 train.py --master-port 5", "node1:29500", "node1:29500"),
+        (
+            "/opt/bin/torchrun --rdzv-id=7 --rdzv-endpoint=node1:29400 train.py",
+            "node1:29400 run 7",
+            "node1:29400",
+        ),
+        ("/opt/bin/torchrun --master-addr=localhost --master-port=29617 x.py", "started by process 10", ""),
+        ("/opt/bin/torchrun --standalone train.py", "started by process 10", ""),
+    ],
+)
+def test_the_job_of_another_user_is_called_as_its_launcher_is_told(line: str, name: str, master: str) -> None:
+    rows = [hidden(row(10, 1, "/opt/python " + line), False), hidden(row(11, 10)), hidden(row(12, 10))]
+    assert {(m["job"], m["master"]) for m in members(rows)} == {(name, master)}
+
+
+def test_or_as_the_daemon_of_slurm_says() -> None:
+    daemon = {**row(10, 1), "command": ["slurmstepd: [4711.0]"]}
+    rows = [daemon, hidden(row(11, 10)), hidden(row(12, 10))]
+    assert {(m["job"], m["slurm_job"]) for m in members(rows)} == {("slurm 4711.0", "4711")}
+
+
+def test_a_launcher_without_ranks_is_said() -> None:
+    rows = [row(9, 1, "mpirun x"), TORCHRUN, row(11, 10, "/bin/sh run.sh")]
+    (said,) = without_ranks(rows, {0: "root"}, ())
+    assert said.startswith("python torchrun (pid 10, root) has no rank here")
+    assert without_ranks([*rows, torch_rank(12, 11, 0)], {}, {12}) == []
 
 
 def test_who_is_seen_is_not_counted_as_unseen() -> None:

@@ -34,7 +34,7 @@ MODULES = (
     "accelerate.commands.launch",
 )
 _SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
-LAUNCHES = ("deepspeed", "accelerate", "msrun", "mpirun", "mpiexec", "srun", "slurmstepd")
+_NAMES = ("deepspeed", "accelerate", "msrun", "mpirun", "mpiexec", "srun", "slurmstepd")
 _NOTEBOOK = re.compile(
     r"(?:jupyter(?:-\w+)?|ipython3?|ipykernel(?:_launcher|\.kernelapp)?|colab_kernel_launcher)(?:\.py)?\Z",
     re.I,
@@ -57,6 +57,10 @@ def is_launcher(command: "Sequence[str]") -> bool:
         return True
     started = list(command[: 2 + next((at for at, word in enumerate(command) if word == "-m"), 0)])
     return any(word in MODULES for word in started) or any(map(_SCRIPTS.search, command[1:4]))
+
+
+def launcher_name(command: "Sequence[str]") -> str:
+    return next((name for name in _NAMES if name in " ".join(command[:4])), "torchrun")
 
 
 def starts_ranks_here(command: "Sequence[str]") -> bool:

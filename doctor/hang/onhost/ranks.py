@@ -6,16 +6,15 @@ topmost process with a number below all launchers and shells.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from posixpath import basename
 from typing import Any
 
 from doctor.hang.onhost.programs import (
-    LAUNCHES,
     TOOLS,
     is_doctor,
     is_launcher,
     is_notebook,
     is_shell,
+    launcher_name,
     master_by,
     program,
     script,
@@ -407,8 +406,7 @@ def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
     commands = [tree.rows[above]["command"] for above in _above(tree, pid) if above in tree.rows]
     launchers = [command for command in commands if is_launcher(command)]
     if launchers:
-        named = (name for name in LAUNCHES if name in " ".join(launchers[0][:4]))
-        rank["launcher"] = rank["launcher"] or next(named, "torchrun")
+        rank["launcher"] = rank["launcher"] or launcher_name(launchers[0])
     job, step = next((found for found in map(step_by, commands) if found[0]), ("", ""))
     master, run = next((found for found in map(master_by, launchers) if found[0]), ("", ""))
     if job:
@@ -443,8 +441,10 @@ def without_ranks(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Col
     starts = {pid for pid, row in tree.rows.items() if starts_ranks_here(row["command"])} - tree.ours
     said = []
     for pid in sorted(starts):
-        if not starts & {*_above(tree, pid)} and not {*found} & {*tree.under(pid)}:
-            name = " ".join(map(basename, tree.rows[pid]["command"][:2]))
+        below = [*tree.under(pid)]
+        unsure = any(tree.rows[each]["hidden"] and is_python(tree.rows[each]) for each in below)
+        if not starts & {*_above(tree, pid)} and not {*found} & {*below} and not unsure:
+            name = launcher_name(tree.rows[pid]["command"])
             user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
             said.append(
                 f"{name} (pid {pid}, {user}) has no rank here: it starts some, or waits for other hosts"

@@ -248,8 +248,9 @@ def test_or_as_the_daemon_of_slurm_says() -> None:
 def test_a_launcher_without_ranks_is_said() -> None:
     rows = [row(9, 1, "mpirun x"), TORCHRUN, row(11, 10, "/bin/sh run.sh")]
     (said,) = without_ranks(rows, {0: "root"}, ())
-    assert said.startswith("python torchrun (pid 10, root) has no rank here")
+    assert said.startswith("torchrun (pid 10, root) has no rank here")
     assert without_ranks([*rows, torch_rank(12, 11, 0)], {}, {12}) == []
+    assert without_ranks([*rows, hidden(row(12, 11), groups=False)], {}, ()) == [], "it may be a rank"
 
 
 def test_who_is_seen_is_not_counted_as_unseen() -> None:

@@ -6,7 +6,7 @@ Nothing here touches a host or reads a clock. Where the evidence does not suffic
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
@@ -21,6 +21,7 @@ from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
 from doctor.hang.judge.wires import Key, key, longest_way
 from doctor.hang.libraries.consult import opinions
+from doctor.hang.onhost.ranks import RANKLESS
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -129,7 +130,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights_of(evidence, job),
-        notes=finding.notes,
+        notes=(*finding.notes, *_rankless(evidence, job)),
         heard=heard,
         do=told.sentences if told else (),
         commands=told.commands if told else (),
@@ -165,6 +166,13 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
     if finding.unproved:
         return Verdict.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
     return Verdict.HANG, finding.sentence or f"The job {waits}."
+
+
+def _rankless(evidence: Evidence, job: Job) -> Iterator[str]:
+    """Launchers on other hosts that may have had those ranks of the job that are missing."""
+    for host in evidence.hosts if job.missing else ():
+        if host.host not in job.hosts:
+            yield from (f"{host.host}: {said}" for said in host.unread if RANKLESS in said)
 
 
 def _who(named: tuple[Culprit, ...]) -> str:

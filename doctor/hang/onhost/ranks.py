@@ -32,6 +32,9 @@ _STEP = re.compile(r"\d{1,9}")
 NAMELESS = "started by process"
 """Begins the name of a job that has none."""
 
+RANKLESS = "has no rank here"
+"""What is said of a launcher without ranks."""
+
 Row = Any
 """What proc.row makes."""
 
@@ -446,7 +449,5 @@ def without_ranks(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Col
         if not starts & {*_above(tree, pid)} and not {*found} & {*below} and not unsure:
             name = launcher_name(tree.rows[pid]["command"])
             user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
-            said.append(
-                f"{name} (pid {pid}, {user}) has no rank here: it starts some, or waits for other hosts"
-            )
+            said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: it starts some, or waits for other hosts")
     return said[:16]

@@ -109,6 +109,13 @@ def test_all_in_one_collective_suggest_a_check_of_their_hosts() -> None:
     assert "port-unreachable" in found.only
 
 
+def test_of_several_jobs_only_one_may_suggest_a_check() -> None:
+    waits = evidence(["waits", "waits"])
+    found = suggested(judged(both(waits, later(HANGS)), WISHES))
+    assert found == suggested(judged(waits, WISHES)) is not None
+    assert suggested(judged(both(waits, later(waits)), WISHES)) is None
+
+
 @pytest.mark.parametrize("seen", [HANGS, MOVES, ENDED])
 def test_what_is_in_python_suggests_none(seen: Evidence) -> None:
     assert suggested(judged(seen, WISHES)) is None

@@ -1,20 +1,20 @@
 """`python -m benchmarks.hang`: what `doctor hang` costs the job that it looks at, and how long it takes.
 
 The peer is what people do by hand: `py-spy dump` of each rank, here and over `clush`. The job is a real
-training over gloo; the ranks of the larger rows only sleep, as the ranks of a job that hangs do.
+training over gloo; the ranks of the larger rows only sleep, as the ranks of a job that hangs do. A command
+that fails, misses a rank or leaves something on a host ends the benchmark.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -22,6 +22,8 @@ from statistics import median
 from benchmarks.meter import Sample, measure
 from benchmarks.table import columns, conditions
 from tests.lab import Host, Lab, missing
+from tests.lab.machine import Process
+from tests.lab.snapshot import Snapshot
 from tests.support.injob import environment
 from tests.trials.hang.training import TIMES
 
@@ -30,10 +32,26 @@ FOLDER = "/tmp/hang-benchmark"
 PORT = 29711
 PHASE = 10.0
 """Seconds of each phase, so that it holds hundreds of steps."""
+APART = 2.0
+"""Seconds between the two looks."""
 SIZES = ((1, 4), (8, 64), (32, 32))
 """Hosts, ranks."""
+HEAD = (
+    "doctor hang",
+    f"without the {APART:g} s",
+    "clush py-spy dump",
+    "ratio",
+    "CPU of the hosts",
+    "by clush",
+    "left",
+)
 SLEEPER = "import time; time.sleep(10_000)"
 PYSPY = str(Path(sys.executable).with_name("py-spy"))
+BY_HAND = (
+    "rc=0; for p in $(pgrep -f '[t]ime.sleep.10_000'); do "
+    f"{shlex.quote(PYSPY)} dump --pid $p || rc=1; done; exit $rc"
+)
+"""The brackets keep pgrep from finding the shell that runs this."""
 
 
 def main() -> int:
@@ -48,28 +66,25 @@ def main() -> int:
         print(conditions(args.hosts), end="\n\n", flush=True)
         print(_disturbance(lab), end="\n\n", flush=True)
         rows = [_row(lab, hosts, ranks, args.rounds) for hosts, ranks in SIZES if hosts <= args.hosts]
-    print(columns(["hosts", "ranks", "doctor hang", "without the 2 s", "clush py-spy dump", "ratio"], rows))
+    print(columns(["hosts, ranks", *HEAD], rows))
     return 0
 
 
 def _disturbance(lab: Lab) -> str:
     """Steps of a job of four ranks on one host: alone, looked at by us, dumped by py-spy, and afterwards."""
     host = lab.hosts[0]
-    ranks = _ranks(host, 4, [sys.executable, str(TRAINING)], MODE="ddp", FAULT="")
-    try:
-        times = Path(f"/proc/{host.pid}/root{FOLDER}/{TIMES}.0")
+    times = Path(f"/proc/{host.pid}/root{FOLDER}/{TIMES}.0")
+    host.do(f"mkdir -p {FOLDER}; rm -f {FOLDER}/*")
+    with _ranks([host], 4, [sys.executable, str(TRAINING)], MODE="ddp", FAULT="") as ranks:
         _await(lambda: times.is_file() and times.read_text().count("\n") > 50)
-        pids = [process.pid for process in ranks]
         phases: list[tuple[str, Callable[[], object]]] = [
             ("alone", lambda: time.sleep(0.5)),
-            ("doctor hang --for 0.5, again and again", lambda: lab.doctor("hang", host.name, "--for", "0.5")),
+            ("doctor hang --for 0.5, again and again", lambda: _look(lab, host, "--for", "0.5")),
             ("alone again", lambda: time.sleep(0.5)),
-            ("py-spy dump of all ranks, as often", lambda: (_dump(pids), time.sleep(2.0))),
+            ("py-spy dump of all ranks, as often", lambda: _dump(ranks)),
             ("afterwards", lambda: time.sleep(0.5)),
         ]
         spans = [_steps(times, do) for _, do in phases]
-    finally:
-        _end(ranks)
     base = median(spans[0])
     lines = [
         [
@@ -92,89 +107,111 @@ def _steps(times: Path, do: Callable[[], object]) -> list[float]:
     return [later - earlier for earlier, later in pairwise(at)]
 
 
-def _dump(pids: Sequence[int]) -> None:
+def _look(lab: Lab, host: Host, *words: str) -> None:
+    done = lab.doctor("hang", host.name, *words)
+    if done.returncode != 0:
+        raise SystemExit(
+            f"doctor hang of a job that moves gave {done.returncode}:\n{done.stdout}{done.stderr}"
+        )
+
+
+def _dump(ranks: Sequence[Process]) -> None:
+    """All at once, inside their host, whose process ids they are; then a pause, as `doctor hang` makes it."""
     dumps = [
-        subprocess.Popen([PYSPY, "dump", "--json", "--pid", str(pid)], stdout=subprocess.DEVNULL)
-        for pid in pids
+        subprocess.Popen(
+            rank.host.enter([PYSPY, "dump", "--json", "--pid", str(rank.pid)]),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        for rank in ranks
     ]
     for dump in dumps:
-        dump.wait(20)
+        _, said = dump.communicate(timeout=20)
+        if dump.returncode:
+            raise SystemExit(f"py-spy dump gave {dump.returncode}: {said.decode(errors='replace').strip()}")
+    time.sleep(2.0)
 
 
-def _row(lab: Lab, hosts: int, ranks: int, rounds: int) -> list[str]:
-    each = ranks // hosts
-    started = [
-        rank
-        for number, host in enumerate(lab.hosts[:hosts])
-        for rank in _ranks(host, each, [sys.executable, "-c", SLEEPER], first=number * each, world=ranks)
-    ]
-    nodeset = f"node[1-{hosts}]" if hosts > 1 else "node1"
-    by_hand = f"for p in $(pgrep -f 'time.sleep.10_000'); do {shlex.quote(PYSPY)} dump --pid $p; done"
-    clush = ["clush", "-f", "64", "-o", f"-F {lab.ssh_config}", "-w", nodeset, by_hand]
-    try:
-        ours, theirs = [], []
+def _row(lab: Lab, number: int, ranks: int, rounds: int) -> list[str]:
+    hosts = lab.hosts[:number]
+    nodeset = f"node[1-{number}]" if number > 1 else "node1"
+    ours = lab.doctor_argv("hang", nodeset, "--for", f"{APART:g}")
+    clush = ["clush", "-S", "-f", "64", "-o", f"-F {lab.ssh_config}", "-w", nodeset, BY_HAND]
+    bare = [host.snapshot() for host in hosts]
+    own: list[Sample] = []
+    hand: list[Sample] = []
+    with _ranks(hosts, ranks // number, [sys.executable, "-c", SLEEPER]):
+        _await(lambda: all(_asleep(host) == ranks // number for host in hosts))
         for _ in range(rounds):
-            argv = lab.doctor_argv("hang", nodeset)
-            ours.append(_timed(lab, argv, lab.hosts[:hosts]))
+            own.append(_timed(lab, ours, hosts, f"{ranks} ranks on {nodeset}", 1))
             if shutil.which("clush"):
-                theirs.append(_timed(lab, clush, lab.hosts[:hosts]))
-    finally:
-        _end(started)
-    own, hand = median(ours), median(theirs) if theirs else None
-    bare = own - 2.0
+                hand.append(_timed(lab, clush, hosts, ": Process ", ranks))
+    _left(hosts, bare, "the ranks")
+    mine = median(each.wall for each in own)
+    theirs = median(each.wall for each in hand) if hand else None
     return [
-        str(hosts),
-        str(ranks),
-        f"{own:.2f} s",
-        f"{bare:.2f} s",
-        f"{hand:.2f} s" if hand else "not installed",
-        f"{own / hand:.2f}" if hand else "",
+        f"{number}, {ranks}",
+        f"{mine:.2f} s",
+        f"{mine - APART:.2f} s",
+        f"{theirs:.2f} s" if theirs else "not installed",
+        f"{mine / theirs:.1f}" if theirs else "",
+        f"{median(each.hosts_cpu for each in own):.2f} s",
+        f"{median(each.hosts_cpu for each in hand):.2f} s" if hand else "",
+        "nothing",
     ]
 
 
-def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host]) -> float:
+def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host], says: str, often: int) -> Sample:
+    """What it prints must contain `says` so often: a command that saw less than all ranks is not timed."""
+    before = [host.snapshot() for host in hosts]
     sample: Sample = measure(lab, argv, hosts)
-    if sample.rc not in (0, 1, 3):
+    good = (0,) if argv[0] == "clush" else (0, 1, 3)
+    if sample.rc not in good or sample.output.count(says) != often:
         raise SystemExit(f"{' '.join(argv)} ended with {sample.rc}:\n{sample.output[-2000:]}")
-    return sample.wall
+    _left(hosts, before, argv[0])
+    return sample
 
 
-def _ranks(
-    host: Host, number: int, argv: Sequence[str], first: int = 0, world: int | None = None, **env: str
-) -> list[subprocess.Popen[bytes]]:
-    host.do(f"mkdir -p {FOLDER}; rm -f {FOLDER}/*")
-    return [
-        subprocess.Popen(
-            host.enter(argv),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={
-                **os.environ,
-                **environment(FOLDER=FOLDER, **env),
-                "RANK": str(first + rank),
-                "LOCAL_RANK": str(rank),
-                "WORLD_SIZE": str(world or number),
-                "MASTER_ADDR": host.address if world is None else "node1",
-                "MASTER_PORT": str(PORT),
-            },
-        )
-        for rank in range(number)
-    ]
+def _left(hosts: Sequence[Host], before: Sequence[Snapshot], who: str) -> None:
+    """End with a message if processes, files or listeners are there that were not before."""
+    until = time.monotonic() + 5.0
+    for host, was in zip(hosts, before, strict=True):
+        while (left := host.leftovers(was)) and time.monotonic() < until:
+            time.sleep(0.1)
+        if left:
+            raise SystemExit(f"{who} left on {host.name}: {left}")
 
 
-def _end(ranks: Sequence[subprocess.Popen[bytes]]) -> None:
-    for rank in ranks:
-        rank.kill()
-    for rank in ranks:
-        with suppress(subprocess.TimeoutExpired):
-            rank.wait(10)
+def _asleep(host: Host) -> int:
+    return sum(SLEEPER in process.command for process in host.snapshot().processes)
+
+
+@contextmanager
+def _ranks(hosts: Sequence[Host], each: int, argv: Sequence[str], **env: str) -> Iterator[list[Process]]:
+    """`each` ranks on every host; they have ended when this does."""
+    said = {
+        **environment(FOLDER=FOLDER, **env),
+        "WORLD_SIZE": str(each * len(hosts)),
+        "MASTER_ADDR": hosts[0].address,
+        "MASTER_PORT": str(PORT),
+    }
+    ranks: list[Process] = []
+    try:
+        for rank in range(each * len(hosts)):
+            own = {**said, "RANK": str(rank), "LOCAL_RANK": str(rank % each)}
+            words = [f"{name}={text}" for name, text in own.items()]
+            ranks.append(hosts[rank // each].spawn(["env", *words, *argv]))
+        yield ranks
+    finally:
+        for one in ranks:
+            one.stop()
 
 
 def _await(true: Callable[[], bool], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         if time.monotonic() > end:
-            raise SystemExit("the job did not begin to train")
+            raise SystemExit("the ranks did not begin to run")
         time.sleep(0.2)
 
 

@@ -97,7 +97,13 @@ def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached
 def _examined(judgement: Judgement, reached: Reached, out: TextIO) -> Report | None:
     asked = suggested(judgement)
     if asked is None:
-        tell("doctor: no check applies: what was seen does not point below Python.\n")
+        several = sum(suggested(one) is not None for one in judgement.each) > 1
+        why = (
+            "several jobs ask for one: choose a job"
+            if several
+            else "what was seen does not point below Python"
+        )
+        tell(f"doctor: no check applies: {why}.\n")
         return None
     tell(f"doctor: now what doctor check {quoted(asked.hosts)} --only {','.join(asked.only)} finds:\n")
     report = examine_below(asked, reached)

@@ -24,7 +24,10 @@ class Suggested:
 
 
 def suggested(judgement: Judgement) -> Suggested | None:
-    """What `doctor check HOSTS --only ...` among its commands asks for."""
+    """What `doctor check HOSTS --only ...` among its commands asks for; of several jobs, if only one does."""
+    if judgement.each:
+        found = [asked for one in judgement.each if (asked := suggested(one))]
+        return found[0] if len(found) == 1 else None
     if judgement.job is None:
         return None
     for command in judgement.commands:

@@ -1,4 +1,4 @@
-"""`doctor hang --watch`: it looks again and again, until the job stands still or has ended."""
+"""`doctor hang --watch`: it looks again and again, until the job, or one of several, hangs or has ended."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def watch(
             if not quiet and not line.live:
                 tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {said}')}\n")
             ends = number == 1 or (absent > 1 and not found.unreached)
-            if found.verdict in (Verdict.HANG, Verdict.SEVERAL) or (absent and ends):
+            if any(one.verdict is Verdict.HANG for one in (found, *found.each)) or (absent and ends):
                 return last
             again = max(began + every, time.monotonic() + min(LEAST, every))
             if again + wishes.apart >= until:

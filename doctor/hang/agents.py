@@ -21,6 +21,7 @@ HOME = "doctor.hang.onhost"
 PROCESS = "doctor.smoke.onhost.process"
 NEEDS = "ctypes, select, signal, subprocess"
 MOST_MEMBERS = 20_000
+MOST_BETWEEN = 16
 MOST_SAID = 512 * 1024 * 1024
 """Bytes of one host; ten thousand processes need less."""
 
@@ -51,6 +52,7 @@ class HangPatience(AgentPatience):
 class HangHost(RemoteAgent):
     members: dict[int, Member] = field(default_factory=dict)
     looks: dict[tuple[int, str], Look] = field(default_factory=dict)
+    between: dict[int, list[Look]] = field(default_factory=dict)
     found: messages.Found | None = None
     armed: bool = True
     """No py-spy is on its way."""
@@ -78,6 +80,7 @@ class HangHost(RemoteAgent):
                 self._numbered(member, told.get(pid)),
                 host=self.host,
                 a=self.looks.get((pid, "a")),
+                between=tuple(self.between.get(pid, ())),
                 b=self.looks.get((pid, "b")),
             )
             for pid, member in self.members.items()
@@ -169,7 +172,10 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 message.problem and f"py-spy could not be taken: {message.problem}",
             )
         elif isinstance(message, messages.Looked) and host.looking and message.look.pid in host.members:
-            host.looks[message.look.pid, message.which] = message.look
+            if message.which != "between":
+                host.looks[message.look.pid, message.which] = message.look
+            elif len(between := host.between.setdefault(message.look.pid, [])) < MOST_BETWEEN:
+                between.append(message.look)
         elif isinstance(message, messages.Library) and host.looking:
             if len(host.libraries) < MOST_LIBRARIES:
                 host.libraries.append(message.text)

@@ -1,4 +1,4 @@
-"""What was seen of the processes of a job that runs: twice each, on every host at the same time.
+"""What was seen of the processes of a job that runs: at least twice each, on every host at the same time.
 
 These types are also what the agent says and what a recording holds, so their numbers and texts have bounds:
 a host may be hostile. Ages and ticks count on a host's own clock; nothing here compares the clocks of two
@@ -108,6 +108,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """As the person named it; the controller fills it in."""
     pid: Pid
     parent: Pid
+    above: Annotated[tuple[Pid, ...], msgspec.Meta(max_length=64)] = ()
+    """Of a rank: its parent and so on, up to the first of its launchers."""
     job: Word
     """Equal for all ranks of one job on all hosts: MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
     rank: Rank | None = None
@@ -129,7 +131,14 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
     """Its variables may not be read: that it is a rank shows only from outside."""
     a: Look | None = None
+    between: Annotated[tuple[Look, ...], msgspec.Meta(max_length=16)] = ()
+    """Where the two looks are far apart: threads and stacks alone."""
     b: Look | None = None
+
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """All that were made, in their order."""
+        return tuple(look for look in (self.a, *self.between, self.b) if look is not None)
 
 
 class LibraryText(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,7 +33,7 @@ class Armed(Message, frozen=True, tag="armed"):
 
 
 class Looked(Message, frozen=True, tag="look"):
-    which: Literal["a", "b"]
+    which: Literal["a", "between", "b"]
     look: Look
 
 

@@ -33,12 +33,13 @@ def _library(said: LibraryText) -> LibraryText:
 
 
 def _member(member: Member) -> Member:
-    return replace(member, command=_clean(member.command), a=_look(member.a), b=_look(member.b))
+    a, b = (look and _look(look) for look in (member.a, member.b))
+    return replace(
+        member, command=_clean(member.command), a=a, between=tuple(map(_look, member.between)), b=b
+    )
 
 
-def _look(look: Look | None) -> Look | None:
-    if look is None:
-        return None
+def _look(look: Look) -> Look:
     python = tuple(replace(thread, frames=tuple(map(_frame, thread.frames))) for thread in look.python)
     return replace(
         look,

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import Culprit, Judgement, Standing, Verdict
+from doctor.hang.judge.judgement import Culprit, Job, Judgement, Standing, Verdict
 from doctor.hang.words import (
     against_words,
     alike,
@@ -46,7 +46,9 @@ def print_judgement(
 ) -> None:
     """`verbose` adds a line for each rank and what could not be read; `quiet` leaves who is named."""
     console.push_render_hook(Cleaned())
-    if not quiet:
+    if judgement.each:
+        _print_each(judgement, console, verbose=verbose, quiet=quiet)
+    elif not quiet:
         _print_opening(judgement, console)
     folded = [(each,) for each in judgement.named] if verbose else alike(judgement.named)
     for number, of in enumerate(folded):
@@ -66,16 +68,33 @@ def print_judgement(
     _print_ending(judgement, console)
 
 
+def _print_each(judgement: Judgement, console: Console, *, verbose: bool, quiet: bool) -> None:
+    """Several jobs: one that hangs in full, of the others what is so."""
+    for number, one in enumerate(judgement.each):
+        if not one.culprits and (quiet or number >= JOBS):
+            continue
+        put_wrapped(_job_line(judgement.jobs[number], judgement), console, 0, 2, wide=True)
+        for of in alike(one.culprits):
+            _print_named(of, one, console)
+        if one.culprits and not quiet:
+            put_rows(_rows(one, verbose), console, INDENT)
+            _print_what_to_do(one, console)
+        put_wrapped(Text(clean_line(one.sentence), style=_style(one)), console, INDENT, INDENT)
+    if len(judgement.each) > JOBS and not quiet:
+        put_line(Text(f"{len(judgement.each)} in all", style="dim"), console)
+    for note in () if quiet else judgement.notes:
+        put_wrapped(Text(clean_line(note[:1].upper() + note[1:]) + "."), console)
+    _print_unreached(judgement, console)
+
+
+def _job_line(job: Job, judgement: Judgement) -> Text:
+    return Text(clean_line(job_words(job, judgement.started, name=True)), style="bold")
+
+
 def _print_opening(judgement: Judgement, console: Console) -> None:
-    if judgement.verdict in (Verdict.SEVERAL, Verdict.NO_JOB):
+    if judgement.verdict is Verdict.NO_JOB:
         for job in judgement.jobs[:JOBS]:
-            put_wrapped(
-                Text(clean_line(job_words(job, judgement.started, name=True)), style="bold"),
-                console,
-                0,
-                2,
-                wide=True,
-            )
+            put_wrapped(_job_line(job, judgement), console, 0, 2, wide=True)
         if len(judgement.jobs) > JOBS:
             put_line(Text(f"and {len(judgement.jobs) - JOBS} more", style="dim"), console)
     elif judgement.job:
@@ -85,6 +104,10 @@ def _print_opening(judgement: Judgement, console: Console) -> None:
         found = clean_line(job_words(judgement.job, judgement.started))
         line = Text.assemble((found, "bold"), clean_line(said + missing))
         put_wrapped(line, console, wide=True)
+    _print_unreached(judgement, console)
+
+
+def _print_unreached(judgement: Judgement, console: Console) -> None:
     for host, why in judgement.unreached[:JOBS]:
         put_wrapped(Text(clean_line(f"{host} did not answer: {why}")), console, 0, 2)
 
@@ -177,6 +200,6 @@ def _print_ending(judgement: Judgement, console: Console) -> None:
         put_wrapped(Text(said[:1].upper() + said[1:], style="dim"), console, wide=True)
     if judgement.verdict is Verdict.SEVERAL:
         put_line(
-            Text("Next: the same command with --pid PID or --master-port PORT of one job", style="dim"),
+            Text("Of one job alone: the same command with its --pid PID or --master-port PORT", style="dim"),
             console,
         )

@@ -24,7 +24,7 @@ def report_json(judgement: Judgement) -> dict[str, Any]:
         "standing_still_at_least": judgement.at_least,
         "limit_seconds": judgement.limit,
         "job": _job(judgement.job) if judgement.job else None,
-        "jobs": [_job(job) for job in judgement.jobs],
+        "jobs": _jobs(judgement),
         "culprits": [_culprit(each) for each in judgement.culprits],
         "suspects": [_culprit(each) for each in judgement.suspects],
         "waiting": [_group(each) for each in judgement.groups],
@@ -42,6 +42,15 @@ def report_json(judgement: Judgement) -> dict[str, Any]:
         "commands": list(judgement.commands),
         "next_time": list(judgement.next_time),
     }
+
+
+def _jobs(judgement: Judgement) -> list[dict[str, Any]]:
+    """Where none was chosen, with what is so of each."""
+    jobs = [_job(job) for job in judgement.jobs]
+    for job, one in zip(jobs, judgement.each, strict=False):
+        job |= {"verdict": one.verdict.value, "summary": one.sentence}
+        job["culprits"] = [_culprit(culprit) for culprit in one.culprits]
+    return jobs
 
 
 def _job(job: Job) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def see(
     def looking_at() -> None:
         waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
         ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
-        doing = f"two looks at {ranks} ranks, {apart:g} s apart"
+        doing = f"looks at {ranks} ranks, for {apart:g} s"
         progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.look))
 
     try:

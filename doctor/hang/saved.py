@@ -71,6 +71,6 @@ def _nonsense(evidence: Evidence) -> str:
         pids = [member.pid for member in host.members]
         if len({*pids}) < len(pids) or any(member.host != host.host for member in host.members):
             return f"the processes of {host.host} do not add up"
-        if any(look and look.pid != m.pid for m in host.members for look in (m.a, m.b)):
+        if any(look.pid != m.pid for m in host.members for look in m.looks):
             return f"a look at a process of {host.host} is of another one"
     return ""

@@ -5,6 +5,8 @@ Nothing here touches a host or reads a clock. Where the evidence does not suffic
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
@@ -15,9 +17,11 @@ from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
+from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
 from doctor.hang.judge.wires import Key, key, longest_way
 from doctor.hang.libraries.consult import opinions
+from doctor.hang.onhost.ranks import RANKLESS
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -25,6 +29,13 @@ __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
 LIMIT = 60.0
 """Seconds: who waits for less may be in a healthy job with long steps."""
+_STATES = {
+    (Verdict.HANG, True): ("hangs", "hang"),
+    (Verdict.WAITS, False): ("waits", "wait"),
+    (Verdict.MOVES, False): ("moves", "move"),
+}
+"""By the verdict, and whether somebody is accused: what is said of one job, and of several."""
+_OPEN = ("is not decided", "are not decided")
 
 
 def judge(
@@ -36,7 +47,7 @@ def judge(
     user: str | None = None,
     limit: float = LIMIT,
 ) -> Judgement:
-    """Of the only job, or of the one that the others choose."""
+    """Of the only job, or of the one that the others choose. Where several are left, of each by itself."""
     jobs = find_jobs(evidence)
     unreached = tuple(sorted(evidence.unreached.items()))
     if not jobs:
@@ -46,12 +57,26 @@ def judge(
     if not found:
         said = _no_such(pid, master_port, slurm_job, user)
         return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
-    if len(found) > 1:
-        said = f"{len(found)} jobs run here: choose one."
-        return Judgement(
-            Verdict.SEVERAL, evidence.started, said, jobs=found, unreached=unreached, limit=limit
-        )
-    return _judge_job(evidence, found[0], jobs, limit)
+    if len(found) == 1:
+        return _judge_job(evidence, found[0], jobs, limit)
+    each = tuple(_judge_job(evidence, job, jobs, limit) for job in found)
+    return Judgement(
+        Verdict.SEVERAL,
+        evidence.started,
+        _several(each),
+        jobs=found,
+        each=each,
+        notes=tuple(may_be_one(evidence, found)),
+        unreached=unreached,
+        limit=limit,
+    )
+
+
+def _several(each: Sequence[Judgement]) -> str:
+    """ "3 jobs run here: 1 hangs, 2 move." """
+    states = Counter(_STATES.get((one.verdict, bool(one.culprits)), _OPEN) for one in each)
+    said = (f"{n} {state[n > 1]}" for state in (*_STATES.values(), _OPEN) if (n := states[state]))
+    return f"{len(each)} jobs run here: {', '.join(said)}."
 
 
 def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, user: str | None) -> str:
@@ -105,7 +130,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights_of(evidence, job),
-        notes=finding.notes,
+        notes=(*finding.notes, *_rankless(evidence, job)),
         heard=heard,
         do=told.sentences if told else (),
         commands=told.commands if told else (),
@@ -141,6 +166,13 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
     if finding.unproved:
         return Verdict.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
     return Verdict.HANG, finding.sentence or f"The job {waits}."
+
+
+def _rankless(evidence: Evidence, job: Job) -> Iterator[str]:
+    """Launchers on other hosts that may have had those ranks of the job that are missing."""
+    for host in evidence.hosts if job.missing else ():
+        if host.host not in job.hosts:
+            yield from (f"{host.host}: {said}" for said in host.unread if RANKLESS in said)
 
 
 def _who(named: tuple[Culprit, ...]) -> str:

@@ -111,9 +111,10 @@ def _lost(member: Member) -> Cause | None:
     first, last = _state(member.a), _state(member.b)
     if first in ENDED and last in ENDED:
         return Cause.ENDED
-    if first == last == "T":
+    throughout = first == last and {*map(_state, member.between)} <= {first, "?"}
+    if throughout and first == "T":
         return Cause.STOPPED
-    if first == last == "t":
+    if throughout and first == "t":
         return Cause.TRACED
     return Cause.KERNEL if stuck_in_kernel(member) else None
 

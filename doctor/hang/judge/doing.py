@@ -9,7 +9,7 @@ from doctor.hang.evidence import Frame, Look, Member, Thread
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Doing
 from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
-from doctor.hang.judge.position import made_step, step_of
+from doctor.hang.judge.position import stepped
 
 MOVED = 25_000
 """Bytes a second that count as work: a checkpoint may go to slow storage."""
@@ -135,7 +135,7 @@ def _own(member: Member, apart: float) -> Doing:
         return Doing(Cause.IMPORTS, "imports modules", works=True)
     if _moves_enough(member, apart):
         return Doing(Cause.WRITES, f"{_moves(frames)}: {_size(_moved(member))} in {apart:.0f} s", works=True)
-    if _stepped(member):
+    if stepped(member):
         return Doing(Cause.COMPUTES, "works: it made a step between the looks", works=True)
     if imports:
         return Doing(Cause.IMPORTS, "imports modules", works=_busy(member, apart), certain=False)
@@ -157,9 +157,10 @@ def _moves(frames: Sequence[Frame]) -> str:
 
 def _computing(member: Member) -> Doing:
     before, now = _frames(member.a), _frames(member.b)
-    if any(_EVALUATES.search(frame.name) for frame in now or before):
+    if any(_EVALUATES.search(frame.name) for look in member.looks for frame in _frames(look)):
         return Doing(Cause.COMPUTES, "computes: it may evaluate alone", unproved=True)
-    if before and now and chain_of(before) == chain_of(now):
+    chains = {chain_of(frames) for frames in map(_frames, member.looks) if frames}
+    if before and now and len(chains) == 1:
         return Doing(Cause.COMPUTES, "computes: an endless loop or very long work")
     if before and now:
         return Doing(Cause.COMPUTES, "computes, and goes from function to function", unproved=True)
@@ -278,10 +279,6 @@ def _frames(look: Look | None) -> tuple[Frame, ...]:
 
 def _moved(member: Member) -> int:
     return max(0, member.b.bytes_moved - member.a.bytes_moved) if member.a and member.b else 0
-
-
-def _stepped(member: Member) -> bool:
-    return made_step(step_of(member.a), step_of(member.b))
 
 
 def _busy(member: Member, apart: float) -> bool:

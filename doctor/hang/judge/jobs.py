@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from doctor.hang.evidence import Evidence, HostSeen, Member
 from doctor.hang.judge.judgement import Job
+from doctor.hang.judge.strangers import same_by_connections
 
 _HERE = ("127.", "localhost:", "::1", "[::1]")
 MOST_MISSING = 20_000
@@ -17,9 +18,10 @@ def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
     """In the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
     members: dict[str, list[Member]] = {}
+    known = same_by_connections(evidence)
     for host in evidence.hosts:
         for member in host.members:
-            members.setdefault(member.job, []).append(member)
+            members.setdefault(known.get(member.job, member.job), []).append(member)
     split = (part for name, of in members.items() for part in _apart(name, of))
     return tuple(_job(name, of, seen) for name, of in split if any(each.helps is None for each in of))
 
@@ -35,7 +37,9 @@ def chosen(
     found = list(jobs)
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
-        found = found or [job for job in jobs if pid in {m.parent for m in job.ranks}]
+        found = found or [
+            job for job in jobs if pid in {each for m in job.ranks for each in (m.parent, *m.above)}
+        ]
     if master_port is not None:
         end = f":{master_port}"
         found = [job for job in found if any(member.master.endswith(end) for member in job.ranks)]

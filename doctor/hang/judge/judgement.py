@@ -215,6 +215,8 @@ class Judgement:
     confidence: Confidence = Confidence.UNDECIDED
     job: Job | None = None
     jobs: tuple[Job, ...] = ()
+    each: tuple[Judgement, ...] = ()
+    """Of several jobs, each by itself, in the order of `jobs`."""
     named: tuple[Culprit, ...] = ()
     """Guilty or not: see `culprits` and `suspects`."""
     decided: bool = False
@@ -239,7 +241,9 @@ class Judgement:
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
-        """Those who are accused."""
+        """Those who are accused; of several jobs, of any."""
+        if self.verdict is Verdict.SEVERAL:
+            return tuple(culprit for one in self.each for culprit in one.culprits)
         return self.named if self.decided and self.verdict is Verdict.HANG else ()
 
     @property
@@ -249,8 +253,10 @@ class Judgement:
 
     @property
     def exit_code(self) -> int:
-        if self.verdict is Verdict.HANG:
-            return EXIT_FAULT if self.culprits else EXIT_INCONCLUSIVE
+        if self.culprits:
+            return EXIT_FAULT
+        if self.each and all(one.exit_code == EXIT_OK for one in self.each):
+            return EXIT_OK
         if self.verdict in (Verdict.MOVES, Verdict.WAITS):
             unseen = self.unreached and self.job is not None and self.job.missing
             return EXIT_INCONCLUSIVE if unseen else EXIT_OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from doctor.hang.evidence import Frame, Look, Member
 from doctor.hang.judge import threads
@@ -56,18 +57,19 @@ class Seen:
 
 
 def standing(member: Member) -> Standing:
-    """By both looks. Who is outside in one of them only is accused of nothing."""
-    first, last = _seen(member.a, member), _seen(member.b, member)
-    before, now = _frames(member.a), _frames(member.b)
+    """By all looks. Who is outside in one of them only is accused of nothing."""
+    looks = [(_seen(look, member), _frames(look)) for look in _all_looks(member)]
+    (first, before), *middle, (last, now) = looks
     chosen = last if last.by or not first.by else first
     inside = chosen.inside
-    if inside is False and not first.inside is last.inside is False:
+    outside = first.inside is last.inside is False and not any(seen.inside for seen, _ in middle)
+    if inside is False and not outside:
         inside = None
     frames = now or before
     own = user_frame(frames)
-    stepped = made_step(step_of(member.a), step_of(member.b))
-    went = bool(before and now) and _lines(before) != _lines(now)
-    crossed = {first.inside, last.inside} == {True, False}
+    crossed = {True, False} <= {seen.inside for seen, _ in looks}
+    shown = pairwise((seen.inside, frames) for seen, frames in looks if frames)
+    ways = [one or two for (one, lines), (two, others) in shown if _lines(lines) != _lines(others)]
     return Standing(
         member=member,
         inside=inside,
@@ -78,9 +80,17 @@ def standing(member: Member) -> Standing:
         frames=shown_frames(frames),
         step=step_of(member.b),
         noticed=chosen.noticed,
-        moved=stepped or crossed or (went and True in (first.inside, last.inside)),
-        went=went,
+        moved=stepped(member) or crossed or any(ways),
+        went=bool(ways),
     )
+
+
+def _all_looks(member: Member) -> tuple[Look | None, ...]:
+    return member.a, *member.between, member.b
+
+
+def stepped(member: Member) -> bool:
+    return any(made_step(before, now) for before, now in pairwise(map(step_of, _all_looks(member))))
 
 
 def made_step(before: int | None, now: int | None) -> bool:

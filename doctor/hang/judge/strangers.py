@@ -8,6 +8,8 @@ from doctor.hang.evidence import Evidence, Look, Member
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Job
 from doctor.hang.judge.wires import SHORT
+from doctor.hang.onhost.ranks import NAMELESS
+from doctor.text.nodeset import fold
 
 BUSY = 0.15
 """Of a core."""
@@ -43,6 +45,48 @@ def silence(evidence: Evidence, job: Job) -> tuple[bool, float | None]:
     if still is None or (still < MOVING and not all(map(_woken, job.ranks))):
         return False, None
     return True, min(still, job.age or still)
+
+
+def nameless(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
+    """By user and host: jobs whose ranks nobody may look into, and whose name only their host knows."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for host in evidence.hosts:
+        for each in host.members:
+            if each.hidden and each.job.startswith(NAMELESS):
+                jobs = found.setdefault(each.user, {}).setdefault(host.host, [])
+                jobs += [each.job] if each.job not in jobs else []
+    return found
+
+
+def same_by_connections(evidence: Evidence) -> dict[str, str]:
+    """Names of such jobs, with the name of the one that they are part of: their user has one on each of these
+    hosts, which exchange data as this user.
+    """
+    loose = {host.host: host.loose for host in evidence.hosts}
+    same: dict[str, str] = {}
+    for user, jobs in nameless(evidence).items():
+        alone = {host: names[0] for host, names in jobs.items() if len(names) == 1}
+        ends = {
+            (each.local, each.peer): host
+            for host in alone
+            for each in loose[host]
+            if each.user == user and each.received >= SHORT
+        }
+        for (local, peer), host in ends.items():
+            other = ends.get((peer, local), host)
+            one, two = (same.get(alone[each], alone[each]) for each in (host, other))
+            if one != two:
+                same = {name: one if of == two else of for name, of in same.items()} | {two: one}
+    return same
+
+
+def may_be_one(evidence: Evidence, jobs: Sequence[Job]) -> Iterator[str]:
+    """Of which of these nothing tells whether they belong together."""
+    names = {job.name for job in jobs}
+    for user, of in nameless(evidence).items():
+        hosts = [host for host, own in of.items() if names & {*own}]
+        if len(hosts) > 1:
+            yield f"what {user} runs on {fold(hosts)} may be one job: only {user} and root can tell"
 
 
 def _woken(member: Member) -> bool:

@@ -13,6 +13,9 @@ from doctor.hang.onhost.careful import carefully
 LONGEST = 900_000
 """Bytes of one message."""
 MOST_LINES = 400
+MOST_BETWEEN = 7
+APART = 2.0
+"""Seconds between looks of which there are more than two."""
 
 
 def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
@@ -39,7 +42,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
         users=users,
     )
     pids = {member["pid"] for member in found}
-    return found, (ranks.unseen(rows, users, pids) + unread)[:32]
+    return found, (ranks.without_ranks(rows, users, pids) + ranks.unseen(rows, users, pids) + unread)[:32]
 
 
 def _ports(pids: "Sequence[int]") -> "dict[int, list[int]]":
@@ -81,15 +84,19 @@ class Looks:
         """Numbers that ranks without one have among their locals."""
 
     def both(self, apart: float) -> "tuple[float, float]":
-        """When the second look began, and the seconds between them."""
+        """When the second look began, and the seconds between them. If these are many, it looks then too."""
         began = time.monotonic()
-        first = self.look()
+        looks = [("a", look) for look in self.look()]
+        for part in parts(apart):
+            wait = began + part - time.monotonic()
+            if wait >= 0:
+                time.sleep(wait)
+                looks += [("between", brief(look)) for look in self.look()]
         time.sleep(max(0.0, began + apart - time.monotonic()))
         at, passed = time.time(), time.monotonic() - began
-        second = self.look()
-        for which, looks in (("a", first), ("b", second)):
-            for look in looks:
-                self.say("look", which=which, look=bounded(look))
+        looks += [("b", look) for look in self.look()]
+        for which, look in looks:
+            self.say("look", which=which, look=bounded(look))
         return at, passed
 
     def look(self) -> "list[dict[str, Any]]":
@@ -178,6 +185,17 @@ def _namespace(pid: "int | str", kind: str) -> str:
         return os.readlink(f"/proc/{pid}/ns/{kind}")
     except OSError:
         return ""
+
+
+def parts(apart: float) -> "list[float]":
+    """When to look between two looks, in seconds after the first."""
+    number = min(MOST_BETWEEN, max(0, int(apart / APART) - 1))
+    return [apart * part / (number + 1) for part in range(1, number + 1)]
+
+
+def brief(look: "dict[str, Any]") -> "dict[str, Any]":
+    """Without what is compared at both ends alone."""
+    return {key: value for key, value in look.items() if key not in ("connections", "files", "kernel")}
 
 
 def bounded(look: "dict[str, Any]") -> "dict[str, Any]":

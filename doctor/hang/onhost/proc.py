@@ -81,6 +81,7 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
             "groups": False,
             "ours": False,
             "blocked": False,
+            "typed": False,
         }  # type: dict[str, Any]
     except (OSError, ValueError, IndexError):
         return None
@@ -92,8 +93,15 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
             found["ours"] = any(each.startswith(OURS) for each in environ)
         except OSError:
             found["hidden"] = bool(found["command"])
+        found["typed"] = _reads_terminal(home)
         found["groups"] = "python" in " ".join([name, *found["command"][:1]]) and _has_groups(home)
     return found
+
+
+def _reads_terminal(home: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.readlink(home + "/fd/0").startswith(("/dev/pts/", "/dev/tty"))
+    return False
 
 
 def _known(environ: "list[str]") -> "dict[str, str]":

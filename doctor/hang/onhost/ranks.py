@@ -6,47 +6,34 @@ topmost process with a number below all launchers and shells.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from posixpath import basename
 from typing import Any
+
+from doctor.hang.onhost.programs import (
+    TOOLS,
+    is_doctor,
+    is_launcher,
+    is_notebook,
+    is_shell,
+    launcher_name,
+    master_by,
+    program,
+    script,
+    starts_ranks_here,
+    step_by,
+)
 
 MOST = 4000
 MOST_HELPERS = 64
 """Of one rank."""
+MOST_ABOVE = 16
 
 
-def _names(text: str) -> "frozenset[str]":
-    return frozenset(text.split())
-
-
-SHELLS = _names("sh bash dash ash zsh ksh tcsh csh fish busybox")
-WRAPPERS = _names(
-    "env time timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer script sudo su runuser gosu"
-    " tini dumb-init catchsegv strace ltrace nsys ncu perf tee tail cat ts logger singularity apptainer"
-    " enroot conda mamba uv poetry"
-)
-TOOLS = _names(
-    "sleep tail less more man vi vim nvim nano emacs top htop watch tmux screen ssh scp rsync git ls cat grep"
-    " find tar gzip nvidia-smi npu-smi journalctl dmesg make ninja curl wget ps gdb"
-)
-"""Programs of a shell that are never ranks themselves, whatever its variables say."""
-LAUNCHERS = _names(
-    "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
-    " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
-)
-MODULES = (
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "torch_npu.distributed.run",
-    "deepspeed.launcher.runner",
-    "deepspeed.launcher.launch",
-    "accelerate.commands.launch",
-)
-_SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
-_LAUNCHES = ("deepspeed", "accelerate", "msrun", "mpirun", "mpiexec", "srun", "slurmstepd")
 _STEP = re.compile(r"\d{1,9}")
-
 NAMELESS = "started by process"
 """Begins the name of a job that has none."""
+
+RANKLESS = "has no rank here"
+"""What is said of a launcher without ranks."""
 
 Row = Any
 """What proc.row makes."""
@@ -129,39 +116,17 @@ def slurm_job_of(env: "Mapping[str, str]") -> str:
     return " ".join(name for name in names if name)[:256]
 
 
-def program(command: "Sequence[str]") -> str:
-    return basename(command[0]).lstrip("-") if command else ""
-
-
-def is_shell(command: "Sequence[str]") -> bool:
-    """A shell, or another program that only runs one."""
-    scripts = command[1:2] if "python" in program(command) else ()
-    return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
-
-
 def is_python(row: Row) -> bool:
     return "python" in program(row["command"]) or row["name"].startswith(("python", "pt_"))
 
 
 def is_stale(row: Row) -> bool:
-    """A small tool of a shell in which somebody has exported a rank; a worker whose rank may be gone."""
-    return not row["groups"] and (program(row["command"]) in TOOLS or row["name"].startswith("pt_data_"))
-
-
-def is_launcher(command: "Sequence[str]") -> bool:
-    names = [basename(word) for word in command[:2]]
-    if LAUNCHERS & set(names) or (set(names) & {"accelerate"} and "launch" in command[:4]):
-        return True
-    started = list(command[: 2 + next((at for at, word in enumerate(command) if word == "-m"), 0)])
-    return any(word in MODULES for word in started) or any(map(_SCRIPTS.search, command[1:4]))
-
-
-def is_doctor(command: "Sequence[str]") -> bool:
-    """One of ours: a controller, an agent, what an agent started."""
-    if any("begin(bytes(b[:" in word for word in command[:8]):
-        return True
-    names = [basename(word) for word in command[:2]]
-    return "doctor" in names or " -m doctor " in " ".join(["", *command[:8], ""])
+    """A small tool of a shell in which somebody has exported a rank, or a Python in which somebody types; a
+    worker whose rank may be gone.
+    """
+    tool = program(row["command"]) in TOOLS or is_notebook(row["command"])
+    typed = row["typed"] and is_python(row) and not script(row["command"])
+    return not row["groups"] and (tool or typed or row["name"].startswith("pt_data_"))
 
 
 class Tree:
@@ -240,7 +205,7 @@ def members(
     if anybody looked.
     """
     tree = Tree(rows, own)
-    tops = _without_pipes(tree, list(tree.tops()))
+    tops = _one_of_a_seat(tree, list(tree.tops()))
     taken = {pid for top in tops for pid in (top, *tree.under(top))}
     forked = [pid for pid in _without_number(tree, ports or {}) if pid not in taken]
     found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
@@ -256,15 +221,24 @@ def members(
     return found[:MOST]
 
 
-def _without_pipes(tree: Tree, tops: "list[int]") -> "list[int]":
-    """Of `python train.py | grep x` in a shell that is told a rank, the first is the rank."""
+def _one_of_a_seat(tree: Tree, tops: "list[int]") -> "list[int]":
+    """Of `python train.py | grep x` in a shell that is told a rank, the first is the rank. Of several that
+    are told the same one, those are ranks that take part in process groups, if any do.
+    """
+    pipes = {}  # type: dict[tuple[Any, ...], list[int]]
     seats = {}  # type: dict[tuple[Any, ...], list[int]]
     for pid in tops:
-        seat, row = tree.seats[pid], tree.rows[pid]
-        seats.setdefault((job_of(row["env"], row["parent"]), seat.rank, row["parent"]), []).append(pid)
+        row = tree.rows[pid]
+        seat = job_of(row["env"], row["parent"]), tree.seats[pid].rank
+        pipes.setdefault((*seat, row["parent"]), []).append(pid)
+        seats.setdefault(seat, []).append(pid)
     kept = set()  # type: set[int]
-    for pids in seats.values():
+    for pids in pipes.values():
         kept.update([pid for pid in pids if is_python(tree.rows[pid])] or pids)
+    for (_, rank), pids in seats.items():
+        part = [pid for pid in pids if tree.rows[pid]["groups"]]
+        if part and rank is not None:
+            kept.difference_update(set(pids) - set(part))
     return [pid for pid in tops if pid in kept]
 
 
@@ -312,6 +286,7 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
     return {
         "pid": pid,
         "parent": row["parent"],
+        "above": _up_to_launcher(tree, pid),
         "job": job_of(row["env"], row["parent"]),
         "rank": seat.rank,
         "world": seat.world,
@@ -320,6 +295,13 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
         "master": master_of(row["env"]),
         "slurm_job": slurm_job_of(row["env"]),
     }
+
+
+def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
+    """Its parent, and what is above that up to the first of the launchers."""
+    above = [one for one in _above(tree, pid) if one in tree.rows]
+    starts = [at for at, one in enumerate(above) if is_launcher(tree.rows[one]["command"])]
+    return above[: max(starts, default=0) + 1][:MOST_ABOVE]
 
 
 def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":
@@ -422,15 +404,18 @@ def _is_launched(tree: Tree, pid: int) -> bool:
 
 
 def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
-    """What the command lines above it tell."""
+    """What the command lines above it tell: everybody may read these."""
     rank = _unnumbered(tree, pid)
-    for above in _above(tree, pid):
-        command = tree.rows[above]["command"] if above in tree.rows else []
-        if is_launcher(command):
-            rank["launcher"] = rank["launcher"] or next(
-                (name for name in _LAUNCHES if name in " ".join(command[:4])), "torchrun"
-            )
-            break
+    commands = [tree.rows[above]["command"] for above in _above(tree, pid) if above in tree.rows]
+    launchers = [command for command in commands if is_launcher(command)]
+    if launchers:
+        rank["launcher"] = rank["launcher"] or launcher_name(launchers[0])
+    job, step = next((found for found in map(step_by, commands) if found[0]), ("", ""))
+    master, run = next((found for found in map(master_by, launchers) if found[0]), ("", ""))
+    if job:
+        rank.update(job=f"slurm {job}.{step}", slurm_job=job)
+    if master:
+        rank.update(job=master + (" run " + run if run else ""), master=master)
     return rank
 
 
@@ -451,3 +436,18 @@ def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection
         f"{count} Python processes of {name} may be ranks: only this user and root may read their variables"
         for name, count in sorted(counts.items())
     ][:16]
+
+
+def without_ranks(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]") -> "list[str]":
+    """Launchers that have none of those that were found below them."""
+    tree = Tree(rows)
+    starts = {pid for pid, row in tree.rows.items() if starts_ranks_here(row["command"])} - tree.ours
+    said = []
+    for pid in sorted(starts):
+        below = [*tree.under(pid)]
+        unsure = any(tree.rows[each]["hidden"] and is_python(tree.rows[each]) for each in below)
+        if not starts & {*_above(tree, pid)} and not {*found} & {*below} and not unsure:
+            name = launcher_name(tree.rows[pid]["command"])
+            user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
+            said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: it starts some, or waits for other hosts")
+    return said[:16]

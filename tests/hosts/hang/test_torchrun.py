@@ -124,6 +124,18 @@ def test_the_job_of_another_user(lab: Lab) -> None:
             each.stop()
 
 
+def test_the_job_of_another_user_over_two_hosts_is_one(lab: Lab) -> None:
+    """Everybody may read which rendezvous torchrun is told."""
+    hosts = [lab["node1"], lab["node2"]]
+    with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
+        until(lambda: step(hosts, 3, "hit") == 1, job)
+        done = lab.doctor("hang", "node[1-2]", "--for", "1", "--json", "-", user="trainee")
+        assert done.returncode == 3, done.stdout + done.stderr
+        said = json.loads(done.stdout)
+        assert (said["job"]["found"], said["job"]["hosts"]) == (4, ["node1", "node2"])
+        assert [(each["host"], each["cause"]) for each in said["suspects"]] == [("node2", "stopped")]
+
+
 FIREWALL = """
 table inet late {
   chain in { type filter hook input priority 0; policy accept;

@@ -126,3 +126,16 @@ def test_the_worker_of_a_loader_is_a_helper(make_job: Callable[..., HangJob]) ->
     assert worker.rank is None
     assert innermost(worker)[0] == ("read_shard", 'return (FOLDER / "fifo").read_text()')
     assert any("partner" in thread.waits for thread in worker.b.threads)  # type: ignore[union-attr]
+
+
+def test_far_apart_looks_have_others_between(make_job: Callable[..., HangJob]) -> None:
+    job = make_job(world=2, FAULT="sleep")
+    job.hangs()
+    host = seen(job, apart=8.0)
+    for member in host.members:
+        assert 1 <= len(member.between) <= 3
+        for each in member.between:
+            assert (each.connections, each.files, each.state) == ((), (), "S")
+            assert {thread.name for thread in each.threads} >= {"gloo_tcp_loop"}
+            assert any(frame.name == "main" for thread in each.python for frame in thread.frames)
+    assert "swordfish" not in str(host)

@@ -34,7 +34,9 @@ def judgements() -> dict[str, Judgement]:
         "unreached": judge(evidence(["waits"] * 8, NODES, unreached=REFUSED)),
         "nccl": judge(evidence(["item"] * 5 + ["sleeps"] + ["item"] * 2, NODES, device=True)),
         "two-of-512": judge(_fleet()),
-        "several": judge(both(evidence(["waits"] * 2), evidence(["waits"] * 2, job="node1:29600"))),
+        "several": judge(
+            both(evidence(["waits", "sleeps"]), evidence(["waits"] * 2, job="node1:29600", silent=0.1))
+        ),
         "libraries": judge(_status(evidence(ONE_SLEEPS, NODES), behind=5)),
         "libraries-against": judge(_status(evidence(ONE_SLEEPS, NODES), behind=2)),
         "stranger": judge(seen_from_outside(evidence(["waits", "stopped", "waits"], NODES[:1]))),

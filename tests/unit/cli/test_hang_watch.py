@@ -58,7 +58,8 @@ def watched(looks: Callable[[], Sight], **more: Any) -> Judgement:
         ((MOVES, ENDED, MOVES, ENDED, ENDED, MOVES), Verdict.NO_JOB, 1),
         ((MOVES, AWAY, AWAY, AWAY, HANGS), Verdict.HANG, 0),
         ((MOVES, both(MOVES, later(MOVES)), HANGS), Verdict.HANG, 0),
-        ((both(MOVES, later(MOVES)), HANGS), Verdict.SEVERAL, 1),
+        ((both(MOVES, later(MOVES)), HANGS, MOVES), Verdict.HANG, 1),
+        ((both(MOVES, later(MOVES)), both(MOVES, later(HANGS)), HANGS), Verdict.SEVERAL, 1),
         ((MOVES, KeyboardInterrupt()), Verdict.MOVES, 0),
     ],
 )
@@ -106,6 +107,13 @@ def test_all_in_one_collective_suggest_a_check_of_their_hosts() -> None:
     assert isinstance(found, Suggested)
     assert found.hosts == ("node1", "node2")
     assert "port-unreachable" in found.only
+
+
+def test_of_several_jobs_only_one_may_suggest_a_check() -> None:
+    waits = evidence(["waits", "waits"])
+    found = suggested(judged(both(waits, later(HANGS)), WISHES))
+    assert found == suggested(judged(waits, WISHES)) is not None
+    assert suggested(judged(both(waits, later(waits)), WISHES)) is None
 
 
 @pytest.mark.parametrize("seen", [HANGS, MOVES, ENDED])

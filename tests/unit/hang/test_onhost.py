@@ -26,6 +26,12 @@ ONE_LINE = (
 )
 
 
+def test_looks_that_are_far_apart_have_others_between() -> None:
+    assert (look.parts(0.2), look.parts(2.0), look.parts(3.9)) == ([], [], [])
+    assert (look.parts(4.0), look.parts(6.0)) == ([2.0], [2.0, 4.0])
+    assert (len(look.parts(30.0)), len(look.parts(60.0)), look.parts(60.0)[-1]) == (7, 7, 52.5)
+
+
 def test_connections_as_ss_says_them() -> None:
     found = sockets.parse(ONE_LINE)
     assert set(found) == {"4711", "4712"}, "what belongs to no process is left out"

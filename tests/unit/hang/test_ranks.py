@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from doctor.hang.onhost.ranks import candidates, is_doctor, is_launcher, members, unseen
+from doctor.hang.onhost.programs import is_doctor, is_launcher
+from doctor.hang.onhost.ranks import candidates, members, unseen, without_ranks
 
 TORCH = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 TRAIN = "/opt/python train.py"
@@ -27,6 +28,7 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "groups": False,
         "ours": False,
         "blocked": False,
+        "typed": False,
     }
 
 
@@ -214,6 +216,43 @@ def test_ranks_of_others_are_those_in_groups_and_those_of_a_launcher() -> None:
     assert shown([hidden(TORCHRUN, False), hidden(row(11, 10), False)]) == [], "a single one may be anything"
 
 
+@pytest.mark.parametrize(
+    ("line", "name", "master"),
+    [
+        (
+            "/opt/bin/torchrun --nnodes=2 --master-addr=node1 --master-port 29617 train.py",
+            "node1:29617",
+            "node1:29617",
+        ),
+        ("/opt/bin/torchrun --master_addr node1 train.py --master-port 5", "node1:29500", "node1:29500"),
+        (
+            "/opt/bin/torchrun --rdzv-id=7 --rdzv-endpoint=node1:29400 train.py",
+            "node1:29400 run 7",
+            "node1:29400",
+        ),
+        ("/opt/bin/torchrun --master-addr=localhost --master-port=29617 x.py", "started by process 10", ""),
+        ("/opt/bin/torchrun --standalone train.py", "started by process 10", ""),
+    ],
+)
+def test_the_job_of_another_user_is_called_as_its_launcher_is_told(line: str, name: str, master: str) -> None:
+    rows = [hidden(row(10, 1, "/opt/python " + line), False), hidden(row(11, 10)), hidden(row(12, 10))]
+    assert {(m["job"], m["master"]) for m in members(rows)} == {(name, master)}
+
+
+def test_or_as_the_daemon_of_slurm_says() -> None:
+    daemon = {**row(10, 1), "command": ["slurmstepd: [4711.0]"]}
+    rows = [daemon, hidden(row(11, 10)), hidden(row(12, 10))]
+    assert {(m["job"], m["slurm_job"]) for m in members(rows)} == {("slurm 4711.0", "4711")}
+
+
+def test_a_launcher_without_ranks_is_said() -> None:
+    rows = [row(9, 1, "mpirun x"), TORCHRUN, row(11, 10, "/bin/sh run.sh")]
+    (said,) = without_ranks(rows, {0: "root"}, ())
+    assert said.startswith("torchrun (pid 10, root) has no rank here")
+    assert without_ranks([*rows, torch_rank(12, 11, 0)], {}, {12}) == []
+    assert without_ranks([*rows, hidden(row(12, 11), groups=False)], {}, ()) == [], "it may be a rank"
+
+
 def test_who_is_seen_is_not_counted_as_unseen() -> None:
     rows = [hidden(TORCHRUN, False), hidden(row(11, 10)), hidden(row(12, 1, "/bin/python -c 1"), False)]
     found = {member["pid"] for member in members(rows)}
@@ -227,6 +266,47 @@ def test_tools_of_a_shell_with_a_stale_rank_are_no_ranks() -> None:
     assert shown([shell, row(21, 20, "sleep 300", **TORCH, RANK="3")]) == []
     assert shown([shell, row(22, 20, "/opt/python train.py", **TORCH, RANK="3")]) == [(22, 3, None)]
     assert shown([shell, row(22, 20, "./train.mpi", **TORCH, RANK="3")]) == [(22, 3, None)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/opt/python -m ipykernel_launcher -f kernel.json",
+        "/opt/python /opt/bin/jupyter-lab --no-browser",
+        "/opt/python /opt/bin/ipython",
+        "/opt/bin/ipython3",
+    ],
+)
+def test_a_notebook_with_a_stale_rank_is_none(line: str) -> None:
+    kernel = row(30, 1, line, **TORCH, RANK="0")
+    assert shown([TORCHRUN, torch_rank(11, 10, 0), torch_rank(12, 10, 1), kernel]) == [
+        (11, 0, None),
+        (12, 1, None),
+    ]
+    assert shown([dict(kernel, groups=True)]) == [(30, 0, None)], "it takes part"
+
+
+@pytest.mark.parametrize("line", ["/opt/python", "/opt/python -i -q", "/opt/python -"])
+def test_a_python_in_which_somebody_types_is_none(line: str) -> None:
+    prompt = row(30, 1, line, **TORCH, RANK="0")
+    assert shown([dict(prompt, typed=True)]) == []
+    assert shown([prompt]) == [(30, 0, None)], "a script on its stdin"
+    assert shown([dict(row(30, 1, line + " train.py", **TORCH, RANK="0"), typed=True)]) == [(30, 0, None)]
+
+
+def test_of_two_that_are_told_one_rank_the_one_that_takes_part_is_it() -> None:
+    stale = row(30, 1, "/opt/python plot.py", **TORCH, RANK="0")
+    ranks = [dict(torch_rank(pid, 10, pid - 11, TORCHELASTIC_RUN_ID=""), groups=True) for pid in (11, 12)]
+    assert shown([*ranks, stale]) == [(11, 0, None), (12, 1, None)]
+    twice = shown([TORCHRUN, *ranks, dict(stale, groups=True)])
+    assert (30, 0, None) in twice, "another job of that name"
+
+
+def test_what_is_above_a_rank_up_to_its_launcher() -> None:
+    shell = row(11, 10, "/bin/sh run.sh", **TORCH)
+    rows = [row(9, 1, "-bash"), row(10, 9, "/opt/python /opt/bin/torchrun x"), shell, torch_rank(12, 11, 0)]
+    assert members(rows)[0]["above"] == [11, 10]
+    assert members([row(9, 1, "-bash"), torch_rank(12, 9, 0)])[0]["above"] == [9]
 
 
 def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:

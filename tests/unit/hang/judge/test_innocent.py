@@ -9,7 +9,7 @@ from doctor.hang.evidence import Connection, Evidence, Frame, Look, Member, Thre
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
 from tests.support.hang.trials import of, without_stacks
-from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence
+from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence, look
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
 
@@ -358,3 +358,36 @@ def _older(member: Member, by: int) -> Member:
         for look in (member.a, member.b)
     ]
     return replace(member, a=looks[0], b=looks[1], age=member.age + by / 1000)
+
+
+def looked_between(seen: Evidence, rank: int, *does: str, device: bool = True) -> Evidence:
+    def add(member: Member) -> Member:
+        return replace(member, between=tuple(look(member.pid, word, False, device=device) for word in does))
+
+    return changed(seen, rank, add)
+
+
+def test_a_look_in_between_shows_that_the_job_moves() -> None:
+    """Both ends of a long look may meet the same line of a step."""
+    seen = evidence(["item", "sleeps"], device=True, apart=70.0)
+    assert judge(seen).exit_code == 1
+    still = looked_between(looked_between(seen, 0, "item", "item"), 1, "sleeps", "sleeps")
+    assert judge(still).exit_code == 1
+    for rank, does in ((0, ("item", "sleeps")), (1, ("item", "sleeps"))):
+        found = judge(looked_between(seen, rank, *does))
+        assert (found.verdict, found.culprits) == (Verdict.MOVES, ())
+
+
+def test_nor_is_who_ran_in_between_stopped() -> None:
+    seen = evidence(["waits", "stopped"])
+    assert [each.cause for each in judge(seen).culprits] == [Cause.STOPPED]
+    ran = judge(looked_between(seen, 1, "stopped", "sleeps", device=False))
+    assert Cause.STOPPED not in {each.cause for each in ran.named}
+
+
+def test_who_was_elsewhere_in_between_is_in_no_proved_loop() -> None:
+    seen = evidence(["waits", "spins"])
+    assert judge(seen).exit_code == 1
+    assert judge(looked_between(seen, 1, "spins", device=False)).exit_code == 1
+    found = judge(looked_between(seen, 1, "saves", device=False))
+    assert (found.verdict, found.culprits) == (Verdict.UNKNOWN, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import Evidence, HostSeen
 from doctor.hang.judge import judge
 from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.judge.judgement import Cause, Confidence, Verdict
@@ -30,11 +30,23 @@ def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
     )
     seen = both(evidence(["waits", "sleeps"]), replace(other, hosts=hosts))
     found = judge(seen)
-    assert (found.verdict, found.exit_code, len(found.jobs)) == (Verdict.SEVERAL, 3, 2)
+    assert (found.verdict, found.exit_code, len(found.jobs)) == (Verdict.SEVERAL, 1, 2)
+    assert ([each.rank for each in found.culprits], found.sentence) == (
+        [1],
+        "2 jobs run here: 1 hangs, 1 moves.",
+    )
     assert judge(seen, master_port=29600).verdict is Verdict.MOVES
     assert judge(seen, pid=4010).exit_code == 1
     assert judge(seen, pid=1).verdict is Verdict.NO_JOB
     assert judge(seen, pid=4010, master_port=29600).verdict is Verdict.NO_JOB
+
+
+def test_any_process_of_its_tree_chooses_a_job() -> None:
+    seen = evidence(["waits", "sleeps"])
+    hosts = tuple(
+        replace(h, members=tuple(replace(m, above=(100, 90)) for m in h.members)) for h in seen.hosts
+    )
+    assert judge(replace(seen, hosts=hosts), pid=90).exit_code == 1
 
 
 def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:
@@ -80,6 +92,16 @@ def test_the_ranks_of_hosts_that_were_not_asked_are_not_gone() -> None:
     assert found.job.missing == (4, 5, 6, 7)
     assert not found.job.gone
     assert (found.exit_code, found.culprits) == (3, ())
+
+
+def test_a_launcher_that_may_have_had_the_missing_ranks_is_noted() -> None:
+    """Its ranks have ended, and it waits for the other hosts."""
+    seen = evidence(dict.fromkeys(range(4), "waits"), NODES[:2], world=8)
+    said = "torchrun (pid 7, root) has no rank here: it starts some, or waits for other hosts"
+    empty = HostSeen(host="node3", unread=(said,))
+    found = judge(replace(seen, hosts=(seen.hosts[0], empty), asked=("node1", "node3")))
+    assert found.notes[-1] == f"node3: {said}"
+    assert all(said not in note for note in judge(evidence(["waits"] * 8, NODES)).notes)
 
 
 def test_nor_is_a_rank_that_may_as_well_be_elsewhere() -> None:

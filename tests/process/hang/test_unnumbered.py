@@ -1,0 +1,80 @@
+"""Ranks without a number in their variables, and launchers without ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.hang.ranks import PATIENCE
+from tests.support.injob import TORCHRUN, free_port
+from tests.support.paths import ROOT
+
+SPAWNED = ROOT / "tests" / "support" / "hang" / "spawned.py"
+
+pytestmark = pytest.mark.slow
+
+Start = Callable[[Sequence[str]], psutil.Process]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts a program, and ends it with all that it started."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def make(argv: Sequence[str]) -> psutil.Process:
+        env = {"PATH": os.defpath, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        started.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env))
+        return psutil.Process(started[-1].pid)
+
+    yield make
+    for process in started:
+        below = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+        for each in below:
+            each.kill()
+        process.kill()
+        process.wait()
+
+
+def hang(*words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "doctor", "hang", "--local", "--for", "1", "--limit", "1", *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
+def test_the_rank_of_multiprocessing_that_sleeps_is_named(method: str, start: Start, tmp_path: Path) -> None:
+    hit = tmp_path / "hit"
+    parent = start([sys.executable, str(SPAWNED), method, "4", "2", str(free_port()), str(hit)])
+    until(hit.exists)
+    time.sleep(2.0)
+    done = hang("--pid", str(parent.pid), "--json", "-")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["verdict"]) == (1, "hang"), said
+    assert (said["job"]["found"], said["job"]["missing"]) == (4, [])
+    (culprit,) = said["culprits"]
+    assert (culprit["rank"], culprit["cause"]) == (2, "sleeps")
+    assert culprit["stack"][0]["function"] == "work"
+
+
+def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:
+    words = ["--nnodes=2", "--node-rank=0", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
+    launcher = start([TORCHRUN, *words, str(SPAWNED)])
+    until(lambda: len(launcher.net_connections()) > 0)
+    done = hang("--pid", str(launcher.pid))
+    assert done.returncode == 3, done.stdout
+    assert f"torchrun (pid {launcher.pid}, " in done.stderr
+    assert "has no rank here: it starts some, or waits for other hosts" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -14,11 +15,12 @@ from doctor.logs.explained import Explained, Proof, Proved
 from doctor.logs.judge.parties import bare
 from doctor.logs.model import Charge
 from doctor.logs.told import MASTER, launch_told
-from doctor.model import Confidence, Finding, Status
+from doctor.model import Confidence, Finding, Host, Status
 from doctor.report.headline import title
 from doctor.run.examination import run_and_judge
 from doctor.run.request import ExamFlags, Ready, Request
-from doctor.text.nodeset import fold
+from doctor.text.nodeset import fold, is_ip
+from doctor.transport.ssh.settings import SshSettings
 
 FAILS = (Status.FAIL, Status.WARN)
 DISK = "disk-full"
@@ -67,15 +69,16 @@ def examined(request: Request, explained: Explained, ready: Ready | None = None)
     )
     more = (FULL,) if DISK in only else ()
     reading, report = run_and_judge(asked, more, ready, told)
-    return Examined(report, _hosts_of_addresses(reading), reading.facts.all(FULL) if more else {})
+    hosts = hosts_of_addresses(reading, request.way.ssh_config)
+    return Examined(report, hosts, reading.facts.all(FULL) if more else {})
 
 
 def _is_training(check: str) -> bool:
     return check.startswith("smoke-")
 
 
-def _hosts_of_addresses(reading: Reading) -> dict[str, str]:
-    """By what the hosts have; of one that did not answer, by its plan and by what the others take it for."""
+def hosts_of_addresses(reading: Reading, ssh_config: str | None) -> dict[str, str]:
+    """By what the hosts have; of one that did not answer, by what everybody else takes it for."""
     found: dict[str, str] = {}
     views = reading.facts.all(NAMES).values()
     held = reading.facts.all(ADDRESSES)
@@ -87,7 +90,25 @@ def _hosts_of_addresses(reading: Reading) -> dict[str, str]:
         for address in said:
             if (ip := bare(address)[0]) and not ip.startswith("127."):
                 found.setdefault(ip, host.name)
+    if reading.recording.transport == "ssh":
+        for each in reading.recording.hosts:
+            if each.name in reading.recording.unreached and each.name not in found.values():
+                found.update(dict.fromkeys(_dialled(each, ssh_config), each.name))
     return found
+
+
+def _dialled(host: Host, ssh_config: str | None) -> list[str]:
+    """The addresses that were tried just now."""
+    from doctor.transport.ssh.config import SshConfig
+
+    config = SshConfig(SshSettings(config_file=ssh_config))
+    try:
+        place = config.of(host).address
+        return [place] if is_ip(place) else [str(each[4][0]) for each in socket.getaddrinfo(place, None)]
+    except (OSError, UnicodeError):
+        return []
+    finally:
+        config.close()
 
 
 def proofs(explained: Explained, seen: Examined | None) -> tuple[Proof, ...]:

@@ -110,6 +110,13 @@ def test_the_hosts_prove_it_while_it_stands(lab: Lab, name: str) -> None:
     assert PROVED not in repaired
 
 
+def test_a_host_without_power_whose_name_only_this_machine_knows(lab: Lab) -> None:
+    for host in lab:
+        host.do("sed -i /node3/d /etc/hosts")
+    lab["node3"].power_off()
+    assert f"{PROVED}host-unreachable fails on node3" in explained(lab, "host-down-mpirun")
+
+
 def test_the_job_was_given_another_master(lab: Lab) -> None:
     """No host can be repaired: its next logs will tell another one."""
     said = explained(lab, "master")

@@ -1,4 +1,4 @@
-"""One trial: a job of torchrun goes wrong at a drawn rank and step; what does `doctor hang` say of it?"""
+"""One trial: a job goes wrong at a drawn rank and step; what does `doctor hang` say of it?"""
 
 from __future__ import annotations
 
@@ -7,41 +7,56 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.lab import Host, Lab
-from tests.support.injob import TORCHRUN, Job, environment
+from tests.lab.slurm import Slurm
+from tests.support.injob import Job
 from tests.trials.hang.kinds import KINDS, Kind
+from tests.trials.hang.launchers import FOLDER, LAUNCHERS, Start
 from tests.trials.outcome import Outcome
 
-TRAINING = Path(__file__).with_name("training.py")
-FOLDER = "/tmp/hang-trial"
 PATIENCE = 180.0
 STANDS = 3.0
 """Seconds after the fault began: then nobody moves any more."""
 
 
-def trial(lab: Lab, ranks: int, mode: str, fault: str, number: int) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where trials take place."""
+
+    lab: Lab
+    slurm: Slurm | None
+    ranks: int
+    """On each host."""
+
+    def clear(self, job: Job) -> None:
+        """End everything that a trial started."""
+        job.close()
+        for host in self.lab.hosts:
+            host.do(f"pkill -KILL -f '[t]rials/hang/training.py' || :; rm -rf {FOLDER}")
+        if self.slurm is not None:
+            self.slurm.run(["scancel", "--user=root"])
+            self.slurm.await_nodes()
+
+
+def trial(site: Site, launcher: str, mode: str, fault: str, number: int) -> Outcome:
     kind, drawn = KINDS[fault], random.Random(f"{mode} {fault} {number}")
-    hosts = lab.hosts
+    lab, ranks, hosts = site.lab, site.ranks, site.lab.hosts
     victim, at = drawn.randrange(len(hosts) * ranks), drawn.randrange(5, 40)
+    env = {"MODE": mode, "FAULT": fault, "VICTIM": str(victim), "AT": str(at)}
+    start = Start(lab, site.slurm, ranks, drawn.randrange(20_000, 30_000), "root", env)
     job, began = Job(), time.monotonic()
     try:
-        _start(
-            job,
-            hosts,
-            ranks,
-            drawn.randrange(20_000, 30_000),
-            MODE=mode,
-            FAULT=fault,
-            VICTIM=str(victim),
-            AT=str(at),
-        )
+        for host in hosts:
+            host.do(f"mkdir -p {FOLDER}; mkfifo {FOLDER}/fifo")
+        LAUNCHERS[launcher](job, start)
         home = hosts[victim // ranks]
         _until(lambda: _read(home, "hit") == 1 if kind.hits else _step(hosts) >= at, job)
         time.sleep(STANDS if kind.hits else 0)
         words = ("hang", f"node[1-{len(hosts)}]", "--limit", f"{kind.limit:g}", "--json", "-")
-        place = f"rank {victim}, step {at}"
+        place = f"{launcher}, rank {victim}, step {at}"
         for _ in range(kind.looks):
             done = lab.doctor(*words)
             outcome = held(
@@ -51,19 +66,7 @@ def trial(lab: Lab, ranks: int, mode: str, fault: str, number: int) -> Outcome:
                 break
         return outcome
     finally:
-        job.close()
-        for host in hosts:
-            host.do(f"pkill -KILL -f '[t]rials/hang/training.py'; rm -rf {FOLDER}")
-
-
-def _start(job: Job, hosts: Sequence[Host], ranks: int, port: int, **env: str) -> None:
-    for number, host in enumerate(hosts):
-        words = [
-            *(TORCHRUN, f"--nnodes={len(hosts)}", f"--nproc-per-node={ranks}", f"--node-rank={number}"),
-            *(f"--master-addr={hosts[0].address}", f"--master-port={port}", str(TRAINING)),
-        ]
-        script = f'mkdir -p {FOLDER}; mkfifo {FOLDER}/fifo; cd /; exec "$@"'
-        job.start(host.enter(["sh", "-c", script, "job", *words]), environment(FOLDER=FOLDER, **env))
+        site.clear(job)
 
 
 def _read(host: Host, name: str) -> int:

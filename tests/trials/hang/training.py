@@ -1,6 +1,7 @@
 """A training over gloo that stands still on purpose: FAULT in rank VICTIM at step AT, spread as MODE says.
 
 Each rank keeps the number of its last step in FOLDER/step.RANK, and `hit` is there once the fault begins.
+Its rank is the one that torchrun, mpirun or srun gave it.
 """
 
 from __future__ import annotations
@@ -44,8 +45,13 @@ class Samples(Dataset[Tensor]):
         return torch.ones(WIDTH)
 
 
+def said(*names: str) -> str:
+    """What the launcher says; each has a name of its own for it."""
+    return next(os.environ[name] for name in names if name in os.environ)
+
+
 def dist_rank() -> int:
-    return int(os.environ["RANK"])
+    return int(said("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"))
 
 
 def read_shard() -> str:
@@ -163,7 +169,8 @@ class Spread:
 def main() -> None:
     global step
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=900))
+    world = int(said("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"))
+    dist.init_process_group("gloo", rank=dist_rank(), world_size=world, timeout=timedelta(seconds=900))
     spread = Spread()
     with (FOLDER / f"{TIMES}.{spread.rank}").open("w", buffering=1) as times:
         for step, batch in enumerate(DataLoader(Samples(), batch_size=4, num_workers=int(FAULT == "loader"))):

@@ -55,7 +55,7 @@ def main() -> int:
 def _disturbance(lab: Lab) -> str:
     """Steps of a job of four ranks on one host: alone, looked at by us, dumped by py-spy, and afterwards."""
     host = lab.hosts[0]
-    ranks = _ranks(host, 4, [sys.executable, str(TRAINING)], MODE="ddp", FAULT="")
+    ranks = _ranks(host, 4, [sys.executable, str(TRAINING)], MODE="ddp")
     try:
         times = Path(f"/proc/{host.pid}/root{FOLDER}/{TIMES}.0")
         _await(lambda: times.is_file() and times.read_text().count("\n") > 50)

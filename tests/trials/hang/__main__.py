@@ -10,10 +10,11 @@ from pathlib import Path
 
 from tests.lab import Lab, missing
 from tests.lab.slurm import Slurm
+from tests.trials.hang.drawn import Drawn, draw
 from tests.trials.hang.kinds import KINDS
 from tests.trials.hang.launchers import LAUNCHERS, lacking
-from tests.trials.hang.run import Site, trial
-from tests.trials.outcome import append, load
+from tests.trials.hang.run import NoTrial, Site, trial
+from tests.trials.outcome import Outcome, append, load
 from tests.trials.table import table
 
 
@@ -21,6 +22,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trials.hang", description=__doc__)
     parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
     parser.add_argument("--launchers", default=",".join(LAUNCHERS), help="take turns from trial to trial")
+    parser.add_argument("--users", default="root,trainee", help="who owns the job and looks at it, drawn")
+    parser.add_argument(
+        "--without", type=int, default=2, help="so many hosts without py-spy, in half of them"
+    )
     parser.add_argument("--trials", type=int, default=20, help="so many of each fault and mode")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=1, help="on each host")
@@ -38,18 +43,36 @@ def main() -> int:
     outcomes = load(args.out)
     done = {(each.fault, each.number) for each in outcomes}
     with Lab(args.hosts) as lab, _slurm(lab, "srun" in launchers) as slurm:
-        site = Site(lab, slurm, args.ranks)
+        site = Site(lab, slurm)
         for number in range(args.trials):  # in turn, so that a run that is cut short has some of each
             for fault in wanted:
                 for mode in KINDS[fault].modes:
-                    if (f"{mode} {fault}", number) not in done:
-                        launcher = launchers[number % len(launchers)]
-                        outcomes.append(trial(site, launcher, mode, fault, number))
-                        append(args.out, outcomes[-1])
-                        print(outcomes[-1].right, *outcomes[-1].said, sep="  ", file=sys.stderr, flush=True)
+                    drawn = draw(
+                        mode,
+                        fault,
+                        number,
+                        hosts=args.hosts,
+                        ranks=args.ranks,
+                        launchers=launchers,
+                        users=args.users.split(","),
+                        without=args.without,
+                    )
+                    if drawn and (drawn.name, number) not in done:
+                        outcomes += _tried(site, drawn, args.out)
     order = [f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes]
     print(table(outcomes, order))
     return 0 if all(outcome.right for outcome in outcomes) else 1
+
+
+def _tried(site: Site, drawn: Drawn, out: Path) -> list[Outcome]:
+    try:
+        outcome = trial(site, drawn)
+    except NoTrial as why:
+        print(f"No trial: {drawn.name} {drawn.place}: {why}", file=sys.stderr, flush=True)
+        return []
+    append(out, outcome)
+    print(outcome.right, *outcome.said, sep="  ", file=sys.stderr, flush=True)
+    return [outcome]
 
 
 @contextmanager

@@ -52,12 +52,13 @@ def mpirun(job: Job, start: Start) -> None:
 
 
 def srun(job: Job, start: Start) -> None:
-    assert start.slurm is not None
-    told = {**start.variables(), **start.meeting(), "SLURM_CONF": start.slurm.config}
+    """On the first host, where its user is logged in."""
+    told = {**start.variables(), **start.meeting()}
     number = len(start.lab.hosts)
-    words = ["srun", f"--nodes={number}", f"--ntasks={number * start.ranks}", "--chdir=/"]
+    words = ["env", *(f"{name}={text}" for name, text in told.items())]
+    words += ["srun", f"--nodes={number}", f"--ntasks={number * start.ranks}", "--chdir=/"]
     words += [f"--ntasks-per-node={start.ranks}", sys.executable, TRAINING]
-    job.start(start.lab.enter(words), told)
+    job.start(start.lab.hosts[0].enter(words, start.user), environment())
 
 
 LAUNCHERS: Mapping[str, Callable[[Job, Start], None]] = {"torchrun": torchrun, "mpirun": mpirun, "srun": srun}

@@ -115,7 +115,9 @@ def _by_threads(look: Look) -> Seen:
         return Seen(None)
     if waits:
         return Seen(True, "threads")
-    return Seen(None) if threads.polls(threads.main(look)) else Seen(False, "threads")
+    main = threads.main(look)
+    may_wait = threads.polls(main) or threads.waits_with_limit(main)
+    return Seen(None) if may_wait else Seen(False, "threads")
 
 
 def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:

@@ -37,8 +37,17 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
         pair = not shown or (len(shown) > 1 and shown >= {each.rank for each in drawn.victims})
         return outcome(fine, fine and (pair or not kind.pair), not guilty, line)
     mine = {each: [one for one in guilty if _is(one, each, drawn, hosts)] for each in drawn.victims}
-    told = all(any(_right(one, each, drawn) for one in mine[each]) for each in drawn.victims)
+    told = any(mine.values()) and all(
+        any(_right(one, each, drawn) for one in mine[each]) or _noted(report["notes"], each, drawn, hosts)
+        for each in drawn.victims
+    )
     return outcome(fine, told, len(guilty) == sum(map(len, mine.values())), line)
+
+
+def _noted(notes: Sequence[str], victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:
+    """Beside one that cannot go on whatever the other does."""
+    name = f"rank {victim.rank} on {hosts[drawn.host_of(victim)]} is outside as well"
+    return len(drawn.victims) > 1 and any(note.startswith(name) for note in notes)
 
 
 def _is(named: Named, victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:

@@ -29,8 +29,15 @@ def drawn(fault: str, *victims: tuple[int, str], without: tuple[int, ...] = ()) 
     return Drawn("ddp", fault, 0, "torchrun", "root", 1, who, 5, 29500, without)
 
 
-def of(fault: str | Drawn, code: int, *culprits: dict[str, Any], suspects: Sequence[Any] = ()) -> Outcome:
-    said = json.dumps({"verdict": "", "summary": "", "culprits": culprits, "suspects": suspects})
+def of(
+    fault: str | Drawn,
+    code: int,
+    *culprits: dict[str, Any],
+    suspects: Sequence[Any] = (),
+    notes: Sequence[str] = (),
+) -> Outcome:
+    words = {"verdict": "", "summary": "", "notes": notes}
+    said = json.dumps({**words, "culprits": culprits, "suspects": suspects})
     return held(fault if isinstance(fault, Drawn) else drawn(fault), NODES, code, said, 1.0)
 
 
@@ -72,6 +79,7 @@ def test_both_of_two_victims_are_to_be_named_each_with_its_own_fault() -> None:
     assert of(two, 1, GUILTY, other).right
     assert not of(two, 1, GUILTY).named
     assert not of(two, 1, other).named
+    assert of(two, 1, other, notes=["rank 2 on node3 is outside as well: it sleeps"]).right
     assert not of(two, 1, GUILTY, {**other, "rank": 0, "host": "node1"}).alone
 
 

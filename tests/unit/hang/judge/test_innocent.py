@@ -358,3 +358,25 @@ def _older(member: Member, by: int) -> Member:
         for look in (member.a, member.b)
     ]
     return replace(member, a=looks[0], b=looks[1], age=member.age + by / 1000)
+
+
+def test_who_waits_in_recv_is_not_accused_where_no_stack_shows_it() -> None:
+    """gloo's worker threads are idle then, and the main thread waits with a limit."""
+
+    def receives(look: Look | None) -> Look | None:
+        if look is None:
+            return None
+        main = replace(look.threads[0], syscall=("202", "0x1", "0x189", "0x0", "0x7ffd"))
+        return replace(look, python=(), threads=(main, *look.threads[1:]))
+
+    seen = evidence(["waits", "storage", "locked", "locked"])
+    for rank in (2, 3):
+        seen = changed(seen, rank, lambda each: replace(each, a=receives(each.a), b=receives(each.b)))
+    assert named(judge(seen)) == [1]
+
+
+@pytest.mark.parametrize("lost", ["stopped", "stuck"])
+def test_who_is_outside_beside_one_that_cannot_go_on_is_told(lost: str) -> None:
+    found = judge(evidence(["waits", lost, "sleeps", "waits"]))
+    assert [each.rank for each in found.culprits] == [1]
+    assert found.notes == ("rank 2 on node2 is outside as well: it sleeps",)

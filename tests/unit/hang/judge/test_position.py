@@ -35,9 +35,14 @@ def gloo(*groups: str, number: str = "202") -> list[Thread]:
 
 
 def rank(
-    stack: tuple[Frame, ...], *threads: Thread, waits: str = "futex_do_wait", state: str = "S"
+    stack: tuple[Frame, ...],
+    *threads: Thread,
+    waits: str = "futex_do_wait",
+    state: str = "S",
+    limit: str = IDLE,
+    number: str = "202",
 ) -> Member:
-    call = ("202", "0x1") if waits.startswith("futex") else ()
+    call = (number, "0x1", "0x189", "0x0", limit) if waits.startswith("futex") or number == "219" else ()
     main = Thread(tid=7, name="python", state=state, switches=5, waits=waits, syscall=call)
     python = (PythonThread(tid=7, frames=stack),) if stack else ()
     look = Look(pid=7, state=state, threads=(main, *threads), python=python)
@@ -90,6 +95,10 @@ BACKWARD = (
         (rank((), *gloo(IDLE)), False, ""),
         (rank((), *gloo(IDLE), waits="do_epoll_wait"), None, ""),
         (rank((), *gloo(WAITING), NCCL), None, ""),
+        # gloo's send and recv wait in the main thread, with a limit: so may a lock.
+        (rank((), *gloo(IDLE), limit=WAITING), None, ""),
+        (rank((), *gloo(IDLE), number="219"), None, ""),
+        (rank((), *gloo(IDLE), waits="hrtimer_nanosleep", number="219"), False, ""),
         (rank(()), None, ""),
     ],
 )  # fmt: skip

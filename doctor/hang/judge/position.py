@@ -164,7 +164,7 @@ def _synchronises(library: Sequence[Frame]) -> str:
 def _ask(look: Look, member: Member, operation: str) -> Seen:
     """Where a Python frame cannot tell waiting from computing."""
     waits = threads.gloo_groups(look)
-    if waits:
+    if waits or (waits is not None and threads.waits_with_limit(threads.main(look))):
         return Seen(True, "stack", operation)
     if waits is None or threads.uses_device(look):
         asleep = threads.idle(member.a, member.b)
@@ -177,7 +177,7 @@ def _at_own_line(look: Look, source: str, device: bool) -> Seen:
     waits = threads.gloo_groups(look)
     main = threads.main(look)
     if found := _WAITS.search(source):
-        if waits or waits is None:
+        if waits or waits is None or threads.waits_with_limit(main):
             return Seen(True, "stack", found[0].strip(".(").rpartition(".")[2])
         return Seen(False if not threads.uses_device(look) else None, "stack")
     if device and (found := _NOTICES.search(source)):
@@ -186,5 +186,7 @@ def _at_own_line(look: Look, source: str, device: bool) -> Seen:
         return Seen(False, "stack")
     if waits and threads.in_futex(main):
         return Seen(True, "stack", "wait")
+    if waits is not None and threads.waits_with_limit(main):
+        return Seen(None)
     blind = device and threads.uses_device(look) and (threads.in_futex(main) or look.state == "R")
     return Seen(None) if blind else Seen(False, "stack")

@@ -197,8 +197,12 @@ class Spread:
             log_loss(loss)
 
     def pp(self, batch: Tensor) -> None:
-        if self.rank:
+        if self.rank % 2:
             dist.recv(batch, self.rank - 1)
+        elif self.rank:
+            received = dist.irecv(batch, self.rank - 1)
+            assert received
+            received.wait()
         out = self.layer(batch)
         if self.rank + 1 < self.world:
             dist.send(out.detach(), self.rank + 1)

@@ -52,6 +52,7 @@ def rank(
 NPU = Frame(name="synchronize", file="/opt/site-packages/torch_npu/npu/utils.py", line=1)
 CLIPS = "nn/utils/clip_grad.py"
 NCCL = Thread(tid=50, name="pt_nccl_watchdg", state="S")
+P2P = torch("_wait_batch_p2p", "distributed/pipelining/schedules.py")
 BACKWARD = (
     Frame(name="_engine_run_backward", file=f"{LIB}/autograd/graph.py", line=979),
     line("loss.backward()"),
@@ -75,6 +76,12 @@ BACKWARD = (
         # A line of the person's own that calls C code.
         (rank((line("work.wait()"),), *gloo(WAITING)), True, "wait"),
         (rank((line("work.wait()"),), *gloo(IDLE)), False, ""),
+        # Of a send or a receive, which gloo awaits in the main thread.
+        (rank((line("work.wait()"),), *gloo(IDLE), limit=WAITING), True, "wait"),
+        (rank((line("done.acquire(timeout=5)"),), *gloo(IDLE), limit=WAITING), False, ""),
+        (rank((line(""),), *gloo(IDLE), limit=WAITING), None, ""),
+        (rank((P2P, MAIN), *gloo(IDLE), limit=WAITING), True, "_wait_batch_p2p"),
+        (rank((P2P, MAIN), *gloo(IDLE)), False, "_wait_batch_p2p"),
         (rank((line("loss.item()"),), NCCL), True, "item"),
         (rank((line("loss.item()"),), *gloo(IDLE)), False, ""),
         (rank((line("x = y.cpu()"),), NCCL, state="R", waits=""), True, "cpu"),

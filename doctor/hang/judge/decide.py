@@ -172,7 +172,7 @@ def _outside(case: Case) -> Finding | None:
         works=not idle,
         unproved=bool(idle) and not proved,
         standings=told,
-        notes=_outside_as_well(rest),
+        notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
     )
 
 
@@ -182,6 +182,19 @@ def _outside_as_well(standings: Sequence[Standing]) -> tuple[str, ...]:
         for each in standings
         if each.doing
     )[:4]
+
+
+def _perhaps_outside(case: Case, chosen: Sequence[Standing]) -> tuple[str, ...]:
+    """They wait for something, and no stack shows for what."""
+    named = {each.key for each in chosen}
+    ranks = [
+        each.rank
+        for each in case.unseen
+        if each.key not in named and not each.frames and each.rank is not None
+    ]
+    wait = "it waits" if len(ranks) == 1 else "they wait"
+    said = f"{ranks_text(ranks, most=4)} may be outside as well: no stack shows what {wait} for"
+    return (said,) if ranks else ()
 
 
 def _polls(each: Standing) -> bool:

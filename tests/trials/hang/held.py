@@ -45,9 +45,11 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
 
 
 def _noted(notes: Sequence[str], victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:
-    """Beside one that cannot go on whatever the other does."""
-    name = f"rank {victim.rank} on {hosts[drawn.host_of(victim)]} is outside as well"
-    return len(drawn.victims) > 1 and any(note.startswith(name) for note in notes)
+    """Beside one that cannot go on whatever this one does; or its stack was not to be had."""
+    told = [f"rank {victim.rank} on {hosts[drawn.host_of(victim)]} is outside as well"]
+    if not drawn.sees_stack_of(victim):
+        told.append(f"rank {victim.rank} may be outside as well")
+    return len(drawn.victims) > 1 and any(note.startswith(each) for note in notes for each in told)
 
 
 def _is(named: Named, victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:

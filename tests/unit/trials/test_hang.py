@@ -86,6 +86,11 @@ def test_both_of_two_victims_are_to_be_named_each_with_its_own_fault() -> None:
 def test_without_a_stack_the_rank_has_to_be_named_and_not_the_function() -> None:
     bare = {**GUILTY, "stack": [], "place": "", "cause": "is outside every collective"}
     assert not of("sleep", 1, bare).right
+    beside = {**GUILTY, "rank": 3, "host": "node4"}
+    perhaps = ["rank 2 may be outside as well: no stack shows what it waits for"]
+    for without, right in (((2,), True), ((), False)):
+        two = drawn("two", (2, "loader"), (3, "sleep"), without=without)
+        assert of(two, 1, beside, notes=perhaps).right is right
     assert of(drawn("sleep", without=(2,)), 1, bare).right
     assert not of(drawn("sleep", without=(2,)), 1, {**bare, "rank": 1, "host": "node2"}).right
 

@@ -372,7 +372,9 @@ def test_who_waits_in_recv_is_not_accused_where_no_stack_shows_it() -> None:
     seen = evidence(["waits", "storage", "locked", "locked"])
     for rank in (2, 3):
         seen = changed(seen, rank, lambda each: replace(each, a=receives(each.a), b=receives(each.b)))
-    assert named(judge(seen)) == [1]
+    found = judge(seen)
+    assert named(found) == [1]
+    assert found.notes == ("ranks 2-3 may be outside as well: no stack shows what they wait for",)
 
 
 @pytest.mark.parametrize("lost", ["stopped", "stuck"])

@@ -52,7 +52,7 @@ trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials $(TRIALS_ARGS)
 
-# Every fault of a job that hangs, many times over, on real jobs of torchrun; takes hours. TRIALS_ARGS narrows it.
+# Every fault of a job that hangs, many times over, on real jobs of torchrun, mpirun and srun; takes hours. TRIALS_ARGS narrows it.
 hang-trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials.hang $(TRIALS_ARGS)

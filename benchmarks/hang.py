@@ -75,7 +75,7 @@ def _disturbance(lab: Lab) -> str:
     host = lab.hosts[0]
     times = Path(f"/proc/{host.pid}/root{FOLDER}/{TIMES}.0")
     host.do(f"mkdir -p {FOLDER}; rm -f {FOLDER}/*")
-    with _ranks([host], 4, [sys.executable, str(TRAINING)], MODE="ddp", FAULT="") as ranks:
+    with _ranks([host], 4, [sys.executable, str(TRAINING)], MODE="ddp") as ranks:
         _await(lambda: times.is_file() and times.read_text().count("\n") > 50)
         phases: list[tuple[str, Callable[[], object]]] = [
             ("alone", lambda: time.sleep(0.5)),

@@ -1,4 +1,4 @@
-# The controller: a network namespace that is also the switch, and a mount namespace with its own names.
+# The controller: a network namespace that is also the switch, and a mount namespace with its own names and users.
 #
 # usage: sh controller.sh DIR       stdin: the lifeline; the controller lives until it closes
 # environment: ADDRESS, ADDRESS6 (with prefix length)
@@ -6,6 +6,7 @@
 # The file system stays the machine's, so that the code under test runs from its own folder.
 set -eu
 mount --bind "$1/hosts" /etc/hosts
+mount --bind "$1/passwd" /etc/passwd
 [ ! -e /etc/resolv.conf ] || mount --bind "$1/resolv.conf" /etc/resolv.conf
 ip -batch - <<END
 link set lo up

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def write_host(spec: Spec, names: Mapping[str, str], login_key: str) -> None:
         ("etc/hostname", f"{spec.name}\n", 0o644),
         ("etc/hosts", hosts_file(names), 0o644),
         ("etc/resolv.conf", "", 0o644),
-        ("etc/passwd", _accounts("/etc/passwd", _passwd(USERS.values())), 0o644),
+        ("etc/passwd", passwd_file(), 0o644),
         ("etc/group", _accounts("/etc/group", ("root:x:0:", f"{TRAINEE.name}:x:{TRAINEE.uid}:")), 0o644),
         ("etc/shadow", "".join(f"{name}:*:19000:0:99999:7:::\n" for name in USERS), 0o640),
         ("etc/ssh/sshd_config", SSHD_CONFIG, 0o644),
@@ -82,12 +82,12 @@ def hosts_file(names: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"{address} {name}" for name, address in names.items())]) + "\n"
 
 
+def passwd_file() -> str:
+    return _accounts("/etc/passwd", tuple(passwd_line(user, user.shell) for user in USERS.values()))
+
+
 def passwd_line(user: User, shell: str) -> str:
     return f"{user.name}:x:{user.uid}:{user.uid}:{user.name}:{user.home}:{shell}"
-
-
-def _passwd(users: Iterable[User]) -> tuple[str, ...]:
-    return tuple(passwd_line(user, user.shell) for user in users)
 
 
 def _accounts(machine: str, ours: tuple[str, ...]) -> str:

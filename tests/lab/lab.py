@@ -10,7 +10,7 @@ from types import TracebackType
 
 from .controller import REPOSITORY, Controller
 from .errors import LabError
-from .files import hosts_file, write_host
+from .files import hosts_file, passwd_file, write_host
 from .host import Host
 from .needs import missing, new_directory, sweep
 from .spec import Spec
@@ -108,7 +108,8 @@ class Lab(Controller):
         self.home.mkdir()
         self.known_hosts.write_text(known_hosts(specs))
         self.ssh_config.write_text(ssh_config(self.directory, specs))
-        for name, text in (("hosts", hosts_file(addresses)), ("resolv.conf", "")):
+        own = (("hosts", hosts_file(addresses)), ("passwd", passwd_file()), ("resolv.conf", ""))
+        for name, text in own:
             (self.directory / name).write_text(text)
 
     def _boot(self, hosts: Sequence[Host]) -> None:

@@ -109,15 +109,7 @@ def torchrun(hosts: Sequence[Host], ranks: int, *arguments: str, **env: str) -> 
     try:
         for number, host in enumerate(hosts):
             host.dirty = True
-            words = [
-                TORCHRUN,
-                f"--nnodes={len(hosts)}",
-                f"--nproc-per-node={ranks}",
-                f"--node-rank={number}",
-                f"--master-addr={hosts[0].address}",
-                f"--master-port={PORT}",
-                "--no-python",
-            ]
+            words = [*torchrun_argv(hosts, ranks, number), "--no-python"]
             job.start(host.enter(["env", "-C", "/", *words, *rank_argv(*arguments)]), environment(**env))
         yield job
     finally:
@@ -130,18 +122,40 @@ def mpirun(lab: Lab, hosts: Sequence[Host], ranks: int, *arguments: str, **env: 
     for host in hosts:
         host.dirty = True
     job = Job()
-    variables = environment(**env)
-    words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"ssh -F {lab.ssh_config}"]
-    words += ["--host", ",".join(f"{host.name}:{ranks}" for host in hosts), "-np", str(ranks * len(hosts))]
-    passed = [word for name in variables if name not in ("HOME",) for word in ("-x", name)]
     try:
-        job.start(
-            lab.enter([*words, *passed, *rank_argv(*arguments)], cwd="/"),
-            {**variables, "HOME": str(lab.home)},
-        )
+        start_mpirun(job, lab, hosts, ranks, rank_argv(*arguments), environment(**env))
         yield job
     finally:
         job.close()
+
+
+def start_mpirun(
+    job: Job,
+    lab: Lab,
+    hosts: Sequence[Host],
+    ranks: int,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    user: str = "root",
+) -> None:
+    """So many ranks on each host, as this user there; they get these variables."""
+    ssh = f"ssh -F {lab.ssh_config} -l {user}"
+    words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", ssh]
+    words += ["--host", ",".join(f"{host.name}:{ranks}" for host in hosts), "-np", str(ranks * len(hosts))]
+    passed = [word for name in env if name != "HOME" for word in ("-x", name)]
+    job.start(lab.enter([*words, *passed, *argv], cwd="/"), {**env, "HOME": str(lab.home)})
+
+
+def torchrun_argv(hosts: Sequence[Host], ranks: int, number: int, port: int = PORT) -> list[str]:
+    """The beginning of torchrun's command line on the host of this number."""
+    return [
+        TORCHRUN,
+        f"--nnodes={len(hosts)}",
+        f"--nproc-per-node={ranks}",
+        f"--node-rank={number}",
+        f"--master-addr={hosts[0].address}",
+        f"--master-port={port}",
+    ]
 
 
 def pid_of(host: Host, rank: int) -> int:

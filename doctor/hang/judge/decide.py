@@ -92,7 +92,9 @@ def _lost(case: Case) -> Finding | None:
         return Finding(sentence=f"Every rank has {what}: the job is over, and its log says why.")
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
-        return Finding(named, Confidence.CERTAIN, at_once=True)
+        outside = case.told(case.outside if case.inside else ())
+        notes = _outside_as_well(outside)
+        return Finding(named, Confidence.CERTAIN, at_once=True, standings=outside, notes=notes)
     return Finding(named, accuses=False, sentence="No other rank was seen to wait for it.")
 
 
@@ -164,19 +166,35 @@ def _outside(case: Case) -> Finding | None:
     proved = [each for each in idle if each.doing and not each.doing.unproved]
     chosen = proved or idle or list(told)
     rest = [each for each in told if each not in chosen]
-    notes = tuple(
-        f"{_name(each.rank, each.key)} is outside as well: it {each.doing.words}"
-        for each in rest
-        if each.doing
-    )
     return Finding(
         named=tuple(_culprit(each) for each in chosen),
         confidence=_confidence(case, chosen),
         works=not idle,
         unproved=bool(idle) and not proved,
         standings=told,
-        notes=notes[:4],
+        notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
     )
+
+
+def _outside_as_well(standings: Sequence[Standing]) -> tuple[str, ...]:
+    return tuple(
+        f"{_name(each.rank, each.key)} is outside as well: it {each.doing.words}"
+        for each in standings
+        if each.doing
+    )[:4]
+
+
+def _perhaps_outside(case: Case, chosen: Sequence[Standing]) -> tuple[str, ...]:
+    """They wait for something, and no stack shows for what."""
+    named = {each.key for each in chosen}
+    ranks = [
+        each.rank
+        for each in case.unseen
+        if each.key not in named and not each.frames and each.rank is not None
+    ]
+    wait = "it waits" if len(ranks) == 1 else "they wait"
+    said = f"{ranks_text(ranks, most=4)} may be outside as well: no stack shows what {wait} for"
+    return (said,) if ranks else ()
 
 
 def _polls(each: Standing) -> bool:

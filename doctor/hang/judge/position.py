@@ -125,7 +125,9 @@ def _by_threads(look: Look) -> Seen:
         return Seen(None)
     if waits:
         return Seen(True, "threads")
-    return Seen(None) if threads.polls(threads.main(look)) else Seen(False, "threads")
+    main = threads.main(look)
+    may_wait = threads.polls(main) or threads.waits_with_limit(main)
+    return Seen(None) if may_wait else Seen(False, "threads")
 
 
 def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:
@@ -172,7 +174,7 @@ def _synchronises(library: Sequence[Frame]) -> str:
 def _ask(look: Look, member: Member, operation: str) -> Seen:
     """Where a Python frame cannot tell waiting from computing."""
     waits = threads.gloo_groups(look)
-    if waits:
+    if waits or (waits is not None and threads.waits_with_limit(threads.main(look))):
         return Seen(True, "stack", operation)
     if waits is None or threads.uses_device(look):
         asleep = threads.idle(member.a, member.b)
@@ -185,7 +187,7 @@ def _at_own_line(look: Look, source: str, device: bool) -> Seen:
     waits = threads.gloo_groups(look)
     main = threads.main(look)
     if found := _WAITS.search(source):
-        if waits or waits is None:
+        if waits or waits is None or threads.waits_with_limit(main):
             return Seen(True, "stack", found[0].strip(".(").rpartition(".")[2])
         return Seen(False if not threads.uses_device(look) else None, "stack")
     if device and (found := _NOTICES.search(source)):
@@ -194,5 +196,7 @@ def _at_own_line(look: Look, source: str, device: bool) -> Seen:
         return Seen(False, "stack")
     if waits and threads.in_futex(main):
         return Seen(True, "stack", "wait")
+    if waits is not None and threads.waits_with_limit(main):
+        return Seen(None)
     blind = device and threads.uses_device(look) and (threads.in_futex(main) or look.state == "R")
     return Seen(None) if blind else Seen(False, "stack")

@@ -78,6 +78,11 @@ def in_futex(thread: Thread | None) -> bool:
     return thread.waits.startswith("futex") or thread.syscall[:1] in {(n,) for n in _FUTEX}
 
 
+def waits_with_limit(thread: Thread | None) -> bool:
+    """As gloo's send and recv do, which no worker thread serves; or as a lock that is tried for a while."""
+    return thread is not None and in_futex(thread) and bool(thread.syscall) and _timed(thread)
+
+
 def idle(a: Look | None, b: Look | None) -> bool:
     """The main thread waits for another and was not woken between the looks."""
     first, second = main(a), main(b)

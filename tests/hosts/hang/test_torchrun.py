@@ -13,7 +13,7 @@ import pytest
 
 from tests.lab import Host, Lab
 from tests.support.hang.ranks import JOB
-from tests.support.injob import PORT, TORCHRUN, Job, environment
+from tests.support.injob import Job, environment, torchrun_argv
 
 pytestmark = pytest.mark.slow
 
@@ -27,15 +27,7 @@ def torchrun(hosts: Sequence[Host], ranks: int, **env: str) -> Iterator[Job]:
     try:
         for number, host in enumerate(hosts):
             host.dirty = True
-            words = [
-                TORCHRUN,
-                f"--nnodes={len(hosts)}",
-                f"--nproc-per-node={ranks}",
-                f"--node-rank={number}",
-                f"--master-addr={hosts[0].address}",
-                f"--master-port={PORT}",
-                str(JOB),
-            ]
+            words = [*torchrun_argv(hosts, ranks, number), str(JOB)]
             script = f'mkdir -p {FOLDER}; mkfifo {FOLDER}/fifo; cd /; exec "$@"'
             job.start(
                 host.enter(["sh", "-c", script, "job", *words]),

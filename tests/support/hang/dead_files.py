@@ -1,7 +1,7 @@
 """A file system that takes every question and never answers a read, as one whose server is gone.
 
-`python dead_files.py FOLDER` mounts it there, for itself and for whoever enters its mount namespace. It
-holds one file, `shard`. It says "mounted", or why it could not.
+`python dead_files.py FOLDER` mounts it there, for itself and for whoever enters its mount namespace; with
+`for-all` after it, for everybody. It holds one file, `shard`. It says "mounted", or why it could not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONG = 3600
 
 
 def attributes(node: int) -> bytes:
-    mode, size = (0o40755, 0) if node == ROOT else (0o100644, SIZE)
+    mode, size = (0o40755, 0) if node == ROOT else (0o100755, SIZE)
     sizes_and_times = struct.pack("<6Q", node, size, size // 512, 0, 0, 0)
     return sizes_and_times + struct.pack("<10I", 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
@@ -41,15 +41,12 @@ def answer(kind: int, node: int, body: bytes) -> tuple[int, bytes]:
     return -errno.ENOSYS, b""
 
 
-def main(folder: str) -> None:
+def main(folder: str, *for_all: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     device = os.open("/dev/fuse", os.O_RDWR)
     words = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
-    if (
-        libc.unshare(NEWNS)
-        or libc.mount(None, b"/", None, PRIVATE, None)
-        or libc.mount(b"dead", folder.encode(), b"fuse", 0, words)
-    ):
+    alone = not for_all and (libc.unshare(NEWNS) or libc.mount(None, b"/", None, PRIVATE, None))
+    if alone or libc.mount(b"dead", folder.encode(), b"fuse", 0, words):
         sys.exit(os.strerror(ctypes.get_errno()))
     print("mounted", flush=True)
     while True:
@@ -64,4 +61,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from doctor.hang.judge.judgement import Cause
 
+ANY = ("torchrun", "mpirun", "srun")
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -20,6 +22,11 @@ class Kind:
     hits: bool = True
     """It begins at a step."""
     modes: tuple[str, ...] = ("ddp", "tp", "pp")
+    launchers: tuple[str, ...] = ANY
+    ranks: int = 1
+    """On each host, at least."""
+    pair: bool = False
+    """The victim is shown together with somebody else, or nobody is."""
 
     @property
     def looks(self) -> int:
@@ -28,6 +35,8 @@ class Kind:
 
 
 USUAL = 60.0
+STANDS = ("sleep", "spin", "lock", "gil", "fifo", "loader", "stop", "storage", "dstate")
+"""Two ranks may have these at once."""
 KINDS: Mapping[str, Kind] = {
     "sleep": Kind(Cause.SLEEPS, "doze"),
     "spin": Kind(Cause.COMPUTES, "spin"),
@@ -36,7 +45,18 @@ KINDS: Mapping[str, Kind] = {
     "fifo": Kind(Cause.PIPE, "read_shard"),
     "loader": Kind(Cause.LOADER, "read_shard"),
     "stop": Kind(Cause.STOPPED),
-    "extra": Kind(None, code=3, modes=("tp",)),
+    "storage": Kind(Cause.STORAGE, "read_dead_shard"),
+    "dstate": Kind(Cause.KERNEL, "run_dead_program"),
+    # A rank is killed while the others wait for it in the store. mpirun would end them all; srun does not,
+    # and torchrun ends those of its own host, of which then nothing is left that says who was there.
+    "kill": Kind(Cause.GONE, modes=("ddp",), launchers=("srun",), ranks=2),
+    "lost": Kind(None, code=3, modes=("ddp",), launchers=("torchrun",)),
+    "netdrop": Kind(Cause.LINK, hits=False),
+    # In pp the second victim would wait for the first one and never come to its own fault.
+    "two": Kind(None, modes=("ddp", "tp")),
+    "extra": Kind(None, code=3, modes=("tp",), pair=True),
+    "skip": Kind(None, code=3, modes=("tp",), pair=True),
+    "order": Kind(None, code=3, modes=("tp",), pair=True),
     "checkpoint": Kind(None, code=0),
     "slow": Kind(None, code=0, limit=USUAL, hits=False),
     "uneven": Kind(None, code=0, limit=USUAL, hits=False),

@@ -1,69 +1,115 @@
-"""One trial: a job of torchrun goes wrong at a drawn rank and step; what does `doctor hang` say of it?"""
+"""One trial: a job goes wrong at a drawn rank and step; what does `doctor hang` say of it?"""
 
 from __future__ import annotations
 
-import json
-import random
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.lab import Host, Lab
-from tests.support.injob import TORCHRUN, Job, environment
-from tests.trials.hang.kinds import KINDS, Kind
+from tests.lab.machine import Process
+from tests.lab.slurm import Slurm
+from tests.support.hang import dead_files
+from tests.support.injob import Job
+from tests.trials.hang.drawn import Drawn
+from tests.trials.hang.held import held
+from tests.trials.hang.launchers import FOLDER, LAUNCHERS, Start
 from tests.trials.outcome import Outcome
 
-TRAINING = Path(__file__).with_name("training.py")
-FOLDER = "/tmp/hang-trial"
 PATIENCE = 180.0
 STANDS = 3.0
 """Seconds after the fault began: then nobody moves any more."""
+DEAD = ("storage", "dstate")
+RUNS_MEMORY = 'd=$(mktemp -d); mount -t proc proc "$d"; echo "$1" >"$d/sys/vm/memfd_noexec"; umount "$d"'
+"""A kernel of Linux 6.3 or later may forbid programs in memory. py-spy, which is brought, is one."""
+CUT = """
+table inet cut {
+  chain c { type filter hook input priority 0; ip saddr %s drop; }
+}
+"""
+"""Dropped when they arrive: a sender whose own kernel drops its packets knows that."""
 
 
-def trial(lab: Lab, ranks: int, mode: str, fault: str, number: int) -> Outcome:
-    kind, drawn = KINDS[fault], random.Random(f"{mode} {fault} {number}")
-    hosts = lab.hosts
-    victim, at = drawn.randrange(len(hosts) * ranks), drawn.randrange(5, 40)
+class NoTrial(Exception):
+    """The job did not come to its fault."""
+
+
+@dataclass(slots=True)
+class Site:
+    """Where trials take place."""
+
+    lab: Lab
+    slurm: Slurm | None
+    servers: list[Process] = field(default_factory=list)
+    """Of file systems that do not answer."""
+
+    def prepare(self, drawn: Drawn) -> None:
+        for number, host in enumerate(self.lab.hosts):
+            host.do(f"mkdir -p {FOLDER}/dead; mkfifo -m 666 {FOLDER}/fifo; chmod 777 {FOLDER}")
+            host.do(RUNS_MEMORY, "2" if number in drawn.without else "0")
+        for victim in drawn.victims:
+            if victim.fault in DEAD:
+                self._mount_dead(self.lab.hosts[drawn.host_of(victim)])
+
+    def _mount_dead(self, host: Host) -> None:
+        host.do("[ -e /dev/fuse ] || mknod -m 666 /dev/fuse c 10 229")
+        argv = [sys.executable, dead_files.__file__, f"{FOLDER}/dead", "for-all"]
+        self.servers.append(host.spawn(argv))
+        mounts = Path(f"/proc/{host.pid}/mounts")
+        host.await_that(lambda: f"{FOLDER}/dead" in mounts.read_text(), "file system that does not answer")
+
+    def clear(self, job: Job) -> None:
+        """End everything that a trial started."""
+        job.close()
+        for server in self.servers:  # whoever reads from it cannot be killed before
+            server.stop()
+        self.servers.clear()
+        for host in self.lab.hosts:
+            host.sh(f"umount -l {FOLDER}/dead; nft delete table inet cut")
+            host.do(f"pkill -KILL -f '[t]rials/hang/training.py' || :; rm -rf {FOLDER}")
+        if self.slurm is not None:
+            self.slurm.run(["scancel", "--partition=all"])
+            self.slurm.await_nodes(120)
+
+
+def trial(site: Site, drawn: Drawn) -> Outcome:
+    lab, kind, hosts = site.lab, drawn.kind, site.lab.hosts
+    env = {
+        "MODE": drawn.mode,
+        "FAULTS": ",".join(each.fault for each in drawn.victims),
+        "VICTIMS": ",".join(str(each.rank) for each in drawn.victims),
+        "AT": str(drawn.step),
+    }
+    start = Start(lab, site.slurm, drawn.ranks, drawn.port, drawn.user, env)
     job, began = Job(), time.monotonic()
     try:
-        _start(
-            job,
-            hosts,
-            ranks,
-            drawn.randrange(20_000, 30_000),
-            MODE=mode,
-            FAULT=fault,
-            VICTIM=str(victim),
-            AT=str(at),
-        )
-        home = hosts[victim // ranks]
-        _until(lambda: _read(home, "hit") == 1 if kind.hits else _step(hosts) >= at, job)
-        time.sleep(STANDS if kind.hits else 0)
+        site.prepare(drawn)
+        LAUNCHERS[drawn.launcher](job, start)
+        _until(lambda: _begun(drawn, hosts), job, ends=drawn.fault == "lost")
+        if drawn.fault == "netdrop":
+            one, other = (hosts[drawn.host_of(each)] for each in drawn.victims)
+            one.nft(CUT % other.address)
+            other.nft(CUT % one.address)
+        time.sleep(STANDS if kind.code else 0)
         words = ("hang", f"node[1-{len(hosts)}]", "--limit", f"{kind.limit:g}", "--json", "-")
-        place = f"rank {victim}, step {at}"
         for _ in range(kind.looks):
-            done = lab.doctor(*words)
-            outcome = held(
-                kind, f"{mode} {fault}", number, place, done.returncode, done.stdout, home.name, victim, began
-            )
+            done = lab.doctor(*words, user=drawn.user)
+            said = done.stdout or done.stderr
+            outcome = held(drawn, lab.names, done.returncode, said, time.monotonic() - began)
             if not outcome.right:
                 break
         return outcome
     finally:
-        job.close()
-        for host in hosts:
-            host.do(f"pkill -KILL -f '[t]rials/hang/training.py'; rm -rf {FOLDER}")
+        site.clear(job)
 
 
-def _start(job: Job, hosts: Sequence[Host], ranks: int, port: int, **env: str) -> None:
-    for number, host in enumerate(hosts):
-        words = [
-            *(TORCHRUN, f"--nnodes={len(hosts)}", f"--nproc-per-node={ranks}", f"--node-rank={number}"),
-            *(f"--master-addr={hosts[0].address}", f"--master-port={port}", str(TRAINING)),
-        ]
-        script = f'mkdir -p {FOLDER}; mkfifo {FOLDER}/fifo; cd /; exec "$@"'
-        job.start(host.enter(["sh", "-c", script, "job", *words]), environment(FOLDER=FOLDER, **env))
+def _begun(drawn: Drawn, hosts: Sequence[Host]) -> bool:
+    if not drawn.kind.hits:
+        return _read(hosts[0], "step.0") >= drawn.step
+    return all(_read(hosts[drawn.host_of(each)], f"hit.{each.rank}") == 1 for each in drawn.victims)
 
 
 def _read(host: Host, name: str) -> int:
@@ -72,39 +118,11 @@ def _read(host: Host, name: str) -> int:
     return -1
 
 
-def _step(hosts: Sequence[Host]) -> int:
-    return _read(hosts[0], "step.0")
-
-
-def _until(true: Callable[[], bool], job: Job) -> None:
+def _until(true: Callable[[], bool], job: Job, *, ends: bool) -> None:
+    """`ends`: what started the ranks may end, on one host."""
     end = time.monotonic() + PATIENCE
     while not true():
-        if time.monotonic() > end or any(start.poll() is not None for start in job.starts):
-            raise SystemExit(f"the job did not get there:\n{job.text[-2000:]}")
+        over = not ends and any(start.poll() is not None for start in job.starts)
+        if time.monotonic() > end or over:
+            raise NoTrial(f"the job did not get there:\n{job.text[-2000:]}")
         time.sleep(0.1)
-
-
-def held(
-    kind: Kind, fault: str, number: int, place: str, code: int, said: str, host: str, rank: int, began: float
-) -> Outcome:
-    """What was said, held against the truth."""
-    seconds = time.monotonic() - began
-    try:
-        report = json.loads(said)
-    except ValueError:
-        return Outcome(fault, number, place, False, False, False, None, seconds, code, (said[-500:],))
-    guilty = report["culprits"]
-    line = f"{fault} {place}: {code} {report['verdict']}: {report['summary']} " + "; ".join(
-        f"rank {each['rank']} on {each['host']} {each['cause']} at {each['place']}" for each in guilty
-    )
-    if kind.cause is None:
-        fine = code == kind.code
-        return Outcome(fault, number, place, fine, fine, not guilty, None, seconds, code, (line,))
-    mine = [each for each in guilty if (each["rank"], each["host"]) == (rank, host)]
-    stacks = [frame["function"] for each in mine for frame in each["stack"]]
-    told = any(each["cause"] == kind.cause.value for each in mine) and (
-        not kind.function or kind.function in stacks
-    )
-    return Outcome(
-        fault, number, place, code == kind.code, told, guilty == mine, None, seconds, code, (line,)
-    )

@@ -1,6 +1,7 @@
-"""A training over gloo that stands still on purpose: FAULT in rank VICTIM at step AT, spread as MODE says.
+"""A training over gloo that stands still on purpose: FAULTS in VICTIMS at step AT, spread as MODE says.
 
-Each rank keeps the number of its last step in FOLDER/step.RANK, and `hit` is there once the fault begins.
+Each rank keeps the number of its last step in FOLDER/step.RANK, and hit.RANK is there once its fault begins.
+Its rank is the one that torchrun, mpirun or srun gave it.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import threading
 import time
 from datetime import timedelta
@@ -19,18 +21,33 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-MODE, FAULT = os.environ.get("MODE", "ddp"), os.environ.get("FAULT", "")
-VICTIM, AT = int(os.environ.get("VICTIM", "0")), int(os.environ.get("AT", "5"))
+MODE, FAULTS = os.environ.get("MODE", "ddp"), os.environ.get("FAULTS", "").split(",")
+VICTIMS, AT = os.environ.get("VICTIMS", "").split(","), int(os.environ.get("AT", "5"))
 FOLDER = Path(os.environ.get("FOLDER", "."))
-WIDTH = 32
+WIDTH, BATCH, LOGS = 32, 4, 10
 TIMES = "times"
 """A file of each rank: when it ended its steps."""
 
 
+def said(*names: str) -> str:
+    """What the launcher says; each has a name of its own for it."""
+    return next(os.environ[name] for name in names if name in os.environ)
+
+
+def dist_rank() -> int:
+    return int(said("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"))
+
+
+def mine() -> str:
+    """The fault of this rank."""
+    return dict(zip(VICTIMS, FAULTS, strict=True)).get(str(dist_rank()), "")
+
+
 def mark(name: str, text: str = "1") -> None:
-    fresh = FOLDER / f"{name}.new"
+    place = FOLDER / f"{name}.{dist_rank()}"
+    fresh = place.with_suffix(f"{place.suffix}.new")
     fresh.write_text(text)
-    fresh.rename(FOLDER / name)
+    fresh.rename(place)
 
 
 class Samples(Dataset[Tensor]):
@@ -38,18 +55,23 @@ class Samples(Dataset[Tensor]):
         return 1_000_000
 
     def __getitem__(self, index: int) -> Tensor:
-        if FAULT == "loader" and dist_rank() == VICTIM and index >= AT:
+        if mine() == "loader" and index >= AT * BATCH:
             mark("hit")
             read_shard()
         return torch.ones(WIDTH)
 
 
-def dist_rank() -> int:
-    return int(os.environ["RANK"])
-
-
 def read_shard() -> str:
     return (FOLDER / "fifo").read_text()
+
+
+def read_dead_shard() -> bytes:
+    return (FOLDER / "dead" / "shard").read_bytes()
+
+
+def run_dead_program() -> None:
+    """In state D: whoever starts a program waits until the kernel has read it."""
+    subprocess.run([FOLDER / "dead" / "shard"], check=True)
 
 
 def spin() -> None:
@@ -86,6 +108,8 @@ STOPS = {
     "fifo": read_shard,
     "gil": hold_gil,
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "storage": read_dead_shard,
+    "dstate": run_dead_program,
     "checkpoint": write_checkpoint,
 }
 
@@ -101,25 +125,41 @@ class Layer(nn.Module):
 
 
 step = 0
+KILLS = {"kill", "lost"}
 
 
 def misbehave() -> None:
     time.sleep(0.01)
-    rank = dist_rank()
-    if FAULT == "slow" and rank == VICTIM:
+    if mine() == "slow":
         time.sleep(0.4)
-    if FAULT == "uneven":
-        time.sleep(0.1 * rank)
-    if FAULT in STOPS and rank == VICTIM and step == AT:
+    if "uneven" in FAULTS:
+        time.sleep(0.1 * dist_rank())
+    if mine() in STOPS and step == AT:
         mark("hit")
-        STOPS[FAULT]()
+        STOPS[mine()]()
 
 
 def add_collective() -> None:
     """One that nobody else calls."""
-    if FAULT == "extra" and dist_rank() == VICTIM and step == AT:
+    if mine() == "extra" and step == AT:
         mark("hit")
         dist.barrier()
+
+
+def log_loss(loss: Tensor) -> None:
+    """Of all ranks."""
+    if mine() in ("skip", "order") and step >= AT:
+        mark("hit")
+    dist.all_reduce(loss.detach())
+
+
+def make_group() -> None:
+    """All wait in the store for a rank that is no more."""
+    if mine() in KILLS and step == AT:
+        mark("hit")
+        os.kill(os.getpid(), signal.SIGKILL)
+    if KILLS & {*FAULTS} and step == AT:
+        dist.new_group(list(range(dist.get_world_size())))
 
 
 class Spread:
@@ -144,14 +184,25 @@ class Spread:
     def tp(self, batch: Tensor) -> None:
         out = self.layer(batch)
         add_collective()
-        dist.all_reduce(out.detach(), group=self.pair)
-        out.pow(2).mean().backward()
+        logs = step % LOGS == LOGS - 1
+        if mine() == "order" and step >= AT and logs:
+            log_loss(out.mean())
+        if not (mine() == "skip" and step == AT):
+            dist.all_reduce(out.detach(), group=self.pair)
+        loss = out.pow(2).mean()
+        loss.backward()
         for parameter in self.layer.parameters():
             dist.all_reduce(parameter.grad, group=self.peers)
+        if logs:
+            log_loss(loss)
 
     def pp(self, batch: Tensor) -> None:
-        if self.rank:
+        if self.rank % 2:
             dist.recv(batch, self.rank - 1)
+        elif self.rank:
+            received = dist.irecv(batch, self.rank - 1)
+            assert received
+            received.wait()
         out = self.layer(batch)
         if self.rank + 1 < self.world:
             dist.send(out.detach(), self.rank + 1)
@@ -163,12 +214,15 @@ class Spread:
 def main() -> None:
     global step
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=900))
+    world = int(said("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"))
+    dist.init_process_group("gloo", rank=dist_rank(), world_size=world, timeout=timedelta(seconds=900))
     spread = Spread()
     with (FOLDER / f"{TIMES}.{spread.rank}").open("w", buffering=1) as times:
-        for step, batch in enumerate(DataLoader(Samples(), batch_size=4, num_workers=int(FAULT == "loader"))):
+        loader = DataLoader(Samples(), batch_size=BATCH, num_workers=int("loader" in FAULTS))
+        for step, batch in enumerate(loader):
+            make_group()
             spread.train(batch)
-            mark(f"step.{spread.rank}", str(step))
+            mark("step", str(step))
             times.write(f"{time.monotonic()}\n")
 
 

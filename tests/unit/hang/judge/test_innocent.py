@@ -391,3 +391,27 @@ def test_who_was_elsewhere_in_between_is_in_no_proved_loop() -> None:
     assert judge(looked_between(seen, 1, "spins", device=False)).exit_code == 1
     found = judge(looked_between(seen, 1, "saves", device=False))
     assert (found.verdict, found.culprits) == (Verdict.UNKNOWN, ())
+
+
+def test_who_waits_in_recv_is_not_accused_where_no_stack_shows_it() -> None:
+    """gloo's worker threads are idle then, and the main thread waits with a limit."""
+
+    def receives(look: Look | None) -> Look | None:
+        if look is None:
+            return None
+        main = replace(look.threads[0], syscall=("202", "0x1", "0x189", "0x0", "0x7ffd"))
+        return replace(look, python=(), threads=(main, *look.threads[1:]))
+
+    seen = evidence(["waits", "storage", "locked", "locked"])
+    for rank in (2, 3):
+        seen = changed(seen, rank, lambda each: replace(each, a=receives(each.a), b=receives(each.b)))
+    found = judge(seen)
+    assert named(found) == [1]
+    assert found.notes == ("ranks 2-3 may be outside as well: no stack shows what they wait for",)
+
+
+@pytest.mark.parametrize("lost", ["stopped", "stuck"])
+def test_who_is_outside_beside_one_that_cannot_go_on_is_told(lost: str) -> None:
+    found = judge(evidence(["waits", lost, "sleeps", "waits"]))
+    assert [each.rank for each in found.culprits] == [1]
+    assert found.notes == ("rank 2 on node2 is outside as well: it sleeps",)

@@ -35,9 +35,14 @@ def gloo(*groups: str, number: str = "202") -> list[Thread]:
 
 
 def rank(
-    stack: tuple[Frame, ...], *threads: Thread, waits: str = "futex_do_wait", state: str = "S"
+    stack: tuple[Frame, ...],
+    *threads: Thread,
+    waits: str = "futex_do_wait",
+    state: str = "S",
+    limit: str = IDLE,
+    number: str = "202",
 ) -> Member:
-    call = ("202", "0x1") if waits.startswith("futex") else ()
+    call = (number, "0x1", "0x189", "0x0", limit) if waits.startswith("futex") or number == "219" else ()
     main = Thread(tid=7, name="python", state=state, switches=5, waits=waits, syscall=call)
     python = (PythonThread(tid=7, frames=stack),) if stack else ()
     look = Look(pid=7, state=state, threads=(main, *threads), python=python)
@@ -47,6 +52,7 @@ def rank(
 NPU = Frame(name="synchronize", file="/opt/site-packages/torch_npu/npu/utils.py", line=1)
 CLIPS = "nn/utils/clip_grad.py"
 NCCL = Thread(tid=50, name="pt_nccl_watchdg", state="S")
+P2P = torch("_wait_batch_p2p", "distributed/pipelining/schedules.py")
 BACKWARD = (
     Frame(name="_engine_run_backward", file=f"{LIB}/autograd/graph.py", line=979),
     line("loss.backward()"),
@@ -70,6 +76,12 @@ BACKWARD = (
         # A line of the person's own that calls C code.
         (rank((line("work.wait()"),), *gloo(WAITING)), True, "wait"),
         (rank((line("work.wait()"),), *gloo(IDLE)), False, ""),
+        # Of a send or a receive, which gloo awaits in the main thread.
+        (rank((line("work.wait()"),), *gloo(IDLE), limit=WAITING), True, "wait"),
+        (rank((line("done.acquire(timeout=5)"),), *gloo(IDLE), limit=WAITING), False, ""),
+        (rank((line(""),), *gloo(IDLE), limit=WAITING), None, ""),
+        (rank((P2P, MAIN), *gloo(IDLE), limit=WAITING), True, "_wait_batch_p2p"),
+        (rank((P2P, MAIN), *gloo(IDLE)), False, "_wait_batch_p2p"),
         (rank((line("loss.item()"),), NCCL), True, "item"),
         (rank((line("loss.item()"),), *gloo(IDLE)), False, ""),
         (rank((line("x = y.cpu()"),), NCCL, state="R", waits=""), True, "cpu"),
@@ -90,6 +102,10 @@ BACKWARD = (
         (rank((), *gloo(IDLE)), False, ""),
         (rank((), *gloo(IDLE), waits="do_epoll_wait"), None, ""),
         (rank((), *gloo(WAITING), NCCL), None, ""),
+        # gloo's send and recv wait in the main thread, with a limit: so may a lock.
+        (rank((), *gloo(IDLE), limit=WAITING), None, ""),
+        (rank((), *gloo(IDLE), number="219"), None, ""),
+        (rank((), *gloo(IDLE), waits="hrtimer_nanosleep", number="219"), False, ""),
         (rank(()), None, ""),
     ],
 )  # fmt: skip

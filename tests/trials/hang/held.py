@@ -1,0 +1,65 @@
+"""What `doctor hang` said, held against the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.trials.hang.drawn import Drawn, Victim
+from tests.trials.hang.kinds import KINDS
+from tests.trials.outcome import Outcome
+
+Named = Mapping[str, Any]
+
+
+def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: float) -> Outcome:
+    """`hosts` are the names in their order."""
+    kind, where = drawn.kind, f"{drawn.name} {drawn.place}"
+
+    def outcome(detected: bool, told: bool, alone: bool, words: str) -> Outcome:
+        return Outcome(
+            drawn.name, drawn.number, drawn.place, detected, told, alone, None, seconds, code, (words,)
+        )
+
+    try:
+        report = json.loads(said)
+    except ValueError:
+        return outcome(False, False, False, f"{where}: {said[-500:]}")
+    guilty, suspects = report["culprits"], report["suspects"]
+    line = f"{where}: {code} {report['verdict']}: {report['summary']} " + "; ".join(
+        f"rank {each['rank']} on {each['host']} {each['cause']} at {each['place']}"
+        for each in (*guilty, *suspects)
+    )
+    fine = code == kind.code
+    if kind.code != 1:
+        shown = {each["rank"] for each in suspects}
+        pair = not shown or (len(shown) > 1 and shown >= {each.rank for each in drawn.victims})
+        return outcome(fine, fine and (pair or not kind.pair), not guilty, line)
+    mine = {each: [one for one in guilty if _is(one, each, drawn, hosts)] for each in drawn.victims}
+    told = any(mine.values()) and all(
+        any(_right(one, each, drawn) for one in mine[each]) or _noted(report["notes"], each, drawn, hosts)
+        for each in drawn.victims
+    )
+    return outcome(fine, told, len(guilty) == sum(map(len, mine.values())), line)
+
+
+def _noted(notes: Sequence[str], victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:
+    """Beside one that cannot go on whatever this one does; or its stack was not to be had."""
+    told = [f"rank {victim.rank} on {hosts[drawn.host_of(victim)]} is outside as well"]
+    if not drawn.sees_stack_of(victim):
+        told.append(f"rank {victim.rank} may be outside as well")
+    return len(drawn.victims) > 1 and any(note.startswith(each) for note in notes for each in told)
+
+
+def _is(named: Named, victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:
+    return (named["rank"], named["host"]) == (victim.rank, hosts[drawn.host_of(victim)])
+
+
+def _right(named: Named, victim: Victim, drawn: Drawn) -> bool:
+    """What it does, and where. Without a stack, the kernel may show less of it."""
+    kind = KINDS[victim.fault]
+    if kind.function and not drawn.sees_stack_of(victim):
+        return True
+    stack = [frame["function"] for frame in named["stack"]]
+    return kind.cause is not None and named["cause"] == kind.cause.value and kind.function in (*stack, "")

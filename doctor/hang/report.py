@@ -79,6 +79,8 @@ def _print_each(judgement: Judgement, console: Console, *, verbose: bool, quiet:
         if one.culprits and not quiet:
             put_rows(_rows(one, verbose), console, INDENT)
             _print_what_to_do(one, console)
+        if one.culprits and verbose:
+            _print_ranks(one, console)
         put_wrapped(Text(clean_line(one.sentence), style=_style(one)), console, INDENT, INDENT)
     if len(judgement.each) > JOBS and not quiet:
         put_line(Text(f"{len(judgement.each)} in all", style="dim"), console)

@@ -38,7 +38,7 @@ def chosen(
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
         found = found or [
-            job for job in jobs if pid in {each for m in job.ranks for each in (m.parent, *m.above)}
+            job for job in jobs if pid in {each for m in job.ranks for each in m.above or _parent(m)}
         ]
     if master_port is not None:
         end = f":{master_port}"
@@ -48,6 +48,11 @@ def chosen(
     if user is not None:
         found = [job for job in found if any(member.user == user for member in job.ranks)]
     return tuple(found)
+
+
+def _parent(rank: Member) -> tuple[int, ...]:
+    """Not process 1, which adopts anybody's orphans."""
+    return (rank.parent,) if rank.parent > 1 else ()
 
 
 def _apart(name: str, members: Sequence[Member]) -> Iterable[tuple[str, list[Member]]]:

@@ -298,10 +298,11 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
 
 
 def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
-    """Its parent, and what is above that up to the first of the launchers."""
+    """Its parent and so on, up to the first of the launchers; without process 1, which adopts orphans."""
     above = [one for one in _above(tree, pid) if one in tree.rows]
     starts = [at for at, one in enumerate(above) if is_launcher(tree.rows[one]["command"])]
-    return above[: max(starts, default=0) + 1][:MOST_ABOVE]
+    kept = above[: max(starts, default=0) + 1]
+    return [one for one in kept if one != 1 or starts][:MOST_ABOVE]
 
 
 def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":

@@ -307,6 +307,10 @@ def test_what_is_above_a_rank_up_to_its_launcher() -> None:
     rows = [row(9, 1, "-bash"), row(10, 9, "/opt/python /opt/bin/torchrun x"), shell, torch_rank(12, 11, 0)]
     assert members(rows)[0]["above"] == [11, 10]
     assert members([row(9, 1, "-bash"), torch_rank(12, 9, 0)])[0]["above"] == [9]
+    assert members([row(1, 0, "/sbin/init"), torch_rank(12, 1, 0)])[0]["above"] == [], "an orphan"
+    assert members([{**TORCHRUN, "pid": 1, "parent": 0}, torch_rank(12, 1, 0)])[0]["above"] == [1], (
+        "a container"
+    )
 
 
 def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:

@@ -47,6 +47,9 @@ def test_any_process_of_its_tree_chooses_a_job() -> None:
         replace(h, members=tuple(replace(m, above=(100, 90)) for m in h.members)) for h in seen.hosts
     )
     assert judge(replace(seen, hosts=hosts), pid=90).exit_code == 1
+    assert judge(seen, pid=100).exit_code == 1
+    orphans = tuple(replace(h, members=tuple(replace(m, parent=1) for m in h.members)) for h in seen.hosts)
+    assert judge(replace(seen, hosts=orphans), pid=1).verdict is Verdict.NO_JOB
 
 
 def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:

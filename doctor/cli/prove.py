@@ -130,7 +130,7 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
     if named and not there:
         return Proof(place, Proved.OPEN, f"{fold(named)} is not among the hosts that were examined")
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
-    here = [f for f in failing if _is_here(f, there)]
+    here = [f for f in failing if _is_here(f, there) and _is_about(f, asked)]
     if here:
         first = min(here, key=lambda f: (f.status is not Status.FAIL, asked.index(f.check)))
         where = fold([host for host in first.hosts if not there or host in there]) or "the hosts"
@@ -141,13 +141,17 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
     for host, space in full[:1] if DISK in asked else ():
         room = f"{space.free // MB} MB free of {space.total // MB} MB"
         return Proof(place, Proved.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}")
-    elsewhere = "".join(_elsewhere(failing[:1]))
+    elsewhere = "".join(_elsewhere([f for f in failing if not _is_here(f, there)][:1]))
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]
     if not passed:
         return Proof(place, Proved.OPEN, f"{_names(left)} could not be decided{elsewhere}")
     passes = f"{_names(passed)} {'passes' if len(passed) == 1 else 'pass'} on {fold(there) or 'all hosts'}"
     undecided = _decided(report, left, there, Status.UNKNOWN) or [id for id in left if id == asked[0]]
+    other = [f for f in failing if f.check in undecided and _is_here(f, there)]
+    if other:
+        says = f"{other[0].check} tells of something else: {title(other[0])}; {passes}{elsewhere}"
+        return Proof(place, Proved.OPEN, says)
     if undecided:
         why = f": no host tells {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
         says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
@@ -165,6 +169,11 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
 def _is_here(finding: Finding, there: Sequence[str]) -> bool:
     """What the logs told of the launch is wrong wherever the right host would be."""
     return not there or not finding.hosts or finding.check == MASTER or bool({*finding.hosts} & {*there})
+
+
+def _is_about(finding: Finding, asked: Sequence[str]) -> bool:
+    """The kernel's log tells of much: where memory may have run out, only of that."""
+    return finding.check != "kernel-log" or "memory-low" not in asked or "memory" in finding.summary
 
 
 def _without_log(explained: Explained, report: Report) -> str:

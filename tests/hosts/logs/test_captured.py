@@ -58,6 +58,36 @@ def name_known(lab: Lab) -> None:
 
 no_power = CASES["host-down-mpirun"].prepare
 PROOFS: dict[str, tuple[Prepare, str, Prepare, str]] = {
+    "port": (
+        CASES["port"].prepare,
+        "port-in-use fails on node1: port 29500",
+        Lab.reset,
+        f"{GONE}port-in-use, ports-not-reserved and stuck-process pass on node1",
+    ),
+    "drop": (
+        CASES["drop"].prepare,
+        "port-unreachable fails on node1: connections to its master port 29500 get no answer",
+        Lab.reset,
+        f"{GONE}port-unreachable, firewall-blocks, master-not-here,",
+    ),
+    "reject": (
+        CASES["reject"].prepare,
+        "port-unreachable fails on node1: ",
+        Lab.reset,
+        f"{GONE}port-unreachable, firewall-blocks, route-leads-nowhere and host-unreachable pass on node1",
+    ),
+    "shm-map": (
+        CASES["shm-map"].prepare,
+        "shm-small fails on node2: ",
+        Lab.reset,
+        f"{GONE}shm-small and shm-full pass on node2",
+    ),
+    "shm-loader": (
+        CASES["shm-loader"].prepare,
+        "shm-small fails on node2: ",
+        Lab.reset,
+        f"{GONE}shm-small and shm-full pass on node2",
+    ),
     "host-down-mpirun": (
         no_power,
         "host-unreachable fails on node3",
@@ -134,6 +164,8 @@ def test_the_job_was_given_another_master(lab: Lab) -> None:
         ("exception", "no check of hosts can show it"),
         ("missing", "no log is of node3"),
         ("missing-c10d", "no log is of node3"),
+        ("killed-srun", "do not look at who else may have killed it"),
+        ("time-limit-srun", "only a training shows it: doctor smoke"),
     ],
 )
 def test_what_healthy_hosts_cannot_prove_is_not_said_to_be_gone(lab: Lab, name: str, says: str) -> None:

@@ -26,8 +26,8 @@ def explained(lab: Lab, folder: Path, hosts: int) -> subprocess.CompletedProcess
     [
         ("port", "node1", "port-in-use"),
         ("drop", "node1", "firewall-blocks"),
-        ("shm-map", "node2", "shm-small"),
-        ("reject", "node1", "firewall-blocks"),
+        pytest.param("shm-map", "node2", "shm-small", marks=pytest.mark.long),
+        pytest.param("reject", "node1", "firewall-blocks", marks=pytest.mark.long),
     ],
 )
 def test_the_check_proves_it_until_it_is_repaired(

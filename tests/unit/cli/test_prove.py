@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,7 +14,7 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained, Proof, Proved
 from doctor.logs.model import Charge, Conclusion, Outcome, Party
-from doctor.model import Confidence
+from doctor.model import Confidence, Status
 from tests.support.reports import reports
 
 
@@ -111,6 +112,32 @@ def test_what_was_not_decided_is_not_gone() -> None:
     """The kernel's log cannot be read without root."""
     made = proof(("kernel-log", "shm-small"), "node1", on=reports()["no-root"])
     assert made == Proof(0, Proved.OPEN, "kernel-log could not be decided; shm-small passes on node1")
+
+
+@pytest.mark.parametrize(
+    ("told", "proved"),
+    [
+        ("the kernel ended processes for lack of memory", Proved.PROVED),
+        ("a network link went down", Proved.OPEN),
+    ],
+)
+def test_not_all_that_the_kernel_tells_explains_a_kill(told: str, proved: Proved) -> None:
+    report = reports()["sick-hosts"]
+    found = replace(
+        report.findings[0],
+        check="kernel-log",
+        status=Status.WARN,
+        hosts=("node1",),
+        summary=f"kernel log: {told}",
+    )
+    results = tuple(each for each in report.results if each.check != "kernel-log")
+    made = proof(
+        ("kernel-log", "memory-low", "disk-full"),
+        "node1",
+        on=replace(report, findings=(found,), results=results),
+    )
+    assert made.proved is proved
+    assert told in made.says
 
 
 def test_without_a_report_nothing_was_examined() -> None:

@@ -106,3 +106,7 @@ def shown(said: Conclusion, truth: Truth) -> str:
         f"{each.role.value} {each.symptom}: {each.says} {each.who} {each.checks}" for each in said.charges
     ]
     return "\n".join(lines)
+
+
+def test_a_rank_that_ended_once_is_told_of_once() -> None:
+    assert not any("times" in each or "lines)" in each for _, each in concluded(JOBS / "killed").story)

@@ -53,6 +53,8 @@ def explain_words(
         return show(named)
     if coded := matcher.by_code(word):
         return show(coded)
+    if several := _codes(word.replace(",", " ").split(), matcher):
+        return show(several)
     if said := _said(word, matcher):
         return show(said)
     if by_part(word, checks) or by_part(word, recipes):
@@ -63,6 +65,21 @@ def explain_words(
     if partly := matcher.by_fragment(word):
         return show(_causes_first(partly))
     return _unknown(word, matcher, (*checks, *recipes, *ids), colours)
+
+
+def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
+    """Those of several codes; none where one of the words is of no code."""
+    found: dict[str, Symptom] = {}
+    at = 0
+    while at < len(words):
+        for long in (3, 2, 1):  # exit code -9
+            if coded := matcher.by_code(" ".join(words[at : at + long])):
+                found.update((each.id, each) for each in coded)
+                at += long
+                break
+        else:
+            return []
+    return list(found.values())
 
 
 def _said(text: str, matcher: Matcher) -> list[Symptom]:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome, Party
+from doctor.model import Confidence
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.transport.way import Way
@@ -151,7 +152,8 @@ def last_words(explained: Explained) -> str:
         name = f"{name} ({brief})" if name else brief
     of += f" of {first.job}" if first.job and name else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
-    return f"Named: {name or headline(first)}{of}{beside}."
+    word = "Suspected" if first.confidence is Confidence.SUSPECT else "Named"
+    return f"{word}: {name or headline(first)}{of}{beside}."
 
 
 def headline(charge: Charge) -> str:

@@ -200,6 +200,8 @@ class Logs:
     """Of a job that was started more than once, all but its last attempt, the first one first."""
     job: str = ""
     """"job 4242", "run_a"; empty where all that was read may be of one job."""
+    maybe_jobs: tuple[str, ...] = ()
+    """Two of them, where it is not known whether they are."""
     jobs: tuple[Logs, ...] = ()
     """What was read, job by job, where it is of several; the fields above have all of it."""
 

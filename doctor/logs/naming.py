@@ -36,6 +36,7 @@ def renamed(logs: Logs, name: Name, host: Callable[[str], str | None] = lambda _
         tuple(map(name, logs.left_out)),
         tuple(renamed(each, name, host) for each in logs.earlier),
         logs.job,
+        logs.maybe_jobs,
         tuple(renamed(each, name, host) for each in logs.jobs),
     )
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
 from doctor.logs.reading.attempts import by_attempt, whole
-from doctor.logs.reading.jobs import jobs_of
+from doctor.logs.reading.jobs import jobs_of, maybe_jobs
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
@@ -43,6 +43,8 @@ def read(
     jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
     made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
     left_out = (*sources.left_out.lines(), *made.left_out)
+    if not jobs:
+        made = replace(made, maybe_jobs=maybe_jobs(scans))
     return replace(made, left_out=left_out, jobs=tuple(replace(each, job=job) for job, each in jobs.items()))
 
 

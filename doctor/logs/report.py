@@ -120,7 +120,7 @@ def quoted(line: Line, most: int = LONGEST) -> str:
 
 
 def _consequence(charge: Charge) -> str:
-    times = f"{charge.count} times" if charge.count > 1 else ""
+    times = f"{charge.count} lines" if charge.count > 1 else ""
     more = ", ".join(filter(None, (charge.symptom, times)))
     return clean_line(headline(charge) + (f" ({more})" if more else ""))
 

@@ -131,7 +131,7 @@ def _rows(explained: Explained, place: int) -> Iterator[tuple[str, str]]:
     yield "known by", "\n".join(charge.how)
     causes = [f"{number}. {cause}" for number, cause in enumerate(charge.causes, 1)]
     yield "causes", "\n".join(charge.causes if len(causes) == 1 else causes)
-    yield "seen", f"{charge.count} times" if charge.count > 1 else ""
+    yield "seen", f"in {charge.count} lines" if charge.count > 1 else ""
     yield "certainty", charge.confidence.value
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from doctor.logs.forms.said import Said
+from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.system import SERVICES
 from doctor.logs.forms.times import DATED, NAMED, Clock
 
 MOST_PREFIXES = 5
@@ -24,9 +25,12 @@ _ANY = re.compile(
 )
 _POD = re.compile(
     rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
-    rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?<=Z) (?:std(?:out|err) [FP] )?"
+    rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?:(?<=Z) |(?= std))(?: ?std(?:out|err) [FP] )?"
 )
 """What kubectl logs --prefix, --timestamps and the files of a node's containers have in front."""
+_PROGRAM = rf" (?P<host>{_HOST}) (?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
+_SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(DATED + _PROGRAM))
+"""What syslog and journalctl have in front of what a program says."""
 _GREP = re.compile(
     r"(?:[\w./-]{1,200}\.(?:log|txt|out|err):)?(?:\d{1,9}:)?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\()"
 )
@@ -118,6 +122,11 @@ def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
             said.host = found["pod"]
         else:
             said.at, said.zoned = clock.at(found)
+        return found.end()
+    found = next(filter(None, (each.match(text, at) for each in _SYSLOG)), None) if at == 0 else None
+    if found and not (level_of(found["host"]) or found["tag"] == "kernel" or SERVICES.match(found["tag"])):
+        said.at, said.zoned = clock.at(found)
+        said.host = found["host"]
         return found.end()
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None

@@ -41,7 +41,7 @@ _KERNEL_TEXT = re.compile(
     r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
-_SERVICES = re.compile(
+SERVICES = re.compile(
     r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
     r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
 )
@@ -103,7 +103,7 @@ def _kernel(text: str, said: Said, clock: Clock) -> bool:
         said.start = found.end()
         if found["tag"] == "kernel":
             said.form, said.pid = Form.KERNEL, None
-        elif _SERVICES.match(found["tag"]):
+        elif SERVICES.match(found["tag"]):
             said.level = "INFO"
         return True
     for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO):

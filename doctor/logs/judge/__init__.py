@@ -35,6 +35,8 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
     """`from_curves`: what the losses say; a crash explains the end of a job before they do."""
     known = known or Known()
     last = _conclude(logs, known, from_curves)
+    if logs.maybe_jobs:
+        last = _of_two(last, logs.maybe_jobs)
     if not logs.earlier:
         return last
     return with_earlier(last, logs, [_conclude(each, known, ()) for each in logs.earlier])
@@ -61,6 +63,17 @@ def _conclude(logs: Logs, known: Known, from_curves: Sequence[Charge]) -> Conclu
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
         read=readout(case),
     )
+
+
+def _of_two(found: Conclusion, jobs: Sequence[str]) -> Conclusion:
+    """What holds of one job need not hold of two: nobody is more than suspected."""
+    one, other = jobs[:2]
+    said = f"{one} and {other} may be two jobs: explain one at a time"
+    charges = tuple(
+        replace(each, confidence=Confidence.SUSPECT) if each.because is None else each
+        for each in found.charges
+    )
+    return replace(found, charges=charges, open=(said, *found.open))
 
 
 def _names(hosts: Iterable[str | None]) -> tuple[str, ...]:

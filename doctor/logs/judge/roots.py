@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case
 from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
-from doctor.logs.judge.kinds import Kind, lacks_memory
+from doctor.logs.judge.kinds import Kind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect, explains
+from doctor.logs.judge.words import MOST as MOST_RANGES
 from doctor.logs.judge.words import ended, told, who
 from doctor.logs.model import Form, Line, Party
 from doctor.model import UNDECIDED, Confidence
+from doctor.text.ranks import ranks_text
 
 _EXCEPTION = "exception of the program"
 _RAISED = "ended with an exception of the program"
@@ -70,14 +72,32 @@ def _other_size(case: Case, suspect: Suspect) -> Blame:
     """Of two ranks that issued different collectives, the one with the smaller buffer says so. That may be
     either of them.
     """
-    at = {each.rank for each in suspect.who if each.rank is not None}
+    wrote = (
+        tuple(suspect.who) if any(each.rank is not None for each in suspect.who) else _aborted(case, suspect)
+    )
+    at = {each.rank for each in wrote if each.rank is not None}
     last = case.world or max(case.covered, default=0) + 1
     near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
     parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
-    says = f"{who(suspect.who)} or a neighbour issued another collective than the others"
-    says += f": data came that had another size{UNDECIDED}"
-    how = ("an operation was skipped, added or reordered on one side",)
-    return Blame(says, parties, tuple(suspect.events), Confidence.SUSPECT, how)
+    beside = ranks_text(near - at, most=MOST_RANGES) if near - at else ""
+    beside = f" ({beside})" * bool(beside)
+    says = f"{who(wrote)} or a neighbour{beside} issued another collective than the others"
+    taken = suspect.events[0].sighting.taken
+    came, room = taken.get("received"), taken.get("expected")
+    sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
+    says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
+    how = ["an operation was skipped, added or reordered on one side"]
+    if wrote != tuple(suspect.who):
+        how.append(f"the line has no rank; {who(wrote)} is the one that ended itself (SIGABRT) there")
+    return Blame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
+
+
+def _aborted(case: Case, suspect: Suspect) -> tuple[Party, ...]:
+    """The only rank of its launcher's log that ended itself, as the one does that writes such a line."""
+    files = {each.line.file for each in suspect.events}
+    ended = (each for each in case.of(Kind.LEFT) if each.line.file in files and signal_of(each.sighting) == 6)
+    ranks = {party.rank: party for each in ended for party in each.who if party.rank is not None}
+    return tuple(ranks.values()) if len(ranks) == 1 else tuple(suspect.who)
 
 
 def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:

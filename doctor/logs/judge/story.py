@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.clocks import TOGETHER
 from doctor.logs.judge.kinds import Kind
-from doctor.logs.judge.words import told, who
+from doctor.logs.judge.words import ENDS, told, who
 from doctor.logs.model import Party
 
 MOST = 20
@@ -50,7 +50,9 @@ def _near(one: float | None, other: float | None) -> bool:
 
 
 def _said(entry: _Entry) -> str:
-    times = f" ({entry.number} times)" if entry.number > max(1, len(entry.who)) else ""
+    """What ended once is often told of in several lines."""
+    again = entry.head.kind not in ENDS and entry.number > max(1, len(entry.who))
+    times = f" ({entry.number} lines)" if again else ""
     return told(tuple(entry.who), entry.head) + times
 
 

@@ -13,7 +13,7 @@ from doctor.text.ranks import ranks_text
 
 MOST = 4
 """Ranges of ranks, or parties without a rank, that a sentence names."""
-_ENDS = (Kind.DIED, Kind.LEFT, Kind.STOPPED)
+ENDS = (Kind.DIED, Kind.LEFT, Kind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -82,9 +82,9 @@ def told(parties: Sequence[Party], event: Event) -> str:
     if event.kind is Kind.SCHEDULER:  # it is written wherever the first step ran
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
-        return title if event.kind not in _ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
+        return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
     of = who(parties or event.who or (event.by,))
-    if event.kind in _ENDS:
+    if event.kind in ENDS:
         said = ended(event)
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"

@@ -13,6 +13,8 @@ from doctor.logs.loss.shape import LARGEST
 from doctor.logs.model import Charge, Curve
 
 MOST_CURVES = 8
+FEW = 4
+"""Losses with which nothing is wrong and that are not drawn: a line between two points tells nothing."""
 STEEP = 40.0
 """Times: beyond that a straight axis would show one loss and a line at the bottom."""
 
@@ -61,7 +63,7 @@ class Drawing:
 
 
 def drawing(curves: Sequence[Curve], charges: Sequence[Charge]) -> Drawing | None:
-    """None where there is nothing to see: fewer than two losses that are numbers."""
+    """None where there is nothing to see: few losses that are numbers, and nothing is wrong with them."""
     last: dict[object, Curve] = {}
     for curve in curves:
         if curve.steps:
@@ -70,7 +72,7 @@ def drawing(curves: Sequence[Curve], charges: Sequence[Charge]) -> Drawing | Non
     shown.sort(key=lambda each: (not each.guilty, each.curve.who.rank or 0))
     left_out, shown = len(shown) - MOST_CURVES, shown[:MOST_CURVES]
     values = [loss for each in shown for loss in each.curve.losses if isfinite(loss) and abs(loss) < LARGEST]
-    if len(values) < 2:
+    if len(values) < (2 if any(each.guilty for each in shown) else FEW):
         return None
     bottom, top, steep = _axis(values)
     marks = [each.curve.steps[each.since] for each in shown if each.since is not None]

@@ -75,6 +75,7 @@ def _begins(before: Scan, part: Scan) -> bool:
     """Whether a part is of another start than that before it. Not known: it is not."""
     if before.mark is Mark.OVER:
         later = None not in (before.last_at, part.first_at) and (part.first_at or 0) > (before.last_at or 0)
+        later = later and bool(part.progress or part.launchers - before.launchers)
         calm = not part.fold.seen and not part.odd and bool(part.progress)
         return later and (calm or bool(ranks_of(before) & ranks_of(part)))
     if before.mark is None or len(before.launchers | part.launchers) > 1:
@@ -83,7 +84,7 @@ def _begins(before: Scan, part: Scan) -> bool:
         return False  # torchrun says both of one failure
     if before.mark is Mark.RESTART or part.mark in (Mark.FAILED, Mark.RESTART):
         return True
-    return not part.gave_up and part.words > 0
+    return not part.gave_up and part.forms[Form.PLAIN] > 0
 
 
 def _lives(part: Scan) -> bool:
@@ -113,7 +114,6 @@ def joined(one: Scan, other: Scan) -> Scan:
         one,
         size=max(one.size, other.size),
         lines=max(one.lines, other.lines),
-        words=one.words + other.words,
         forms=one.forms + other.forms,
         ranks=one.ranks | other.ranks,
         hosts=one.hosts + other.hosts,

@@ -33,6 +33,30 @@ def jobs_of(files: Files) -> dict[str, Files]:
     return {}
 
 
+def maybe_jobs(files: Files) -> tuple[str, ...]:
+    """Folders, or numbered files, in which the same ranks wrote, and no times tell whether one job did."""
+    for part in (_numbered_job, _FolderOf(files)):
+        found = _by(files, part)
+        pairs = [*combinations(found.items(), 2)] if len(found) <= MOST else []
+        for (one, mine), (other, theirs) in pairs:
+            worlds = _worlds(mine), _worlds(theirs)
+            other_size = all(worlds) and not worlds[0] & worlds[1]
+            if _are_whole(mine, theirs) and (other_size or _ranks(mine) & _ranks(theirs)):
+                return one, other
+    return ()
+
+
+def _worlds(files: Files) -> set[int]:
+    return {each.learned.world for several in files.values() for each in several if each.learned.world}
+
+
+def _are_whole(*jobs: Files) -> bool:
+    """The launcher's own log is in each, or steps are: not only errors here, and the rest there."""
+    scans = [[each for several in files.values() for each in several] for files in jobs]
+    launched = all(any(each.launchers for each in several) for several in scans)
+    return launched or all(any(each.progress for each in several) for several in scans)
+
+
 def _slurm_job(name: str) -> str:
     found = _SLURM.search(PurePosixPath(name).name)
     return f"job {found['job']}" if found else ""
@@ -91,7 +115,7 @@ def _of_a_host(scans: Sequence[Scan]) -> bool:
 
 def _apart(one: Files, other: Files) -> bool:
     """The same ranks wrote in both, and one ended before the other began."""
-    if not _ranks(one) & _ranks(other):
+    if not _are_whole(one, other) or not _ranks(one) & _ranks(other):
         return False
     spans = [_span(one), _span(other)]
     return all(spans) and (spans[0][1] < spans[1][0] or spans[1][1] < spans[0][0])

@@ -291,7 +291,6 @@ class _Scanner:
             if not text.strip():
                 continue
             said = said_of(text, self._layout or Layout(), self._clock)
-            found.words += 1
             if not head and found.last is None:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)

@@ -65,8 +65,6 @@ class Scan:
     odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
     curves: tuple[Curve, ...] = ()
     problem: str = ""
-    words: int = 0
-    """Lines that are not blank; of its first and last ones."""
     launchers: set[int] = field(default_factory=set)
     """Processes of torchrun that wrote in it."""
     mark: Mark | None = None

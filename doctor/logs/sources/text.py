@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from doctor.logs.sources.kind import HEAD, wide
 from doctor.logs.sources.limits import CHUNK, Damaged
 from doctor.logs.sources.stream import Ahead
+from doctor.logs.sources.wrapped import is_wrapped, unwrapped
 
 _NULS = bytes(CHUNK)
 FIRST = CHUNK // 4
@@ -23,6 +24,7 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
     head = stream.peek(HEAD)
     encoding = wide(head)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
+    plain = _unwrapped if is_wrapped(head.removeprefix(codecs.BOM_UTF8)) else _plain
     rest = b""
     first = True
     size = FIRST
@@ -43,13 +45,17 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
                 end = data.rfind(b"\r") + 1 or len(data)
             rest = data[end:]
             if end:
-                yield _plain(data[:end])
+                yield plain(data[:end])
     except Damaged:
         if rest:
-            yield _plain(rest)
+            yield plain(rest)
         raise
     if rest:
-        yield _plain(rest)
+        yield plain(rest)
+
+
+def _unwrapped(data: bytes) -> bytes:
+    return _plain(unwrapped(data).replace(b"\x00", b""))
 
 
 def _plain(data: bytes) -> bytes:

@@ -71,3 +71,10 @@ def test_what_people_type(text: str, id: str, capsys: pytest.CaptureFixture[str]
 def test_few_letters_are_no_part_of_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("it is", "a … b", "my cat sleeps on the keyboard"):
         assert explained(text, capsys)[0] == 3
+
+
+def test_several_codes_are_all_told(capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = explained("EI0006, 507018", capsys)
+    assert code == 0
+    assert "hccl-ei0006: " in said
+    assert "acl-507018: " in said

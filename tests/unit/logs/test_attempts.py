@@ -113,3 +113,29 @@ def test_the_kernel_killed_in_the_attempt_before(tmp_path: Path) -> None:
     )
     said = concluded(tmp_path)
     assert not any(each.who and each.who[0].rank is not None for each in said.charges)
+
+
+def test_what_follows_on_the_end_is_no_attempt(tmp_path: Path) -> None:
+    """The scheduler's line after a log that breaks off, and what a rank says after its launcher's end."""
+    text = text_of("failed")
+    cut = text[: text.index("Traceback (most recent call last):\n  File")]
+    said = said_of(tmp_path, f"{cut}srun: error: node1: task 0: Exited with exit code 1\n")
+    assert [each.rank for each in said.charges[0].who] == [1]
+    late = "[rank0]:[W1122 01:00:59.000000000 ProcessGroupNCCL.cpp:1553] Warning: not destroyed\n"
+    said = said_of(tmp_path, text_of("ctrlc") + late)
+    assert said.beside == ()
+    assert "Ctrl-C" in said.charges[0].says
+
+
+def test_two_hosts_that_were_both_restarted(tmp_path: Path) -> None:
+    (tmp_path / "node1.log").write_text(text_of("failed-again"))
+    (tmp_path / "node2.log").write_text(re.sub(r"\[rank(\d)\]", r"[rank1\1]", text_of("failed-again")))
+    said = concluded(tmp_path)
+    assert len(said.beside) == 1
+    assert not any("shard" in each.says for each in said.charges)
+
+
+def test_hosts_that_disagree_on_the_attempts_are_read_as_one(tmp_path: Path) -> None:
+    (tmp_path / "node1.log").write_text(text_of("restarted"))
+    (tmp_path / "node2.log").write_text(text_of("failed"))
+    assert concluded(tmp_path).beside == ()

@@ -69,6 +69,14 @@ def test_the_head_is_named_by_its_host() -> None:
     assert concluded(JOBS / "master").charges[0].who != (Party(host="node1", address="198.18.0.12"),)
 
 
+def test_who_met_another_collective_is_told_by_its_end() -> None:
+    """The line itself has no rank: the one that ended itself there wrote it."""
+    first = concluded(JOBS / "skipped").charges[0]
+    assert first.says.startswith("rank 2 on node2 or a neighbour (ranks 1, 3) issued another collective")
+    assert "data of 132 bytes came for a buffer of 4" in first.says
+    assert {each.rank for each in first.who} == {1, 2, 3}
+
+
 def test_without_a_host_all_known_ones_are_examined() -> None:
     assert concluded(JOBS / "skipped").hosts == ("node1", "node2")
 
@@ -106,3 +114,7 @@ def shown(said: Conclusion, truth: Truth) -> str:
         f"{each.role.value} {each.symptom}: {each.says} {each.who} {each.checks}" for each in said.charges
     ]
     return "\n".join(lines)
+
+
+def test_a_rank_that_ended_once_is_told_of_once() -> None:
+    assert not any("times" in each or "lines)" in each for _, each in concluded(JOBS / "killed").story)

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.logs.explained import Explained, told_at
+from doctor.logs.explained import Explained, last_words, told_at
 from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
 from doctor.logs.report_html import as_html
 from doctor.logs.report_json import as_data, as_json
 from doctor.logs.report_markdown import as_markdown
+from doctor.model import Confidence
 from doctor.report.json import FINDING
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
@@ -142,3 +143,19 @@ def test_the_page_leads_with_who_is_named_and_needs_nothing_else() -> None:
     assert page.index("rank 2 on node3 was killed") < page.index("<main>")
     assert "doctor check node3 --only memory-low,kernel-log" in page
     assert "http" not in page.replace("http-equiv", "")
+
+
+def test_who_is_only_suspected_is_not_named() -> None:
+    found = explaineds()["oom"]
+    first, *others = found.conclusion.charges
+    unsure = replace(first, confidence=Confidence.SUSPECT)
+    said = replace(found, conclusion=replace(found.conclusion, charges=(unsure, *others)))
+    assert last_words(found).startswith("Named: ")
+    assert last_words(said).startswith("Suspected: ")
+
+
+def test_other_attempts_stand_in_every_report() -> None:
+    found = explaineds()["oom"]
+    said = replace(found, conclusion=replace(found.conclusion, beside=("attempt 1 of 2 failed: rank 7",)))
+    for made in (as_html(said), as_markdown(said), as_json(said), text(said, 200).encode()):
+        assert b"attempt 1 of 2 failed: rank 7" in made

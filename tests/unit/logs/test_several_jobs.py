@@ -9,6 +9,7 @@ import pytest
 
 from doctor.logs.explained import Explained, headline, last_words
 from doctor.logs.model import Outcome
+from doctor.model import Confidence
 from tests.support.fault_logs import JOBS, concluded
 from tests.unit.logs.test_attempts import later, text_of
 
@@ -71,3 +72,39 @@ def test_what_the_kernel_says_may_be_of_each(tmp_path: Path) -> None:
     (tmp_path / "dmesg.txt").write_text("[    1.000000] mlx5_core 0000:01:00.0: firmware version: 1\n" * 5)
     said = concluded(tmp_path)
     assert said.charges[0].job == "job 102"
+
+
+def test_folders_that_may_be_of_two_jobs_are_not_decided(tmp_path: Path) -> None:
+    """The same ranks failed in both at the same time."""
+    for name in ("run_a", "run_b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text(text_of("failed"))
+    said = concluded(tmp_path)
+    assert said.open[0] == "run_a and run_b may be two jobs: explain one at a time"
+    assert {each.confidence for each in said.charges if each.because is None} == {Confidence.SUSPECT}
+
+
+def test_one_job_may_not_be_two() -> None:
+    for job in (
+        JOBS / "killed",
+        JOBS / "exception-redirects",
+        JOBS / "stopped",
+        LOOP / "failed-again-redirects",
+    ):
+        assert not any("two jobs" in each for each in concluded(job).open)
+
+
+def test_folders_of_one_job_with_other_kinds_of_lines_are_no_jobs(tmp_path: Path) -> None:
+    """What CANN logs of a run, and of its errors; what a rank printed, and its errors."""
+    started, failed = (
+        "2026-11-20 07:20:00 [rank0]: start",
+        "2026-11-20 07:30:00 [rank0]: ValueError: no shard",
+    )
+    for one, other in (("run", "debug"), ("stdout", "stderr")):
+        folder = tmp_path / one
+        for name, text in ((one, f"{started}\nstep 1 loss 2.5\n"), (other, f"{failed}\n")):
+            (folder / name).mkdir(parents=True)
+            (folder / name / "rank0.log").write_text(text)
+        said = concluded(folder)
+        assert {each.job for each in said.charges} <= {""}
+        assert not any("two jobs" in each for each in said.open)

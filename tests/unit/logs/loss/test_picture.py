@@ -9,10 +9,11 @@ from math import nan
 import pytest
 from rich.console import Console
 
+from doctor.logs.loss.drawn import drawing
 from doctor.logs.loss.figure import losses_figure
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.loss.picture import print_losses
-from doctor.logs.model import Curve
+from doctor.logs.model import Curve, LossForm, Party
 from tests.unit.logs.loss.curves import curve, falling
 
 
@@ -118,3 +119,8 @@ def test_names_in_the_figure_are_harmless() -> None:
     page = losses_figure([evil], judge_curves([evil]))
     assert "<script>" not in page
     assert "\x1b" not in page
+
+
+def test_two_losses_with_which_nothing_is_wrong_are_not_drawn() -> None:
+    few = Curve("train.log", Party(), LossForm.PLAIN, (10, 20), (0.2, 0.1), total=2)
+    assert drawing([few], ()) is None

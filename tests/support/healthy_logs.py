@@ -63,7 +63,7 @@ def torchrun(drawn: Drawn) -> Files:
     """A real one: other hosts, another day, and lines that other versions and scripts print."""
     job = drawn.random.choice([each for each in sorted(JOBS.glob("healthy*")) if "mpirun" not in each.name])
     files = {}
-    for path in sorted(job.rglob("*.log")):
+    for path in sorted(path for path in job.rglob("*.*") if path.is_file()):
         text = re.sub(r"\bnode(\d)", lambda found: drawn.host(int(found[1]) - 1), path.read_text())
         day = f"{drawn.clock:%m%d}"
         lines = re.sub(r"\[([WIE])\d{4} ", rf"[\g<1>{day} ", text).splitlines()

@@ -25,9 +25,11 @@ ALLOWED = {
     "request.py": "what --help says; srun is a transport there as well",
     "reach.py": "srun is a transport",
     "slurmjob.py": "srun is a transport",
+    "hang/onhost/programs.py": "it is sent to hosts, which have no table of launchers",
     "hang/onhost/ranks.py": "it is sent to hosts, which have no table of launchers",
     "hang/judge/advice.py": "srun reaches the hosts of an allocation",
     "logs/forms": "how a line is written that a launcher printed",
+    "logs/judge/kinds.py": "what Slurm writes of a task that was killed",
     "logs/judge/readout.py": "what a person calls each form of a line",
 }
 """By file or folder, with the reason."""

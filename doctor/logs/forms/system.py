@@ -38,7 +38,7 @@ _DMESG_ISO = re.compile(
     rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
 )
 _KERNEL_TEXT = re.compile(
-    r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
+    r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
 _SERVICES = re.compile(

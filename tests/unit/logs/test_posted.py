@@ -32,14 +32,21 @@ DEEPSPEED = (
 NOT_REACHED = (
     "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to "
     "(10.0.0.1, 29500).",
-    "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has "
-    "failed. See inner exception for details.",
+    "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store "
+    "has failed. See inner exception for details.",
 )
 OFF_THE_BUS = (
     "[ 1843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0",
     "               NVRM: (PCI ID: 10de:26b5) installed in this system has",
     "               NVRM: fallen off the bus and is not responding to commands.",
     "[ 1843.439662] NVRM: The NVIDIA probe routine failed for 1 device(s).",
+)
+MPICH = (
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "=   PID 5318 RUNNING AT node7",
+    "=   EXIT CODE: 9",
+    "=   CLEANING UP REMAINING PROCESSES",
+    "=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES",
 )
 BROKEN_AT_ITS_END = (
     "node1:100:200 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer node2<4>",
@@ -78,6 +85,10 @@ def test_a_watchdog_that_is_stuck_accuses_nobody(stuck: str, tmp_path: Path) -> 
         said = concluded(written(tmp_path, lines, name))
         assert said.outcome is not Outcome.CLEAN
         assert all(each.confidence is not Confidence.CERTAIN for each in said.charges)
+
+
+def test_a_process_that_mpich_tells_of_is_not_nothing(tmp_path: Path) -> None:
+    assert concluded(written(tmp_path, MPICH)).outcome is not Outcome.CLEAN
 
 
 def test_a_heap_that_breaks_at_the_end_is_no_reason(tmp_path: Path) -> None:

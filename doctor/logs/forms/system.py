@@ -25,7 +25,7 @@ _MPI = re.compile(
     r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
     r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "
 )
-_KERNEL_TIME = r"\[ {0,8}\d{1,9}\.\d{6}\]"
+_KERNEL_TIME = r"\[ {0,8}\+?\d{1,9}\.\d{6}\]"
 _TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
 _SYSLOG = re.compile(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
 _JOURNAL = re.compile(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
@@ -38,7 +38,7 @@ _DMESG_ISO = re.compile(
     rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
 )
 _KERNEL_TEXT = re.compile(
-    r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
+    r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
 SERVICES = re.compile(

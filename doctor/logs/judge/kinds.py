@@ -51,6 +51,7 @@ _WAITS = (
     *("topo exchange agent get socket timeout", "Retry to lookup the unique id", "connected p2p timeout"),
     *("likely a timeout", "socket has timed out", "failed to connect/validate", "ran for", "times out"),
     *("Wait timeout", "wait for socket timeout", "dispatch timeout", "stream sync timeout", "stream timeout"),
+    *("Heartbeat monitor timed out", "watchdog got stuck"),
 )
 _CLOSED = (
     *("Connection closed by", "Connection reset by", "Read error [", "Broken pipe", "connection closed"),
@@ -61,7 +62,7 @@ _LINK = (
     *("Connection timed out", "No route to host", "Network is unreachable", "failed to TCP connect"),
     *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
-    "client socket has failed to connect",
+    *("client socket has failed to connect", "connection to the C10d store has failed"),
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}

@@ -266,6 +266,10 @@ OOM = "Out of memory: Killed process 6033 (python)"
             {"level": "ERROR", "at": at("2025-11-20T07:22:05.500000")},
         ),
         ("NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', GPU has fallen off the bus.", {}),
+        ("kernel: NVRM: Xid (PCI:0000:05:00): 45, pid=1896, name=python3", {}),
+        (f"kernel: {OOM}", {}),
+        (f"[  +0.000316] {OOM}", {}),
+        ("               NVRM: fallen off the bus and is not responding to commands.", {}),
     ],
 )
 def test_the_kernel(line: str, expected: dict[str, object]) -> None:

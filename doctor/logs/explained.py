@@ -156,8 +156,13 @@ def headline(charge: Charge) -> str:
 
 def why_unknown(explained: Explained) -> str:
     found = explained.conclusion
-    read = any(file.lines for file in explained.logs.files) or found.odd or found.charges
-    return "Something is wrong that doctor does not know" if read else "Nothing could be read"
+    wrong = "Something is wrong that doctor does not know"
+    if found.odd or found.charges:
+        return wrong
+    if not any(file.lines for file in explained.logs.files):
+        return "Nothing could be read"
+    part = explained.logs.missed or any(file.problem for file in explained.logs.files)
+    return "Nothing complains, but not all was read" if part else wrong
 
 
 def whom(who: Sequence[Party]) -> str:

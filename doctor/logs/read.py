@@ -46,8 +46,8 @@ def read(
         files.append(file)
         sightings += found
         curves += lines
-    left_out = list(sources.left_out.lines())
+    left_out, missed = list(sources.left_out.lines()), sources.left_out.missed
     if len(sightings) > MOST_SIGHTINGS:
         left_out.append(f"{len(sightings) - MOST_SIGHTINGS:,} further messages: too many")
         sightings = sightings[:MOST_SIGHTINGS]
-    return Logs(tuple(files), tuple(sightings), tuple(curves), tuple(left_out))
+    return Logs(tuple(files), tuple(sightings), tuple(curves), tuple(left_out), missed)

@@ -20,7 +20,7 @@ from doctor.errors import EXIT_INCONCLUSIVE
 from doctor.logs.explained import Explained, why_unknown
 from doctor.logs.judge import conclude
 from doctor.logs.model import Logs
-from doctor.logs.sources import Limits, Sources, pieces
+from doctor.logs.sources import Damaged, Limits, Sources, pieces
 from tests.unit.logs.known import NOW, logs_of, one, seen
 
 LOST = b"Connection lost for good\n"
@@ -282,6 +282,17 @@ def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
         with path.open("ab") as more:
             more.write(LOST * 1000)
         assert b"".join(pieces(opened.stream)) == LOST
+
+
+def test_a_file_that_became_shorter_was_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(LOST * 200_000)
+    for opened in Sources([path], Limits(), NOW).files():
+        text = pieces(opened.stream)
+        assert next(text).startswith(LOST)
+        os.truncate(path, 0)
+        with pytest.raises(Damaged, match="became shorter"):
+            list(text)
 
 
 @pytest.mark.slow

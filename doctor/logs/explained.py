@@ -163,12 +163,16 @@ def headline(charge: Charge) -> str:
 
 def why_unknown(explained: Explained) -> str:
     found = explained.conclusion
+    wrong = "Something is wrong that doctor does not know"
     if found.charges and found.charges[0].symptom == "python-interrupted":
         return "Somebody ended the job; whether it hung before, its log does not say"
-    if explained.attempts > 1 and not found.charges and not found.odd:
-        return "Whether the last attempt went on, its log does not say"
-    read = any(file.lines for file in explained.logs.files) or found.odd or found.charges
-    return "Something is wrong that doctor does not know" if read else "Nothing could be read"
+    if found.odd or found.charges:
+        return wrong
+    if not any(file.lines for file in explained.logs.files):
+        return "Nothing could be read"
+    if explained.logs.missed or any(file.problem for file in explained.logs.files):
+        return "Nothing complains, but not all was read"
+    return "Whether the last attempt went on, its log does not say" if explained.attempts > 1 else wrong
 
 
 def whom(who: Sequence[Party]) -> str:

@@ -196,6 +196,8 @@ class Logs:
     curves: tuple[Curve, ...] = ()
     left_out: tuple[str, ...] = ()
     """What was given and not read, each with its reason."""
+    missed: bool = False
+    """There may be a log among them that complains: it could not be read, or was too much."""
     earlier: tuple[Logs, ...] = ()
     """Of a job that was started more than once, all but its last attempt, the first one first."""
     job: str = ""

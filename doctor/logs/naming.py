@@ -34,6 +34,7 @@ def renamed(logs: Logs, name: Name, host: Callable[[str], str | None] = lambda _
         tuple(_sighting(each, name, host(each.first.file)) for each in logs.sightings),
         tuple(_curve(each, name, host(each.file)) for each in logs.curves),
         tuple(map(name, logs.left_out)),
+        logs.missed,
         tuple(renamed(each, name, host) for each in logs.earlier),
         logs.job,
         logs.maybe_jobs,

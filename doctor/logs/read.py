@@ -42,10 +42,14 @@ def read(
         scans.setdefault(opened.name, []).extend(scan(opened, matcher, loss))
     jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
     made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
-    left_out = (*sources.left_out.lines(), *made.left_out)
-    if not jobs:
-        made = replace(made, maybe_jobs=maybe_jobs(scans))
-    return replace(made, left_out=left_out, jobs=tuple(replace(each, job=job) for job, each in jobs.items()))
+    missed = sources.left_out.missed
+    return replace(
+        made,
+        left_out=(*sources.left_out.lines(), *made.left_out),
+        missed=missed,
+        maybe_jobs=() if jobs else maybe_jobs(scans),
+        jobs=tuple(replace(each, job=job, missed=missed) for job, each in jobs.items()),
+    )
 
 
 def _of_job(files: Mapping[str, Sequence[Scan]]) -> Logs:

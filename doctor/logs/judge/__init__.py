@@ -87,7 +87,7 @@ def _outcome(case: Case, charges: Sequence[Charge]) -> Outcome:
         return Outcome.UNKNOWN
     if any(file.problem for file in case.logs.files) and not case.events:
         return Outcome.UNKNOWN
-    return Outcome.UNKNOWN if fell_silent(case.logs.curves) else Outcome.CLEAN
+    return Outcome.UNKNOWN if case.logs.missed or fell_silent(case.logs.curves) else Outcome.CLEAN
 
 
 def _is_cause(charge: Charge) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import IO, BinaryIO, cast
 
-from doctor.logs.sources.limits import CHUNK, Damaged, Limits
+from doctor.logs.sources.limits import CHUNK, NO_MEMBER, Damaged, Limits
 from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
@@ -108,7 +108,7 @@ def tar_members(stream: Stream) -> Generator[Member, None, None]:
             tar.members = []  # type: ignore[attr-defined]  # it would keep them all
             if info.isdir():
                 continue
-            other = "" if info.type in tarfile.REGULAR_TYPES else "a link, a device or the like in an archive"
+            other = "" if info.type in tarfile.REGULAR_TYPES else NO_MEMBER
             part = _Part(forward, info.offset_data, info.size)
             yield Member(info.name, info.size, float(info.mtime), part, other)
     except (tarfile.TarError, OSError, ValueError, EOFError, OverflowError) as error:

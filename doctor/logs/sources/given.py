@@ -13,15 +13,23 @@ from typing import BinaryIO
 
 from doctor.logs.sources.archive import Member, tar_members, zip_members
 from doctor.logs.sources.kind import HEAD, Kind, kind_of, no_log
-from doctor.logs.sources.limits import CHUNK, Damaged, LeftOut, Limits
+from doctor.logs.sources.limits import (
+    CHUNK,
+    LINK,
+    NO_FILE,
+    NO_LOG,
+    NO_TEXT,
+    TWICE,
+    Damaged,
+    LeftOut,
+    Limits,
+)
 from doctor.logs.sources.stream import Ahead, File, Pipe, Stream, Unpacked, words
 
 Given = Path | BinaryIO
 """A path, or a stream such as standard input."""
 _PACKED = frozenset({Kind.GZIP, Kind.BZIP2, Kind.XZ})
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-_NO_TEXT = "not text"
-_NO_LOG = "no log by its name"
 
 
 @dataclass(slots=True)
@@ -74,11 +82,11 @@ class Sources:
                 continue
             for entry in entries:
                 if entry.is_symlink():
-                    self.left_out.add(entry.path, "a link")
+                    self.left_out.add(entry.path, LINK)
                 elif entry.is_file(follow_symlinks=False):
                     yield from self._path(entry.path, named=False)
                 elif not entry.is_dir(follow_symlinks=False):
-                    self.left_out.add(entry.path, "a pipe, a socket or a device")
+                    self.left_out.add(entry.path, NO_FILE)
             folders = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
             waiting += reversed(folders)
 
@@ -92,7 +100,7 @@ class Sources:
 
     def _path(self, path: str, *, named: bool) -> Iterator[Opened]:
         if not named and no_log(path):
-            self.left_out.add(path, _NO_LOG)
+            self.left_out.add(path, NO_LOG)
             return
         try:
             number = os.open(
@@ -104,11 +112,11 @@ class Sources:
         with open(number, "rb", buffering=0) as raw:
             file = File(raw)
             if not stat.S_ISREG(file.status.st_mode):
-                self.left_out.add(path, "a pipe, a socket or a device")
+                self.left_out.add(path, NO_FILE)
                 return
             same = (file.status.st_dev, file.status.st_ino)
             if same in self._seen:
-                self.left_out.add(path, "given twice")
+                self.left_out.add(path, TWICE)
                 return
             self._seen.add(same)
             yield from self._any(path, file.left, file.status.st_mtime, file, raw)
@@ -140,7 +148,7 @@ class Sources:
         elif kind is Kind.ZSTD:
             self.left_out.add(name, "packed by zstd: unpack it first, with zstd -d")
         elif kind is Kind.BINARY:
-            self.left_out.add(name, _NO_TEXT)
+            self.left_out.add(name, NO_TEXT)
         elif self._read >= self._limits.read:
             self.left_out.add(name, f"more than {self._limits.read:,} files")
         else:
@@ -167,7 +175,7 @@ class Sources:
 
     def _member(self, name: str, member: Member, depth: int) -> Iterator[Opened]:
         path = f"{name}/{member.name.lstrip('./')}"
-        reason = member.other or (_NO_LOG if no_log(member.name) else "")
+        reason = member.other or (NO_LOG if no_log(member.name) else "")
         if reason:
             self.left_out.add(path, reason)
             return

@@ -27,6 +27,14 @@ class Damaged(Exception):
     """What is read ends before its end; str() says why, in words."""
 
 
+NO_TEXT = "not text"
+NO_LOG = "no log by its name"
+LINK = "a link"
+NO_FILE = "a pipe, a socket or a device"
+NO_MEMBER = "a link, a device or the like in an archive"
+TWICE = "given twice"
+NO_LOSS = frozenset((NO_TEXT, NO_LOG, LINK, NO_FILE, NO_MEMBER, TWICE))
+"""Reasons for which no log is missed."""
 NAMES = 3
 MOST_REASONS = 200
 
@@ -45,6 +53,11 @@ class LeftOut:
         names = self._names.setdefault(reason, [])
         if len(names) < NAMES:
             names.append(name)
+
+    @property
+    def missed(self) -> bool:
+        """Whether there may be a log among them that complains."""
+        return not NO_LOSS.issuperset(self._counts)
 
     def lines(self) -> tuple[str, ...]:
         return tuple(self._line(reason, names) for reason, names in self._names.items())

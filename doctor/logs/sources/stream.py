@@ -35,6 +35,8 @@ class File:
             data = self._file.read(min(size, self.left))
         except OSError as error:
             raise Damaged(f"could not be read further: {error.strerror or error}") from error
+        if size and self.left and not data:
+            raise Damaged("became shorter while it was read")
         self.left -= len(data)
         return data
 

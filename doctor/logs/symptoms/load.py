@@ -55,7 +55,12 @@ def load_symptoms(
         if not paths:
             reason = NOTHING if os.path.isdir(folder) else "it is not a folder"
             mistakes.append(Mistake(f"--symptoms: {folder}", None, reason))
-        entries |= _read(paths, entries, mistakes)
+            continue
+        before = len(mistakes)
+        added = _read(paths, entries, mistakes)
+        if not added and len(mistakes) == before:
+            mistakes.append(Mistake(f"--symptoms: {folder}", None, "there is no symptom in its files"))
+        entries |= added
     tried = [entry for id, entry in entries.items() if not trust or id not in own]
     mistakes += mistakes_of(list(entries.values()), tried, known)
     if mistakes:
@@ -65,7 +70,8 @@ def load_symptoms(
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.yaml") if path.is_file())[: MOST_FILES + 1]
+    found = (path for ending in ("*.yaml", "*.yml") for path in folder.glob(ending) if path.is_file())
+    return sorted(found)[: MOST_FILES + 1]
 
 
 def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) -> dict[str, Entry]:

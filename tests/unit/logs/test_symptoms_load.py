@@ -123,6 +123,12 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
         load_symptoms([tmp_path])
 
 
+def test_a_folder_whose_files_hold_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.yml").write_text("# to be written\n")
+    with pytest.raises(InputErrors, match="there is no symptom in its files"):
+        load_symptoms([tmp_path])
+
+
 def test_two_folders_with_one_id(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()

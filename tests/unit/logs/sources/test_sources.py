@@ -16,8 +16,11 @@ from pathlib import Path
 
 import pytest
 
+from doctor.errors import EXIT_INCONCLUSIVE
+from doctor.logs.explained import Explained, why_unknown
+from doctor.logs.judge import conclude
 from doctor.logs.model import Logs
-from doctor.logs.sources import Limits, Sources, pieces
+from doctor.logs.sources import Damaged, Limits, Sources, pieces
 from tests.unit.logs.known import NOW, logs_of, one, seen
 
 LOST = b"Connection lost for good\n"
@@ -102,6 +105,18 @@ def test_what_is_not_there_and_what_is_given_twice(tmp_path: Path) -> None:
     logs = logs_of(tmp_path / "none.log", path, tmp_path)
     assert len(logs.files) == 1
     assert logs.left_out == (f"{tmp_path}/none.log: there is no such file", f"{path}: given twice")
+
+
+def test_a_log_that_was_not_read_may_complain(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("all is well\n")
+    (tmp_path / "model.bin").write_bytes(b"\x00\x01")
+    (tmp_path / "link.log").symlink_to("a.log")
+    assert not logs_of(tmp_path).missed
+    (tmp_path / "b.log.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
+    logs = logs_of(tmp_path)
+    explained = Explained(conclude(logs), logs)
+    assert explained.exit_code == EXIT_INCONCLUSIVE
+    assert why_unknown(explained) == "Nothing complains, but not all was read"
 
 
 def test_more_files_than_are_looked_at(tmp_path: Path) -> None:
@@ -267,6 +282,17 @@ def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
         with path.open("ab") as more:
             more.write(LOST * 1000)
         assert b"".join(pieces(opened.stream)) == LOST
+
+
+def test_a_file_that_became_shorter_was_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(LOST * 200_000)
+    for opened in Sources([path], Limits(), NOW).files():
+        text = pieces(opened.stream)
+        assert next(text).startswith(LOST)
+        os.truncate(path, 0)
+        with pytest.raises(Damaged, match="became shorter"):
+            list(text)
 
 
 @pytest.mark.slow

@@ -55,6 +55,16 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
     assert (patient.returncode, json.loads(patient.stdout)["verdict"]) == (0, "waits")
 
 
+@pytest.mark.parametrize("chain", ["irecv", pytest.param("recv", marks=pytest.mark.long)])
+def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob], chain: str) -> None:
+    """Of a pipeline. gloo's worker threads are idle then, and of irecv the stack shows only `wait`."""
+    job = make_job(FAULT="sleep", CHAIN=chain)
+    job.hangs()
+    code, said = judged(job, "--limit", "1")
+    assert (code, [each["rank"] for each in said["culprits"]]) == (1, [1])
+    assert {rank["rank"]: rank["in_collective"] for rank in said["ranks"]} == {0: True, 1: False, 2: True}
+
+
 def test_only_the_job_that_is_asked_for_is_looked_at(
     make_job: Callable[..., HangJob], tmp_path: Path
 ) -> None:

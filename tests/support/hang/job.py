@@ -20,6 +20,8 @@ RANK = int(os.environ.get("RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))
 FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "5"))
 BAD = int(os.environ.get("VICTIM", "1")) == RANK
 FOLDER = Path(os.environ["FOLDER"])
+CHAIN = os.environ.get("CHAIN", "")
+"""recv or irecv: each rank computes after the one before it, and so receives."""
 
 
 def mark(name: str, text: str = "1") -> None:
@@ -80,13 +82,26 @@ def share(value: torch.Tensor) -> torch.Tensor:
     return value
 
 
+def receive(value: torch.Tensor) -> None:
+    if CHAIN == "recv":
+        dist.recv(value, RANK - 1)
+    else:
+        received = dist.irecv(value, RANK - 1)
+        assert received
+        received.wait()
+
+
 def main() -> None:
     torch.set_num_threads(1)
     os.environ.setdefault("RANK", str(RANK))
     os.environ.setdefault("WORLD_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
     dist.init_process_group("gloo", timeout=timedelta(seconds=600))
     for step, batch in enumerate(DataLoader(Samples(), batch_size=1, num_workers=FAULT == "loader")):
+        if CHAIN and RANK:
+            receive(batch)
         compute(step)
+        if CHAIN and dist.get_world_size() > RANK + 1:
+            dist.send(batch, RANK + 1)
         share(batch)
         mark("step", str(step))
 

@@ -31,7 +31,9 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
         f"rank {each['rank']} on {each['host']} {each['cause']} at {each['place']}"
         for each in (*guilty, *suspects)
     )
-    fine = code == kind.code
+    fine = code == kind.code and (code == 0 or report["verdict"] == "hang")
+    if not fine:
+        line += f" ({'; '.join(report['rights']['unread'] if report['rights'] else ())})"
     if kind.code != 1:
         shown = {each["rank"] for each in suspects}
         pair = not shown or (len(shown) > 1 and shown >= {each.rank for each in drawn.victims})

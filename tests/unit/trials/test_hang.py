@@ -35,8 +35,9 @@ def of(
     *culprits: dict[str, Any],
     suspects: Sequence[Any] = (),
     notes: Sequence[str] = (),
+    verdict: str = "hang",
 ) -> Outcome:
-    words = {"verdict": "", "summary": "", "notes": notes}
+    words = {"verdict": verdict, "summary": "", "notes": notes, "rights": {"unread": ["node2: why"]}}
     said = json.dumps({**words, "culprits": culprits, "suspects": suspects})
     return held(fault if isinstance(fault, Drawn) else drawn(fault), NODES, code, said, 1.0)
 
@@ -102,6 +103,9 @@ def test_of_a_mismatch_nobody_is_shown_alone() -> None:
     assert not of("skip", 3, suspects=[GUILTY]).right
     assert not of("skip", 3, suspects=[innocent, {**innocent, "rank": 1}]).right
     assert not of("skip", 1, GUILTY, innocent).right
+    unknown = of("skip", 3, verdict="unknown")
+    assert not unknown.right
+    assert "node2: why" in unknown.said[0]
 
 
 def draws(fault: str, mode: str = "ddp", *, ranks: int = 1) -> list[Drawn]:

@@ -71,14 +71,19 @@ def explain(
         raise UsageError("--run names no hosts.", "Such as --run 'node[1-4]'.")
     outputs = request.outputs
     pasted = found.text if "\n" in found.text.strip() else ""
-    if found.paths or pasted or any(outputs.files()):
+    if found.paths or pasted:
         from doctor.cli.explainlogs import ExplainWishes, explain_logs, refuse_outputs
 
         wishes = ExplainWishes(tuple(symptoms or ()), recording, run)
         refuse_outputs(request, wishes, found.paths)
         refuse_inputs(found.paths)
-        if found.paths or pasted:
-            return to_its_end(partial(explain_logs, found.paths, request, wishes, pasted=pasted))
+        return to_its_end(partial(explain_logs, found.paths, request, wishes, pasted=pasted))
+    of_logs = [format.option for format, _ in outputs.files()]
+    of_logs += [name for name, value in (("--run", run), ("--recording", recording)) if value is not None]
+    if of_logs:
+        raise UsageError(
+            f"{of_logs[0]} goes with a log, and none is named.", "Give its file, or - for stdin."
+        )
     from doctor.cli.explainwords import explain_words
     from doctor.cli.symptoms import matcher_of
 

@@ -136,6 +136,8 @@ def test_a_message_that_nobody_knows() -> None:
         (["hccl.json"], "hccl.json is a rank table. Type: doctor ranktable check hccl.json"),
         (["hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
         (["train.log", "--run", " "], "--run names no hosts"),
+        (["EI0006", "--json", "out.json"], "--json goes with a log, and none is named"),
+        (["EI0006", "--run", "node1"], "--run goes with a log, and none is named"),
         (["--frob"], "No such option: --frob"),
         (["train.log", "--rank-table", "hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
         (["train.log", "--recording", "hosts"], "hosts is a hostfile"),

@@ -64,6 +64,8 @@ class Fetched:
 
     hosts: tuple[str, ...] = ()
     silent: Mapping[str, str] = field(default_factory=dict)
+    missed: tuple[str, ...] = ()
+    """Logs there that could not be read, each with its reason."""
     named: Callable[[Logs], Logs] | None = None
     """Gives files the names that they have on their hosts."""
 
@@ -97,6 +99,8 @@ def explain_logs(
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
     logs = source.named(logs) if source.named else without_folder(logs, folder)
+    if source.missed:
+        logs = replace(logs, missed=True, left_out=(*source.missed, *logs.left_out))
     conclusion = conclude_all(logs, known, lambda job: judge_curves(job.curves, matcher.symptoms))
     explained = Explained(
         conclusion,

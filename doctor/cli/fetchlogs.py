@@ -83,7 +83,8 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
         names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
         if fetch.save is not None and names:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(fetch.save))}\n")
-        source = Fetched(hosts, silent, partial(_named, names, str(folder), local))
+        missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
+        source = Fetched(hosts, silent, missed, partial(_named, names, str(folder), local))
         return explain_logs([str(folder)] if names else [], request, wishes, fetched=source)
 
 
@@ -165,10 +166,10 @@ def _unpacked(answer: Answer, token: str, folder: Path) -> Taken:
 
 
 def _tell_left_out(taken: Mapping[str, Taken]) -> None:
-    """Equal reasons of several hosts once."""
+    """Equal reasons of several hosts once; what may complain stands in the report."""
     alike: dict[str, list[str]] = {}
     for host, of in taken.items():
-        for why in of.left_out[:20]:
+        for why in [each for each in of.left_out if each not in of.missed][:20]:
             alike.setdefault(why, []).append(host)
     for why, hosts in list(alike.items())[:40]:
         tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")

@@ -42,13 +42,12 @@ def read(
         scans.setdefault(opened.name, []).extend(scan(opened, matcher, loss))
     jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
     made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
-    missed = sources.left_out.missed
     return replace(
         made,
         left_out=(*sources.left_out.lines(), *made.left_out),
-        missed=missed,
+        missed=sources.left_out.missed,
         maybe_jobs=() if jobs else maybe_jobs(scans),
-        jobs=tuple(replace(each, job=job, missed=missed) for job, each in jobs.items()),
+        jobs=tuple(replace(each, job=job) for job, each in jobs.items()),
     )
 
 

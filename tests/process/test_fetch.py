@@ -123,3 +123,10 @@ def test_the_script_ends_with_who_asked(tmp_path: Path) -> None:
         ran.stdin.write(script.stdin)
         ran.stdin.close()
         assert ran.wait(20) != 0
+
+
+def test_what_may_complain_among_what_was_left_out() -> None:
+    own = "/var/log/syslog: may not be read by this user"
+    lost = ("/data/a.log: may not be read by this user", "b.log: over the limit of the host (--limit)")
+    cut = "c.log: only the last 1000 of its 5009 bytes (--limit); its line numbers count from there"
+    assert Taken({}, (own, *lost, cut)).missed == lost

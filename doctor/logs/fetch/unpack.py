@@ -26,6 +26,12 @@ class Taken:
     files: dict[Path, str]
     left_out: tuple[str, ...] = ()
 
+    @property
+    def missed(self) -> tuple[str, ...]:
+        """What of that may complain. Of a long log the end was read; the logs of the host itself are for root."""
+        own = re.compile(r"/var/log/\S*: may not be read")
+        return tuple(why for why in self.left_out if "only the last " not in why and not own.match(why))
+
 
 def unpack(answer: Answer, token: str, folder: Path) -> Taken:
     """Into a new folder. Raises OSError if that cannot be written."""

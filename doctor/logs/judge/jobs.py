@@ -21,7 +21,8 @@ def conclude_all(logs: Logs, known: Known | None, curves: Curves) -> Conclusion:
     """`curves`: what the losses of a job say."""
     if not logs.jobs:
         return conclude(logs, known, curves(logs))
-    each = [(job.job, conclude(job, known, curves(job))) for job in logs.jobs]
+    jobs = [replace(job, missed=logs.missed) for job in logs.jobs]
+    each = [(job.job, conclude(job, known, curves(job))) for job in jobs]
     outcome = min((said.outcome for _, said in each), key=_WORST.index)
     told = [(job, said) for job, said in each if said.outcome is outcome]
     charges: list[Charge] = []

@@ -214,6 +214,18 @@ def test_fetched_logs_are_kept(log: Path, tmp_path: Path) -> None:
     assert "is not empty" in again.stderr
 
 
+def test_a_log_that_was_not_fetched_is_no_all_clear(tmp_path: Path) -> None:
+    for number in range(12):
+        lines = [f"step {step} loss {2 / step:.4f}" for step in range(1, 500)]
+        (tmp_path / f"rank{number}.log").write_text("\n".join(lines) + "\n")
+    whole = doctor("logs", "--local", "--path", str(tmp_path / "rank*.log"))
+    assert (whole.returncode, whole.stderr) == (0, "")
+    part = doctor("logs", "--local", "--path", str(tmp_path / "rank*.log"), "--limit", "0.01")
+    assert part.returncode == 3
+    assert "Nothing complains, but not all was read" in part.stdout
+    assert "over the limit of the host (--limit)" in " ".join(part.stdout.split())
+
+
 def test_no_log_is_found(tmp_path: Path) -> None:
     ran = doctor("logs", "--local", "--path", str(tmp_path / "none*"))
     assert ran.returncode == 3

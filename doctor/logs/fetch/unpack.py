@@ -28,7 +28,7 @@ class Taken:
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """What of that may complain. Of a long log the end was read; the logs of the host itself are for root."""
+        """What of that may complain. Of a long log the end was read; those of the host are for root."""
         own = re.compile(r"/var/log/\S*: may not be read")
         return tuple(why for why in self.left_out if "only the last " not in why and not own.match(why))
 

@@ -16,7 +16,7 @@ from doctor.logs.judge.roots import blame_of, ordered, suspects
 from doctor.logs.judge.suspect import Suspect, explains
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
-from doctor.logs.model import Role
+from doctor.logs.model import Party, Role
 from doctor.model import Confidence
 
 MOST = 5
@@ -125,7 +125,7 @@ def _scheduler(case: Case) -> Blame | None:
         if least == most:
             how.append(f"the last step of every rank that says its step is {most}")
         else:
-            parties = [case.places.settled(type(head.by)(rank=rank), None) for rank in behind]
+            parties = [case.places.settled(Party(rank=rank), None) for rank in behind]
             how.append(f"the last step is {most}; {who(parties)} logged none after {least}")
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
     says = f"the scheduler ended the job: {head.sighting.symptom.title}"

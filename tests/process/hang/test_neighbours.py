@@ -18,8 +18,8 @@ import pytest
 from tests.support.hang.ranks import HangJob
 from tests.support.paths import ROOT
 
-OWNER = 61_235
-"""Nobody else has jobs of this user on this machine."""
+OWNER = 61_300 + int("0" + os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw"))
+"""Nobody else has jobs of this user on this machine: tests of this file may run at the same time."""
 BECOME = ("setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups")
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users")]

@@ -29,6 +29,7 @@ _TABLE = re.compile(rb"={50,90}\r?\n?")
 _WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"Root Cause (first")
 """One of these is in every mark; most files have none."""
 _GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
+_TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
 _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
 
 
@@ -57,14 +58,17 @@ def note(found: Scan, window: Window) -> None:
     """What the launchers say in it."""
     if window.data.find(b"torch/distributed/", window.start, window.end) >= 0:
         found.launchers |= set(map(int, _LAUNCHER.findall(window.data, window.start, window.end)))
+    found.tables |= set(_TABLE_HOST.findall(window.data, window.start, window.end))
     found.gave_up |= any(window.data.find(word, window.start, window.end) >= 0 for word in _GAVE_UP)
 
 
 def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
-    """The parts of one file that belong together, put together."""
+    """The parts of one file that belong together, put together. Another host ends the same start."""
     found = [parts[0]]
-    for part in parts[1:]:
-        if _begins(found[-1], part):
+    for place, part in enumerate(parts[1:], 1):
+        tables = next((each.tables for each in parts[place:] if each.tables), set())
+        other_host = bool(found[-1].tables and tables) and not found[-1].tables & tables
+        if not other_host and _begins(found[-1], part):
             found.append(part)
         else:
             found[-1] = joined(found[-1], part)
@@ -119,6 +123,7 @@ def joined(one: Scan, other: Scan) -> Scan:
         hosts=one.hosts + other.hosts,
         pids=one.pids + other.pids,
         launchers=one.launchers | other.launchers,
+        tables=one.tables | other.tables,
         first_at=min(_known(one.first_at, other.first_at), default=None),
         last_at=max(_known(one.last_at, other.last_at), default=None),
         last=other.last or one.last,

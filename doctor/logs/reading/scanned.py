@@ -67,6 +67,8 @@ class Scan:
     problem: str = ""
     launchers: set[int] = field(default_factory=set)
     """Processes of torchrun that wrote in it."""
+    tables: set[bytes] = field(default_factory=set)
+    """The hosts of their tables of failed ranks."""
     mark: Mark | None = None
     """How it ends, if it is a part of a file."""
     gave_up: bool = False

@@ -106,6 +106,33 @@ def test_two_hosts_in_one_file_are_one_attempt(tmp_path: Path) -> None:
     assert said.beside == ()
 
 
+def test_two_launchers_that_write_at_the_same_time_are_one_attempt(tmp_path: Path) -> None:
+    """As srun writes one file: both say that they failed before either prints its table."""
+    parts = []
+    for name, begins in (("node2.log", "[rank2]: Traceback"), ("node1.log", "[rank1]: Traceback")):
+        text = (JOBS / "exception" / name).read_text()
+        text = text if name == "node2.log" else re.sub(r"\b(5\d)( torch/|\)| closing)", r"9\1\2", text)
+        failed = text.index("\n", text.index("failed (exitcode")) + 1
+        trained = text.index(begins)
+        parts.append((text[:trained], text[trained:failed], text[failed:]))
+    said = said_of(tmp_path, "".join("".join(each) for each in zip(*parts, strict=True)))
+    assert said.beside == ()
+    assert [each.rank for each in said.charges[0].who] == [2]
+
+
+def test_a_launcher_that_ends_later_on_another_host_is_no_attempt(tmp_path: Path) -> None:
+    """All ranks wrote before; node1 has its first line of torchrun when node2 has ended."""
+    steps = "".join(f"[rank{rank}]: step {step} loss 1.0\n" for step in range(9) for rank in range(4))
+    second = (JOBS / "exception/node2.log").read_text()
+    first = (JOBS / "exception/node1.log").read_text()
+    first = re.sub(r"\b(5\d)( torch/|\)| closing)", r"9\1\2", first).replace(" 21:17:", " 21:18:")
+    ends = second[second.index("[rank2]: Traceback") :] + first[first.index("[rank1]: Traceback") :]
+    said = said_of(tmp_path, steps + ends)
+    assert said.beside == ()
+    assert [each.rank for each in said.charges[0].who] == [2]
+    assert "shard 0017" in said.charges[0].says
+
+
 def test_the_kernel_killed_in_the_attempt_before(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(text_of("restarted-tee"))
     (tmp_path / "kern.log").write_text(

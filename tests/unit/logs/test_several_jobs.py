@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from doctor.logs.explained import Explained, headline, last_words
-from doctor.logs.model import Outcome
+from doctor.logs.judge.jobs import conclude_all
+from doctor.logs.model import LogFile, Logs, Outcome
 from doctor.model import Confidence
 from tests.support.fault_logs import JOBS, concluded
 from tests.unit.logs.test_attempts import later, text_of
@@ -108,3 +110,10 @@ def test_folders_of_one_job_with_other_kinds_of_lines_are_no_jobs(tmp_path: Path
         said = concluded(folder)
         assert {each.job for each in said.charges} <= {""}
         assert not any("two jobs" in each for each in said.open)
+
+
+def test_of_several_jobs_none_is_clean_where_a_log_was_missed() -> None:
+    job = Logs((LogFile("a.log", lines=9),), job="job 1")
+    both = Logs(job.files, jobs=(job, replace(job, job="job 2")))
+    assert conclude_all(both, None, lambda _: ()).outcome is Outcome.CLEAN
+    assert conclude_all(replace(both, missed=True), None, lambda _: ()).outcome is Outcome.UNKNOWN

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from doctor.smoke.hook_impl.place import torch_distributed
+from doctor.smoke.hook_impl.place import MOST, torch_distributed
 
 
 class StoreChannel:
@@ -68,7 +68,7 @@ class FileChannel:
 
     def take(self, box: str, name: str) -> str:
         with open(os.path.join(self._path, box, name), encoding="utf-8") as file:
-            return file.read()
+            return file.read(MOST)
 
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate it

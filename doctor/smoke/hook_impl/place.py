@@ -18,6 +18,8 @@ PAIRS = (
 TABLE = ("RANK_TABLE_FILE", "RANK_TABLE_PATH")
 ALLOCATIONS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 """They come last: a loop in a batch script starts ranks of which these know nothing."""
+MOST = 64 << 20
+"""Characters of a file that are read."""
 
 
 class Place(NamedTuple):
@@ -87,7 +89,7 @@ def _tabled() -> Iterator[Place]:
         return
     try:
         with open(os.environ[name], encoding="utf-8") as file:
-            seats = list(_seats(json.load(file)))
+            seats = list(_seats(json.loads(file.read(MOST))))
     except (OSError, ValueError) as error:
         raise Unplaced(f"{name} cannot be read ({type(error).__name__}: {str(error)[:100]})") from None
     world = len({seat_rank for _, _, seat_rank in seats})

@@ -188,7 +188,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
     if text.startswith(PUBLIC):
         return KeyFile(public=public, problem="only the public half, and no agent has the other")
     try:
-        plain = _parse(path)
+        plain = _parse(path, text)
     except paramiko.PasswordRequiredException:
         return KeyFile(public=public, problem="needs a passphrase, and no agent has it", locked=True)
     except Unusable as error:
@@ -197,7 +197,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
     for certificate in dict.fromkeys([str(path.with_name(path.name + "-cert.pub")), *certificates]):
         if os.path.isfile(certificate):
             try:
-                signed = _parse(path)
+                signed = _parse(path, text)
                 signed.load_certificate(certificate)
             except (ValueError, OSError, IndexError, paramiko.SSHException, Unusable):
                 # A certificate of another key, or none at all: the key alone is still good.
@@ -206,13 +206,13 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
     return KeyFile(offers=tuple(offers), public=plain.asbytes())
 
 
-def _parse(path: Path) -> paramiko.PKey:
+def _parse(path: Path, text: bytes) -> paramiko.PKey:
     """A private key. Raises PasswordRequiredException for an encrypted one, Unusable for no key at all."""
     tried = [_parse_as(kind, path) for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)]
     for key in tried:
         if isinstance(key, paramiko.PKey):
             return key
-    if b"PRIVATE KEY" not in path.read_bytes():
+    if b"PRIVATE KEY" not in text:
         raise Unusable("not a private key")
     raise Unusable(f"not readable as a key: {tried[-1]}")
 

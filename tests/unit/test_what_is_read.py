@@ -1,0 +1,150 @@
+"""docs/security.md lists every place that reads what others wrote; nothing reads anywhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+LIST = ROOT / "docs" / "security.md"
+FUNCTIONS = {"open", "fdopen"}
+METHODS = {
+    *("read_text", "read_bytes", "iterdir", "glob", "rglob", "walk", "scandir", "listdir", "readlink"),
+    *("recv", "recv_into", "recvfrom", "recvmsg", "makefile", "recv_stderr"),
+    *("Popen", "check_output", "getoutput", "popen", "system", "ZipFile", "TarFile", "GzipFile", "mmap"),
+}
+MODULES = {
+    "os": {"open", "read", "pread", "readv", "fdopen"},
+    "subprocess": {"run", "call", "check_call"},
+    "io": {"open"},
+    **dict.fromkeys(("gzip", "bz2", "lzma", "tarfile", "zipfile", "codecs"), {"open"}),
+}
+SCRIPT = "Script"
+"""What is made to run on a host: a shell there reads for us."""
+
+
+def test_each_place_that_reads_is_in_the_list() -> None:
+    listed, unlisted = places_listed(), {}
+    for path in sources():
+        for where, calls in places(ast.parse(path.read_text())).items():
+            if where not in listed.get(name := str(path.relative_to(ROOT)), ()):
+                unlisted[f"{name}: {where}"] = calls
+    assert not unlisted, f"docs/security.md, What is read, lacks {unlisted}"
+
+
+def test_each_place_in_the_list_reads() -> None:
+    stale = []
+    for name, wheres in places_listed().items():
+        path = ROOT / name
+        found = places(ast.parse(path.read_text())) if path.is_file() else {}
+        stale += [f"{name}: {where}" for where in sorted(wheres - found.keys())]
+    assert not stale, "docs/security.md lists what reads nothing (any more)"
+
+
+def test_each_row_says_as_whom_by_which_name_and_within_which_bound() -> None:
+    for cells in rows():
+        assert len(cells) == 5, cells
+        assert all(cells), cells
+
+
+def test_what_reads_is_recognised() -> None:
+    text = """
+import os, subprocess
+class Reader:
+    def one(self, path):
+        return path.read_text()
+    def two(self):
+        def inner():
+            return os.read(0, 1)
+        return inner
+def three():
+    return subprocess.run(["true"]), open("x", "wb"), check.run()
+def four(path):
+    return Script("sh", b"", b""), path.open()
+def five(rules):
+    return rules.open("a", 3)
+x = open("y").read()
+"""
+    assert places(ast.parse(text)) == {
+        "Reader.one": ["path.read_text"],
+        "Reader.two": ["os.read"],
+        "three": ["subprocess.run"],
+        "four": ["Script", "path.open"],
+        "the module": ["open"],
+    }
+
+
+def sources() -> list[Path]:
+    return sorted([*ROOT.glob("doctor/**/*.py"), *ROOT.glob("checks/**/*.py")])
+
+
+def rows() -> list[list[str]]:
+    section = re.search(r"^## What is read\n(.*?)(?=^## |\Z)", LIST.read_text(), re.MULTILINE | re.DOTALL)
+    assert section, "docs/security.md has no section What is read"
+    lines = [line for line in section[1].splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def places_listed() -> dict[str, set[str]]:
+    """Of `doctor/x.py: Class.method, function` in the first cells: file -> places in it."""
+    found: dict[str, set[str]] = {}
+    for cells in rows():
+        for each in re.findall(r"`([^`]+)`", cells[0]):
+            file, _, names = each.partition(": ")
+            found.setdefault(file, set()).update(names.split(", "))
+    return found
+
+
+def places(tree: ast.Module) -> dict[str, list[str]]:
+    """Functions, by their class, with the calls of theirs that read."""
+    found: dict[str, list[str]] = {}
+    for where, call in calls_in(tree, ()):
+        if reads(call):
+            found.setdefault(".".join(where) or "the module", []).append(ast.unparse(call.func))
+    return found
+
+
+def calls_in(node: ast.AST, where: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.Call]]:
+    inside_function = False
+    for child in ast.iter_child_nodes(node):
+        inside = where
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            inside_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            inside = where if inside_function else (*where, child.name)
+        if isinstance(child, ast.Call):
+            yield inside, child
+        yield from calls_in(child, inside)
+
+
+def reads(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        return (function.id in FUNCTIONS and not writes(call, 1)) or function.id == SCRIPT
+    if not isinstance(function, ast.Attribute):
+        return False
+    module = function.value.id if isinstance(function.value, ast.Name) else ""
+    if module in MODULES:
+        return function.attr in MODULES[module] | METHODS and not writes(call, 1)
+    if function.attr == "open":  # of a path; a method of that name with words is something else
+        return len(call.args) == 0 or (is_mode(call.args[0]) and not writes(call, 0))
+    return function.attr in METHODS
+
+
+def is_mode(given: ast.expr) -> bool:
+    return isinstance(given, ast.Constant) and isinstance(given.value, str) and set(given.value) <= set("rwaxbt+")
+
+
+def writes(call: ast.Call, at: int) -> bool:
+    """A mode that only writes."""
+    given = [*call.args[at : at + 1], *(k.value for k in call.keywords if k.arg == "mode")]
+    modes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return any(set(mode) & set("wax") and "+" not in mode for mode in modes)
+
+
+if __name__ == "__main__":
+    for path in sources():
+        for where, calls in places(ast.parse(path.read_text())).items():
+            print(f"{path.relative_to(ROOT)}: {where}", *calls)

@@ -106,7 +106,7 @@ PLACES = (
         "pass secret token otp key",
         rf"\b(?:{_WORD})[ ](?:for|of)[ ][^\n:=：＝]{{1,80}}[:=：＝][ \t]{{0,4}}",
         r"(?!(?:incorrect|wrong|denied|failed|expired|required|invalid|accepted|changed|rejected|missing)\b)"
-        r"\S{1,256}(?=\s{0,8}\Z)",
+        r"""(?:[^\s"']{1,256}(?=["']?\s{0,8}\Z)|(?=\D{0,80}\d)[^\s"']{6,256})""",
     ),
     (
         "key token",

@@ -126,7 +126,7 @@ class Collection:
             command=order.command,
             exam=order.exam,
             transport=self.transport.name,
-            hosts_from=order.hosts_from,
+            hosts_from=redact(order.hosts_from),
             way=order.way,
             started=self.started,
             seconds=round(time.monotonic() - self.began, 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,19 +18,23 @@ from msgspec.structs import replace
 
 from doctor import cli
 from doctor.api import Read
+from doctor.cli.defaults import with_defaults
 from doctor.hang.evidence import Evidence, Frame, LibraryText, Member
 from doctor.hang.judge import judge
 from doctor.hang.redacted import redacted
 from doctor.hang.report_json import report_json
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
-from doctor.model import Answer, AnswerEnd, Host, TableFile, Unreached, UnreachedKind
+from doctor.model import Answer, AnswerEnd, Host, TableFile, Unreached
 from doctor.probe.frames import FILES, THERE
 from doctor.recording import encoded
 from doctor.report.formats import FORMATS
 from doctor.run import collect
 from doctor.run.collect import Collection, Order
+from doctor.run.request import Request
+from doctor.run.way import way_of
 from doctor.smoke import messages
+from doctor.targets.inventory import COMMAND_LINE, Targets
 from doctor.transport import Script
 from doctor.transport.errors import Destination, closed_at_once
 from tests.support.hang.reports import text as hang_text
@@ -93,7 +98,7 @@ class Talkative:
     def run(
         self,
         scripts: Mapping[str, Script],
-        timeout: float,
+        timeout: float,  # noqa: ARG002
         until: float,  # noqa: ARG002
     ) -> Iterator[Answer | Unreached]:
         for host in scripts:
@@ -217,7 +222,10 @@ def test_errors_and_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     said += printed("explain", str(tmp_path / f"password={LONG[3]}.log"))
     (tmp_path / "cluster-doctor").mkdir()
     config = tmp_path / "cluster-doctor" / "config.yaml"
-    config.write_text(f"enter: docker exec -e DB_PASSWORD={LONG[4]} c\nuzer: password={LONG[5]}\n")
+    config.write_text(f"ssh-config: password={LONG[4]}\nuzer: password={LONG[5]}\n")
     said += printed("check", "node1", "--deadline", "1")
+    config.write_text(f"ssh-config: /password={LONG[6]}\nidentity: [/hf_token={LONG[7]}]\n")
+    asked = with_defaults(Request("check"), os.environ)
+    said += repr(way_of(asked, Targets((), COMMAND_LINE, False, JobWishes()), "ssh")) + asked.defaults
     assert "[hidden]" in said
     assert left(said) == []

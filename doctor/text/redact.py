@@ -18,7 +18,7 @@ _HINTS = tuple(hint for hint in _EVERY if not any(other in hint for other in _EV
 """Without those that hold another."""
 _VALUE = re.compile(VALUE)
 _GAP = r"[ \t]{0,4}"
-_SIGN = rf"""(?P<quote>\\{{0,7}}["'])?{_GAP}(?P<sign>[=:＝：])(?!=){_GAP}"""
+_SIGN = rf"""(?P<quote>\\{{0,7}}["'])?{_GAP}(?P<sign>=>|->|%3[DdAa]|[=:＝：])(?!=){_GAP}"""
 _IS = rf"""["']?{_GAP}[:=]{_GAP}"""
 _NAMED = re.compile(
     "|".join(
@@ -36,7 +36,7 @@ _NAMED = re.compile(
 """What stands before a value: an option, also in a list of words; a name, also in a pair or a tag."""
 _SAID_BY = {"option": "", "item": "", "tag": ":", "pair": "=", "property": "=", "set": "="}
 """The signs that these are as good as."""
-_NARROW = str.maketrans("＝：", "=:")
+_NARROW = {"＝": "=", "：": ":", "=>": "=", "->": "=", "%3d": "=", "%3a": ":"}
 
 
 def redact(text: str) -> str:
@@ -84,4 +84,5 @@ def _says_so(named: re.Match[str], value: str) -> bool:
     for kind, sign in _SAID_BY.items():
         if name := named[kind]:
             return is_secret(name, sign, value)
-    return is_secret(named["name"], named["sign"].translate(_NARROW), value, quoted=bool(named["quote"]))
+    sign = named["sign"].lower()
+    return is_secret(named["name"], _NARROW.get(sign, sign), value, quoted=bool(named["quote"]))

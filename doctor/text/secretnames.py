@@ -31,7 +31,7 @@ _KEYS = tuple(
 _SHORT = frozenset({"pass", "pw", "pwd", "auth", "sig", "signature"})
 _JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
 _CODES = frozenset({"otp", "totp", "psk"})
-_PAIR = frozenset({"ak", "sk"})
+_PAIR = frozenset({"ak", "sk", "aksk"})
 """How clouds call an access key and its secret."""
 _BEHIND = frozenset({"id", "value", "base"})
 _DATA = (("key", "data"), ("authority", "data"), ("certificate", "data"))

@@ -12,7 +12,7 @@ import re
 HIDDEN = "[hidden]"
 
 VALUE = (
-    r"""\\{1,7}"[^"\\\n]{0,4096}\\{1,7}"|"(?:[^"\\\n]|\\.){0,4096}"|'[^'\n]{0,4096}'"""
+    r"""(?:\w{1,20}\()?(?:\\{1,7}"[^"\\\n]{0,4096}\\{1,7}"|"(?:[^"\\\n]|\\.){0,4096}"|'[^'\n]{0,4096}')"""
     r"""|["'“‘「]?(?:[^\s"'&，。；、）】」”’<]|<(?!/))+"""
 )
 """What stands behind a name or an option: a quoted text, or the rest of a word."""
@@ -101,7 +101,16 @@ PLACES = (
         rf"\b(?:{_WORD})s?[ ](?:is|was|(?:is |was |re)?set to|changed to):?[ ]",
         r"""["'][^"'\n]{1,256}["']|(?=\D{0,80}\d)[^\s"']{6,}(?<![,.])""",
     ),
-    ("密 口令", r"(?:密[码碼]|口令|密[钥鑰])(?:为|為|是)[:：]?[ ]{0,2}", r"(?=[!-~])[^\s，。；、）]+"),
+    (
+        "密 口令",
+        r"(?:密[码碼]|口令|密[钥鑰])(?:为|為|是)[:：]?[ ]{0,2}[“「]?",
+        r"(?=[!-~])[^\s，。；、）”」]+",
+    ),
+    (
+        "密 口令 秘",
+        r"(?:密[码碼]|口令|[密秘][钥鑰])(?:[ ]?ID)?[ \t】]{0,4}[:：=＝]?[ ]{0,2}[“「]?",
+        r"(?=[!-/:-~]{0,80}\d)[!-~]{6,}",
+    ),
     (
         "pass secret token otp key",
         rf"\b(?:{_WORD})[ ](?:for|of)[ ][^\n:=：＝]{{1,80}}[:=：＝][ \t]{{0,4}}",
@@ -140,6 +149,8 @@ TAKEN = {
     "wandb login": ("wandb login", r"(?=[\w-]{40})(?!-)"),
     "smb rpcclient": ("smbclient|smbget|rpcclient", r"-U[ \t]{0,4}[^\s%]{1,256}%"),
     "snmp": (r"snmp\w+", r"-[AXc][ \t]{1,4}"),
+    "openssl": ("openssl enc", r"-k[ \t]{1,4}"),
+    "configure": (r"\w{1,20} configure set", r"(?:secret\w{2,20}|token)[ \t]{1,4}"),
     "keytool": ("keytool", r"-\w{3,5}pass[ \t]{1,4}"),
     "obsutil ossutil coscmd": (r"(?:obsutil|ossutil|coscmd)[\w.-]* config", r"-[ikas](?:=|[ \t]{1,4})"),
 }

@@ -33,7 +33,7 @@ from doctor.run import collect
 from doctor.run.collect import Collection, Order
 from doctor.run.request import Request
 from doctor.run.way import way_of
-from doctor.smoke import messages
+from doctor.smoke import events, messages
 from doctor.targets.inventory import COMMAND_LINE, Targets
 from doctor.transport import Script
 from doctor.transport.errors import Destination, closed_at_once
@@ -206,8 +206,8 @@ def test_what_a_smoke_run_was_told() -> None:
         messages.AgentTrouble(said),
         messages.Exited(0, words=said),
         messages.StackTexts({"0": said}),
-        messages.AgentLine(0, messages.Error("RuntimeError", said, said)),
-        messages.AgentLine(0, messages.BackendEvidence(said)),
+        messages.AgentLine(0, events.Error("RuntimeError", said, said)),
+        messages.AgentLine(0, events.BackendEvidence(said)),
     )
     assert left("".join(msgspec.json.encode(messages.redacted(each)).decode() for each in told)) == []
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doctor.text.redact import HIDDEN, redact, redact_values
+from doctor.text.redact import redact, redact_values
+from doctor.text.secretshapes import HIDDEN
 from tests.support.secrets import bare, rows
 
 ROWS = rows()

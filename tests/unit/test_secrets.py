@@ -46,8 +46,8 @@ from tests.support.secrets import bare, in_places, kinds, marked, rows
 MARKED = [row for row in rows() if "⟦" in row]
 LINES = [next(in_places(name, value)) for _, name, value in kinds()] + [bare(row) for row in MARKED]
 VALUES = {value for _, _, value in kinds()} | {value for row in MARKED for value in marked(row)}
-LONG = sorted(value for value in VALUES if len(value) >= 10)
-"""Shorter ones stand in other words, too."""
+LONG = sorted(value for value in VALUES if len(value) >= 10 and '"' not in value)
+"""Shorter ones stand in other words, too; JSON writes quotes in other ways."""
 
 
 def parts(lines: Sequence[str], size: int) -> list[Sequence[str]]:

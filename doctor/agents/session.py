@@ -15,10 +15,12 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import msgspec
 
 from doctor.model import Unreached
+from doctor.text.redact import redact
 from doctor.transport import Ended, Line, Session
 
 MOST_NOISE = 200
 MOST_SHOWN = 200
+MOST_READ = 4000
 LAST_PATIENCE = 0.5
 """Seconds that agents have to end even where the run has no time left: they do it by themselves, too."""
 ALONE = 0.8
@@ -160,7 +162,7 @@ class AgentSession(ABC, Generic[A, M]):
             self._drop(agent, "ended", why)
         elif message is None or not self.take(agent, message, len(line.text)):
             agent.unasked += 1
-            if words := printable(line.text[:MOST_SHOWN].decode("utf-8", "replace")):
+            if words := printable(line.text[:MOST_READ].decode("utf-8", "replace")):
                 agent.noise.append(words)
             if agent.unasked > MOST_NOISE:
                 self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are no answer")
@@ -185,5 +187,6 @@ class AgentSession(ABC, Generic[A, M]):
 
 
 def printable(text: str) -> str:
-    """One printable line, of bounded length."""
-    return "".join(c if c.isprintable() else " " for c in text[:MOST_SHOWN]).strip()
+    """One printable line, of bounded length, without what looks like a secret."""
+    text = redact(text[:MOST_READ])[:MOST_SHOWN]
+    return "".join(c if c.isprintable() else " " for c in text).strip()

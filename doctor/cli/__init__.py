@@ -23,6 +23,7 @@ from doctor.hang.asked import HangWishes
 from doctor.report.formats import FORMATS
 from doctor.run.request import JobFlags, Request
 from doctor.text.option import Option
+from doctor.text.redact import redact
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
@@ -56,9 +57,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _refused(error: DoctorError) -> int:
-    tell(f"doctor: {error.message}\n")
+    tell(f"doctor: {redact(error.message)}\n")
     if error.hint:
-        hint = re.sub("^did you", "Did you", error.hint)  # here it is a sentence of its own
+        hint = re.sub("^did you", "Did you", redact(error.hint))  # here it is a sentence of its own
         tell(indent(hint, " " * 8) + "\n")
     return error.exit_code
 

@@ -22,6 +22,7 @@ from doctor.run.request import Request
 from doctor.text.nodeset import check_jump, check_user
 from doctor.text.option import Option, options
 from doctor.text.printable import clean_line
+from doctor.text.redact import redact
 from doctor.text.terminal import tell
 from doctor.text.textfile import refuse, said, shown, text_of
 from doctor.text.yamlfile import Listing, Node, Scalar, Table, parse_yaml
@@ -51,7 +52,7 @@ def with_defaults(request: Request, environ: Mapping[str, str] = os.environ) -> 
     way = {_field(name): value for name, value in found.items() if name != "--python"}
     smoke = {"python": found["--python"]} if "--python" in found else {}
     words = ", ".join(_words(name, value) for name, value in found.items())
-    used = f"{_called(path, environ)}: {words}"
+    used = redact(f"{_called(path, environ)}: {words}")
     if request.outputs.quiet:
         tell(f"doctor: defaults from {clean_line(used)}\n")
     return replace(

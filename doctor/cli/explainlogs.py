@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -25,7 +25,7 @@ from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Logs, Outcome
-from doctor.logs.naming import common_folder, without_folder
+from doctor.logs.naming import common_folder, renamed, without_folder
 from doctor.logs.read import read
 from doctor.logs.report import print_explained
 from doctor.logs.symptoms.match import Matcher
@@ -38,6 +38,7 @@ from doctor.stage import Stage
 from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
 from doctor.text.console import drawn
 from doctor.text.outfile import write_file
+from doctor.text.redact import redact
 from doctor.text.terminal import coloured, put, tell, width
 from doctor.transport.way import Way
 
@@ -99,8 +100,9 @@ def explain_logs(
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
     logs = source.named(logs) if source.named else without_folder(logs, folder)
+    logs = renamed(logs, lru_cache(maxsize=None)(redact))
     if source.missed:
-        logs = replace(logs, missed=True, left_out=(*source.missed, *logs.left_out))
+        logs = replace(logs, missed=True, left_out=(*map(redact, source.missed), *logs.left_out))
     conclusion = conclude_all(logs, known, lambda job: judge_curves(job.curves, matcher.symptoms))
     explained = Explained(
         conclusion,
@@ -111,7 +113,7 @@ def explain_logs(
         way=_way(request),
         fetched=source.hosts,
         silent=source.silent,
-        folder=folder,
+        folder=redact(folder),
     )
     report = None
     asked = wishes.run is not None or wishes.run_there
@@ -143,7 +145,7 @@ def _progress(request: Request) -> Iterator[Callable[[str], None]]:
     def next_file(name: str) -> None:
         nonlocal number
         number += 1
-        line(Stage("logs", f"file {number}: {os.path.basename(name)[-60:]}", moves=number))
+        line(Stage("logs", f"file {number}: {redact(os.path.basename(name))[-60:]}", moves=number))
 
     try:
         yield next_file

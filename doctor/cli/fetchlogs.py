@@ -28,6 +28,7 @@ from doctor.run.request import Request
 from doctor.stage import Stage
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.redact import redact
 from doctor.text.terminal import tell
 
 DAY = 24 * 60
@@ -170,7 +171,7 @@ def _tell_left_out(taken: Mapping[str, Taken]) -> None:
     alike: dict[str, list[str]] = {}
     for host, of in taken.items():
         for why in [each for each in of.left_out if each not in of.missed][:20]:
-            alike.setdefault(why, []).append(host)
+            alike.setdefault(redact(why), []).append(host)
     for why, hosts in list(alike.items())[:40]:
         tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")
 

@@ -19,6 +19,7 @@ from doctor.run.signals import stop_on_signals
 from doctor.run.way import way_of
 from doctor.targets.inventory import Targets
 from doctor.text.printable import clean_line
+from doctor.text.redact import redact
 from doctor.text.terminal import tell
 from doctor.transport import Transport
 from doctor.transport.containers import enter_all
@@ -56,7 +57,7 @@ class Reached:
             self.closed = True
             with suppress(KeyboardInterrupt):
                 self.transport.close()
-            for warning in self.transport.warnings:
+            for warning in map(redact, self.transport.warnings):
                 tell(f"doctor: {clean_line(warning)}\n")
 
 

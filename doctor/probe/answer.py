@@ -224,8 +224,8 @@ def _why_unusable(
 
 def _no_answer(answer: Answer) -> Unreached:
     """Why a shell that was reached printed no frame."""
-    first = redact((answer.stderr or answer.stdout)[:400].decode("utf-8", "replace")).strip()
-    detail = first.splitlines()[0] if first else ""
+    first = redact((answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace")).strip()
+    detail = first.splitlines()[0][:400] if first else ""
     ended = f" (it ended with {answer.rc})" if answer.rc is not None else ""
     kind, problem, advice, login = _NO_ANSWER.get(answer.end) or (
         UnreachedKind.NO_SHELL,

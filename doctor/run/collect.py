@@ -97,7 +97,9 @@ class Collection:
         """No secret of the person goes into the recording, nor into a plan."""
         order = self.order
         hosts = tuple(replace(h, enter=redact(h.enter)) if h.enter else h for h in order.hosts)
-        self.hosts, self.wishes = hosts, replace(order.wishes, env=redact_values(order.wishes.env))
+        wishes = order.wishes
+        table = wishes.table and replace(wishes.table, text=redact(wishes.table.text))
+        self.hosts, self.wishes = hosts, replace(wishes, env=redact_values(wishes.env), table=table)
         self.drafted = draft(hosts, self.wishes)
 
     def run(self) -> None:
@@ -124,7 +126,7 @@ class Collection:
             command=order.command,
             exam=order.exam,
             transport=self.transport.name,
-            hosts_from=order.hosts_from,
+            hosts_from=redact(order.hosts_from),
             way=order.way,
             started=self.started,
             seconds=round(time.monotonic() - self.began, 2),
@@ -141,7 +143,7 @@ class Collection:
             smoke_wanted=order.smoke,
             no_smoke=self.no_smoke or ("the run was interrupted before it" if self.stopped_by else ""),
             no_mesh=self.no_mesh or ("the run was interrupted before it ended" if self.stopped_by else ""),
-            notes=tuple(self.transport.warnings),
+            notes=tuple(map(redact, self.transport.warnings)),
         )
 
     def read(self) -> Reading:

@@ -94,7 +94,7 @@ def _words(known: Option, value: Any) -> Iterator[Typed]:
 def _word(known: Option, value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
-    text = redact(str(value)) if known.name == "--enter" else str(value)
+    text = redact(str(value))
     is_file = isinstance(value, Path) or known.name in ("--ssh-config", "--identity")
     is_file = is_file or (known.name == "--exam" and ("/" in text or "." in text))
     return os.path.abspath(os.path.expanduser(text)) if is_file else text

@@ -128,6 +128,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         host.said += 1 + size // PAGE
         if host.said > self._most(host, now):
             return False
+        said = messages.redacted(said)
         if isinstance(said, messages.AgentLine | messages.Exited):
             self._of_rank(said, host, now, size)
         elif isinstance(said, messages.Pages):

@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from doctor.agents.session import Bye, Message, NoInterpreter
-from doctor.smoke.events import Count, Event, Phase, Seconds, Text
+from doctor.smoke.events import BackendEvidence, Count, Error, Event, Phase, Seconds, Text
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.result import Sample
+from doctor.text.redact import redact
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=64)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
@@ -103,6 +105,23 @@ SmokeMessage = (
 DECODER: msgspec.json.Decoder[SmokeMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     SmokeMessage | NoInterpreter | Bye
 )
+
+
+def redacted(said: SmokeMessage) -> SmokeMessage:
+    """The same without what looks like a secret, in all that is not of our own wording."""
+    if isinstance(said, AgentLine):
+        return replace(said, event=_redacted(said.event))
+    if isinstance(said, Exited):
+        return replace(said, words=redact(said.words))
+    if isinstance(said, StackTexts):
+        return replace(said, stacks={rank: redact(stack) for rank, stack in said.stacks.items()})
+    return replace(said, text=redact(said.text)) if isinstance(said, AgentTrouble) else said
+
+
+def _redacted(event: Event) -> Event:
+    if isinstance(event, Error):
+        return replace(event, text=redact(event.text), trace=redact(event.trace))
+    return replace(event, text=redact(event.text)) if isinstance(event, BackendEvidence) else event
 
 
 class Command(msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True):

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doctor.model import Unreached, UnreachedKind
+from doctor.text.redact import redact
 
 NO_WAY_THERE = frozenset(
     {
@@ -31,6 +32,9 @@ NO_WAY_THERE = frozenset(
     }
 )
 
+
+MOST_SAID = 4000
+"""Characters that are looked at of what a peer said."""
 
 SHORT_OF = {
     errno.EMFILE: "file descriptors",
@@ -71,9 +75,9 @@ class CannotReach(Exception):
 
 
 def quoted(text: bytes | str, limit: int = 120) -> str:
-    """What a peer said, as one short printable line."""
+    """What a peer said, as one short printable line without what looks like a secret."""
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    line = " ".join(words.split())
+    line = " ".join(redact(words[:MOST_SAID]).split())
     clean = "".join(letter if letter.isprintable() else "?" for letter in line)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 

@@ -242,7 +242,7 @@ class _Scanner:
             return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
-            text = f"{text[: KEPT - len(place) - 3]} ({place})"
+            text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
 
     def _caught(self, text: str, said: Said, above: list[str], below: list[str]) -> bool:

@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doctor.text.redact import HIDDEN, redact, redact_values
-from tests.support.paths import ROOT
+from doctor.text.redact import redact, redact_values
+from doctor.text.secretshapes import HIDDEN
+from tests.support.secrets import bare, rows
 
-MADE_UP = (ROOT / "tests" / "samples" / "secrets.txt").read_text().replace("·", "").splitlines()
-ROWS = [row for row in MADE_UP if row and not row.startswith("# ")]
+ROWS = rows()
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_what_is_marked_is_hidden_and_nothing_else(row: str) -> None:
-    assert redact(re.sub("[⟦⟧]", "", row)) == re.sub("⟦.*?⟧", HIDDEN, row)
+    assert redact(bare(row)) == re.sub("⟦.*?⟧", HIDDEN, row)
 
 
 def test_there_are_enough_of_both_kinds() -> None:
     secret = [row for row in ROWS if "⟦" in row]
-    assert len(secret) >= 100
-    assert len(ROWS) - len(secret) >= 50
+    assert len(secret) >= 150
+    assert len(ROWS) - len(secret) >= 120
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,9 @@ UNITS = (
         "login x password ",
     ),
     *("SG.aaaaaaaaaaaaaaaa.", "hooks.slack.com/services/", "cookie:", " -passin pass:"),
+    *("ak=", "--sk ", "sk=a_", '\\\\"ak\\":', "密码：", "密码是", "'--a', ", '"name": "a", "value": '),
+    *("<name>a</name><value>", "<a>", "set a.", "password for a=", "password is ", "token A1a", "1:"),
+    *(".aa/aa/", ".a/hook/a", "wandb key ", "mc alias set a b ", "echo a:b|", "htpasswd -b a b ", "s.aA1"),
 )
 
 

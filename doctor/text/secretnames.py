@@ -1,0 +1,196 @@
+"""Whether a name says that its value is a secret: HF_TOKEN, --wandb-key, "api_key", OBS_SK, 密码.
+
+Names that merely look alike (`tokenizer`, `max_tokens`, `--passes`, `sk` of a language) say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_ALWAYS = (
+    *("token", "password", "passwd", "passphrase", "passcode", "secret", "secrets"),
+    *("secretid", "credential", "credentials", "passwort", "kennwort"),
+)
+_KEYS = tuple(
+    f"{kind}key{plural}"
+    for kind in (
+        "api",
+        "access",
+        "private",
+        "secret",
+        "account",
+        "shared",
+        "signing",
+        "auth",
+        "ssh",
+        "master",
+    )
+    for plural in ("", "s", "id")
+)
+_SHORT = frozenset({"pass", "pw", "pwd", "auth", "sig", "signature"})
+_JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
+_CODES = frozenset({"otp", "totp", "psk"})
+_PAIR = frozenset({"ak", "sk", "aksk"})
+"""How clouds call an access key and its secret."""
+_BEHIND = frozenset({"id", "value", "base"})
+_DATA = (("key", "data"), ("authority", "data"), ("certificate", "data"))
+"""Ends of names in a kubeconfig."""
+_ABROAD = re.compile(
+    r"(?:密[码碼钥鑰]|秘[钥鑰]|私[钥鑰]|金[钥鑰]|口令|令牌|權杖|凭[证据]|憑證|授权码|验证码|パスワード|비밀번호|пароль|contraseña)"
+    r"(?:id|值)?",
+    re.IGNORECASE,
+)
+"""Words for a secret that end a name in other languages."""
+_ABOUT = re.compile(
+    r"(?:files?|path|dir|directory|folder|mount|type|kind|names?|url|uri|endpoint|host|port|len|length|count|size"
+    r"|limit|num|number|per|policy|algo|algorithm|method|mode|ttl|expir(?:y|es|ation)|lifetime|timeout|age|max|min"
+    r"|refresh|interval|rotation|provider|manager|store|backend|class|format|encoding|header|field|prompt|hint"
+    r"|(?:en|dis)abled?|required|cache|dispatch(?:er)?|drop(?:out|ping)?|parallel(?:ism)?|level|embeddings?|shift"
+    r"|merg(?:e|ing)|mask|rate|budget|groups?|index|idx|ids|order|prob)"
+)
+"""Words in a variable's name, behind one for a secret, that make it something else: its place, its length."""
+_ALIKE = {
+    "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
+    " order search column metric label name dict map barrier",
+    "token": "pad eos bos unk mask sep cls special image video audio stop start end max min num per next new"
+    " first last prompt by n total word",
+    "pass": "num n forward backward one two single multi first second last by low high band all test max per"
+    " each",
+    "data": "public cache sort group",
+}
+"""Words before these that make them something else: a table's key, a language model's word, a round."""
+_END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
+_NOTHING = re.compile(
+    rf"""["']?(?:true|false|null|none|nil|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE
+)
+"""Values that are none whatever the name: a switch, a manual's word, a name that a sentence goes on with."""
+_HARMLESS = re.compile(
+    rf"""["']?(?:\d{{1,3}}|true|false|yes|no|none|null|on|off|ok|auto|required|basic|bearer|digest|ntlm
+    |negotiate|oauth2?|munge|ldap|pam|kerberos|gssapi|publickey|password|plain|trust|value){_END}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Values that no short word makes a secret."""
+_AMOUNT = re.compile(
+    rf"[-+]?(?:\d{{1,5}}|\d{{1,9}}\.\d{{1,9}}(?:e[-+]?\d{{1,3}})?)(?:\s?(?:m?s|k|/s))?{_END}"
+)
+"""Of a language model's tokens."""
+_NUMBER = rf"""["']?(?:0x[\da-f]+|[-+]?[\d.,:x_/]{{1,40}}(?:e[-+]?\d+)?){_END}"""
+_PLAIN = re.compile(
+    rf"""{_NUMBER}|["']?(?:(?-i:[A-Z]?[a-z]{{0,14}}|[A-Z]{{0,5}})|(?:bf|fp|u?int|b?float)\d+
+    |[a-z]{{2,3}}-[a-z]{{2,4}}|[a-z]{{1,9}}(?:_[a-z]{{1,9}}){{1,3}}){_END}
+    |["']?(?:[^\w"'+/=-]|[a-z_]\w*(?:\.[a-z_]|[(\[]))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What ak and sk are beside an access key and its secret: numbers, words, languages, types, calls."""
+_COUNT = re.compile(_NUMBER, re.IGNORECASE)
+_PLACE = re.compile(r"[\d,.:]+(?:\s|\Z)|[\w.~$-]*/|[~$.]")
+_KEPT_IN = re.compile(r"""["']?(?:/(?:etc|var|root|home|run|opt|usr|tmp|mnt|data|secrets)/|~/|\./)""")
+"""A key may be given as a file."""
+_SIGNED = re.compile(r"""["']?[\w%+/=.-]{16}""")
+_LATIN = re.compile(r"""["'“‘「]?[!-~]""")
+
+HINTS = (
+    *(
+        "token",
+        "pass",
+        "pw",
+        "secret",
+        "credential",
+        "key",
+        "auth",
+        "sig",
+        "otp",
+        "kennwort",
+        "-data",
+        "_data",
+    ),
+    *(
+        "ak=",
+        "sk=",
+        "ak:",
+        "sk:",
+        "ak：",
+        "sk：",
+        "ak＝",
+        "sk＝",
+        "ak>",
+        "sk>",
+        'ak"',
+        'sk"',
+        "ak'",
+        "sk'",
+        "ak ",
+        "sk ",
+    ),
+    *(
+        "ak\t",
+        "sk\t",
+        "ak\\",
+        "sk\\",
+        "密",
+        "秘",
+        "私",
+        "金",
+        "口令",
+        "令牌",
+        "權杖",
+        "凭",
+        "憑",
+        "授权码",
+        "验证码",
+    ),
+    *("パスワード", "비밀번호", "пароль", "contraseña"),
+)
+"""One of these, in small letters, is in every text with such a name."""
+
+
+def is_secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool:
+    """Whether a name says that its value is one. `sign` is empty between an option and its value."""
+    if not name.isascii() and (abroad := _ABROAD.search(name)) and abroad.end() == len(name):
+        return _LATIN.match(value) is not None and not _AMOUNT.match(value)
+    words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 1 and words[-1] in _BEHIND:
+        words.pop()
+    if _says(words, name, sign, value, quoted):
+        return True
+    if name != name.upper() or not (sign == "=" or quoted) or _HARMLESS.match(value):
+        return False
+    return _says(_of_variable(words), name, sign, value, quoted)
+
+
+def _says(words: list[str], name: str, sign: str, value: str, quoted: bool) -> bool:
+    """The same of these words of the name."""
+    *before, last = words or [""]
+    if _NOTHING.match(value):
+        return False
+    if before and before[-1] in _ALIKE.get(last, "").split():
+        return False
+    if last == "token" and name.islower() and sign and _AMOUNT.match(value):
+        return False
+    if last.endswith((*_ALWAYS, *_KEYS)) or last in _CODES:
+        return True
+    if last in _PAIR and (name.startswith("-") or (before and name.isupper())):
+        return not (_HARMLESS.match(value) or _COUNT.match(value))
+    if last in _PAIR or tuple(words[-2:]) in _DATA:
+        return not _PLAIN.match(value)
+    if last == "bearer":
+        return (name.startswith("-") or sign == "=") and not _HARMLESS.match(value)
+    if last == "key":
+        alone = (not sign or (name == "KEY" and sign == "=")) and not _HARMLESS.match(value)
+        return not _KEPT_IN.match(value) if before else alone and _PLACE.match(value) is None
+    if not (last in _SHORT or last in _JOINED) or _HARMLESS.match(value):
+        return False
+    if last.startswith("sig"):
+        return _SIGNED.match(value) is not None
+    if last == "pwd" and not before and _PLACE.match(value):
+        return False
+    return bool(before) or sign != ":" or quoted
+
+
+def _of_variable(words: list[str]) -> list[str]:
+    """The words of a variable's name up to one that tells of a secret in its middle: HF_TOKEN_READ."""
+    for at in range(len(words) - 1, 0, -1):
+        if "".join(words[max(0, at - 2) : at]).endswith((*_ALWAYS, *_KEYS, *_JOINED)):
+            return [] if any(map(_ABOUT.fullmatch, words[at:])) else words[:at]
+    return []

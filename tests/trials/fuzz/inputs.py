@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from doctor.errors import UsageError
 from doctor.job.launch import read_launch_files
 from doctor.job.ranktable import judge as judge_table
 from doctor.job.ranktable import read_table
@@ -27,13 +29,13 @@ from tests.trials.fuzz.target import Find, refuse_unsafe
 INVENTORY = b"""\
 hosts:                          # in rank order
   node1: {address: 198.18.0.11, data: 198.18.0.11, ranks: 8, expect: {nofile: 1024, devices: 8}}
-  node[2-4]: {port: 22, user: root, jump: 'me@gate:2222', enter: docker exec -i train}
+  node[2-4]: {port: 22, user: root, jump: 'me@gate:2222', enter: docker exec -i train, enter_from: controller}
 groups:
   train: "node[1-3]"
   all: "@train,node4"
 defaults:
   user: root
-  enter_from: controller
+  python: /opt/python3
 backend: gloo
 head: node1
 master_port: 29500
@@ -48,11 +50,11 @@ expect: {nofile: 1024, clock_skew_s: 0.5}
 HOSTFILES = (
     b"node1 slots=8\nnode2 slots=8 max_slots=9\n# a comment\nme@node[3-4] slots=4\n",
     b"node1:8\nnode2:8\n10.0.0.3:2\n[fe80::1]:4\n",
-    b"node1\n\nnode2 user=root port=22 data=10.0.0.2\nnode3,node4\n",
+    b"node1\n\nnode[2-3] slots=8  # eight\nnode4\n",
 )
 NODESETS = (
-    *(b"node[1-4,7]", b"n[01-16]-ib[0-1] gpu7", b"node1..4", b"me@node[1-3],10.0.0.[1-8]", b"rack[a-c]"),
-    *(b"@train", b"node[1-3]!node2", b"node[1-9/2]", b"fe80::1", b"a-[001-100]-b-[1-3]", b"cn[1-2][3-4]"),
+    *(b"node[1-4,7]", b"n[01-16]-ib[0-1] gpu7", b"node1..4", b"node[1-3],10.0.0.[1-8]"),
+    *(b"@train", b"node[1-9/2]", b"fe80::1", b"a-[001-100]-b-[1-3]", b"cn[1-2][3-4]"),
 )
 SSH_CONFIG = b"""\
 Host node* !node9
@@ -134,8 +136,10 @@ def read_hosts(case: bytes) -> None:
 def read_nodeset(case: bytes) -> None:
     """What is unfolded is folded, and unfolds to the same."""
     text = case.decode("utf-8", "replace")
-    unfold_users(text, {"train": ["node1", "node2"]})
-    names = unfold(text)
+    groups = {"train": ["node1", "node2"]}
+    with suppress(UsageError):
+        unfold_users(f"me@{text}", groups)
+    names = unfold(text, groups)
     again = fold(names)
     refuse_unsafe(again)
     if sorted(unfold(again)) != sorted(names):
@@ -161,12 +165,12 @@ def read_ssh_config(case: bytes) -> None:
 def launches() -> Sequence[bytes]:
     folder = Path(__file__).parents[2] / "samples" / "launches"
     examples = Path(__file__).parents[3] / "examples"
-    scripts = [
-        *sorted(folder.glob("*.sh")),
-        *sorted(examples.rglob("*.sh")),
-        *sorted(examples.rglob("*.sbatch")),
+    found = (folder.glob("*.sh"), examples.rglob("launch.sh"), examples.rglob("*.sbatch"))
+    return [
+        *(path.read_bytes() for paths in found for path in sorted(paths)),
+        ENV,
+        b"A=1\n" + ENV.replace(b"=", b"=$A"),
     ]
-    return [*(path.read_bytes() for path in scripts), ENV, ENV.replace(b"=", b"=$A")]
 
 
 def read_launch(case: bytes) -> None:

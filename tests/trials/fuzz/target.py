@@ -18,7 +18,7 @@ from doctor.errors import DoctorError
 from doctor.text.console import drawn
 from tests.trials.fuzz.mutate import spoilt
 
-LONGEST = 10
+LONGEST = 10.0
 """Seconds of CPU for a case."""
 MOST_MEMORY = 500_000
 """kB that a case may add to this process."""

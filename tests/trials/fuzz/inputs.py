@@ -22,9 +22,10 @@ from doctor.targets.inventory import read_targets
 from doctor.text.nodeset import fold, unfold, unfold_users
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.settings import SshSettings
+from tests.support.launches import HEALTHY
 from tests.support.recordings import recording
 from tests.trials.fuzz.recordings import checks, judged, refuse_broken, show
-from tests.trials.fuzz.target import Find, refuse_unsafe
+from tests.trials.fuzz.target import Find, refuse_unsafe, samples
 
 INVENTORY = b"""\
 hosts:                          # in rank order
@@ -88,6 +89,27 @@ RANK_TABLE_FILE=/root/hccl.json
 HCCL_CONNECT_TIMEOUT=600
 OMPI_COMM_WORLD_RANK=3
 SLURM_NODELIST=node[1-2]
+"""
+SCRIPT = b"""\
+#!/bin/bash
+#SBATCH --nodes=2 --ntasks-per-node=8
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+MASTER_PORT=${PORT:-$((29500 + SLURM_JOB_ID % 100))}
+cd "$(dirname "$0")" && source ./env.sh
+for i in {0..7}; do
+  if [ "$i" -lt 4 ]; then
+    export ASCEND_RT_VISIBLE_DEVICES=$i RANK_ID=$i
+  fi
+  case $i in 0|1) LOG=a;; *) LOG=b;; esac
+  mpirun -np 16 -H node1:8,node2:8 -x MASTER_ADDR --mca btl tcp \\
+    bash -c "python train.py --tp 2 > $LOG/$i.log 2>&1" &
+done
+start() { torchrun --nnodes=2 --node_rank="$1" --nproc-per-node 8 --rdzv-endpoint node1:$MASTER_PORT t.py; }
+start 0; srun --mpi=pmix python -m torch.distributed.run --standalone --nproc_per_node=gpu train.py
+msrun --worker_num=16 --local_worker_num=8 --master_addr=node1 --join=True train.py <<EOF
+no words
+EOF
+wait
 """
 EXAM = b"""\
 title: mine
@@ -163,14 +185,8 @@ def read_ssh_config(case: bytes) -> None:
 
 
 def launches() -> Sequence[bytes]:
-    folder = Path(__file__).parents[2] / "samples" / "launches"
-    examples = Path(__file__).parents[3] / "examples"
-    found = (folder.glob("*.sh"), examples.rglob("launch.sh"), examples.rglob("*.sbatch"))
-    return [
-        *(path.read_bytes() for paths in found for path in sorted(paths)),
-        ENV,
-        b"A=1\n" + ENV.replace(b"=", b"=$A"),
-    ]
+    of_others = [line.encode() for group in HEALTHY.values() for line in group]
+    return [*samples("launches/*.sh")(), *of_others, ENV, b"A=1\n" + ENV.replace(b"=", b"=$A"), SCRIPT]
 
 
 def read_launch(case: bytes) -> None:

@@ -82,8 +82,8 @@ def port_unreachable(
     connected to it, in both directions. What a host's own routes or neighbours explain is its own fault. For
     the rest, the culprits are the fewest hosts that explain all failures; if two explanations are equally
     good, both hosts are named and the finding says undecided. If the address that was tried is a guess,
-    because nothing says which one ranks use, the failure is a warning, and the hosts count as not examined. So
-    does a host from or to which nothing was tried.
+    because nothing says which one ranks use, the failure is a warning, and the hosts count as not examined.
+    So does a host from or to which nothing was tried.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no

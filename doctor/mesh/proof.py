@@ -1,4 +1,4 @@
-"""Which hosts a mesh leaves unproved, and why: proof is a connection that was tried, both from and to a host."""
+"""Which hosts a mesh leaves unproved, and why: proof is a connection that was tried, from and to a host."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
 
 
 def _planned(seen: MeshResult, hosts: Sequence[str]) -> list[tuple[str, str, Kind]]:
-    """What the run tries between these hosts: ephemeral ports always, others where their listener is bound."""
+    """What a run tries between these hosts: ephemeral ports always, others where their listener is bound."""
     left_out = {left.host for left in seen.left_out}
     names = [host for host in hosts if host not in left_out]
     kinds: dict[str, set[Kind]] = defaultdict(lambda: {"ephemeral"})

@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,9 +38,10 @@ def main() -> int:
         return 1 if found else 0
     tallies = {target.name: Tally() for target in targets}
     until = time.monotonic() + 60 * args.minutes
-    while time.monotonic() < until:
-        for target in targets:
-            _turn(target, tallies[target.name], args)
+    with suppress(KeyboardInterrupt):
+        while time.monotonic() < until:
+            for target in targets:
+                _turn(target, tallies[target.name], args)
     for name, tally in tallies.items():
         print(
             f"{name:12} {tally.cases:8} cases {tally.cpu / 60:6.1f} min of CPU"

@@ -37,6 +37,8 @@ HERE = Path("fuzz.run.json")
 HEALTHY = ("healthy", "lab-healthy", "lab-smoke-healthy", "gpu-healthy", "npu-healthy", "one-host", "no-root")
 ESSENTIAL = {"identity", "devices", "spaces"}
 """What every host is asked that an essential check cannot do without."""
+GONE = ("late", "damaged", "lost")
+"""The ways in which nothing of an answer came; an older recording may have lost one, too."""
 
 
 @cache
@@ -96,12 +98,12 @@ def break_an_answer(dice: Random, data: bytes, _: Sequence[bytes]) -> bytes:
     host = dice.choice(sorted(recording.heard))
     fact = dice.choice(sorted(recording.heard[host].captures))
     own = recording.heard[host].captures[fact].stdout
-    how = dice.choice(("spoilt", "noise", "empty", "late", "damaged", "lost", "other"))
+    how = dice.choice(("spoilt", "noise", "evil", "other", *GONE))
     text = {
         "spoilt": spoilt(dice, own.encode(), []).decode("utf-8", "replace"),
-        "noise": dice.randbytes(dice.choice((1, 20, 900))).decode("latin-1"),
+        "noise": dice.randbytes(dice.choice((20, 900))).decode("latin-1"),
         "other": dice.choice([each.stdout for each in recording.heard[host].captures.values()]),
-        "empty": dice.choice(EVIL),
+        "evil": dice.choice(EVIL),
     }.get(how, "")
     return json.dumps([data.decode(), host, fact, how, text]).encode("utf-8", "surrogatepass")
 
@@ -124,9 +126,9 @@ def read_broken_answer(case: bytes) -> None:
     recording = _healthy(name)
     answer = recording.heard[host]
     captures, missing = {**answer.captures}, {**answer.missing}
-    if how in ("late", "damaged", "lost"):
+    if how in GONE:
         del captures[fact]
-    if how in ("late", "damaged"):
+    if how in GONE[:2]:
         why = DAMAGED if how == "damaged" else "its command did not end within 5 s"
         missing[fact] = Missing(fact, why)
     elif how != "lost":
@@ -137,12 +139,13 @@ def read_broken_answer(case: bytes) -> None:
     refuse_unsafe(printed(partial(print_report, report)))
     if report.exit_code != 0:
         return
-    gone = how in ("late", "damaged", "lost")
-    if gone and (fact in ESSENTIAL or how == "damaged"):
+    if (fact in ESSENTIAL and how in (*GONE, "noise")) or how == "damaged":
         raise Find(f"{fact} of {host} in {name} was {how}, and the exit code is 0")
     if how == "late" and not _listed(report, _judged(name)[1]) and _used(name, host, fact):
         raise Find(f"{fact} of {host} in {name} was {how}, and nothing says so")
-    value = reading.facts.get(host, _fact(name, fact)) if not gone and _used(name, host, fact) else None
+    value = (
+        reading.facts.get(host, _fact(name, fact)) if how not in GONE and _used(name, host, fact) else None
+    )
     if isinstance(value, Missing) and not value.absent and not _listed(report, _judged(name)[1]):
         raise Find(f"{fact} of {host} in {name} could not be read, and nothing says so: {value.reason}")
 

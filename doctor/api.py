@@ -353,7 +353,7 @@ def path_and_text(line: str) -> tuple[str, str]:
 
 
 def files(capture: Capture) -> dict[str, str]:
-    """The files of a Read, by path, without their last newline. A line of no file is damage: more may lack."""
+    """The files of a Read, by path, without their last newline. A line of no file is damage."""
     found: dict[str, list[str]] = {}
     for line in filter(None, capture.stdout.split("\n")):
         path, text = path_and_text(line)

@@ -16,12 +16,14 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
+from doctor.api import Fact, Read
 from doctor.judge.examine import facts_of
 from doctor.judge.reading import Reading
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
-from doctor.model import Missing, Status
-from doctor.probe import DAMAGED
+from doctor.model import Answer, AnswerEnd, Missing, Status, Unreached
+from doctor.probe import DAMAGED, read
+from doctor.probe.frames import FILES, FRAME, THERE
 from doctor.recording import Recording, decoded
 from doctor.report.formats import FORMATS
 from doctor.report.text import print_report
@@ -178,11 +180,55 @@ def _fact(name: str, fact: str) -> Any:
     return _facts(name)[fact]
 
 
-# What the mesh and the training saw is destroyed.
+# What a host sends is spoilt before it is taken apart.
+
+TOKEN = "0123456789abcdef" * 2
+
+
+def frames() -> Sequence[bytes]:
+    """The answer of one host of each healthy recording, as the probe prints it."""
+    return [_framed(name) for name in HEALTHY]
+
+
+def _framed(name: str) -> bytes:
+    answer, facts = next(iter(_healthy(name).heard.values())), asked()
+    read = {f.name for f in facts if isinstance(f.command, Read)}
+    lines = (line for n in read if n in answer.captures for line in answer.captures[n].stdout.split("\n"))
+    texts = {FILES: "\n".join(dict.fromkeys(lines)), THERE: ""}
+    texts |= {n: capture.stdout for n, capture in answer.captures.items() if n not in read}
+    out = [f"login banner of {name}".encode()]
+    for fact, text in texts.items():
+        payload = text.encode()
+        rc = answer.captures[fact].rc if fact in answer.captures else 0
+        out.append(f"{TOKEN[:FRAME]} o {fact} {rc or 0} {len(payload)}\n".encode() + payload)
+    return b"\n".join([*out, f"{TOKEN} done".encode(), b""])
+
+
+@cache
+def asked() -> Sequence[Fact[Any]]:
+    return facts_of(checks(()).checks)
+
+
+def read_frames(case: bytes) -> None:
+    """As the answer of the second host, beside a healthy one."""
+    whole = _healthy("healthy")
+    host = sorted(whole.heard)[1]
+    said = read(Answer(host, case, b"", 0, AnswerEnd.DONE, 0.0, 1.0), asked(), TOKEN)
+    rest = {name: answer for name, answer in whole.heard.items() if name != host}
+    if isinstance(said, Unreached):
+        whole = replace(whole, heard=rest, unreached={host: said})
+    else:
+        whole = replace(whole, heard={**rest, host: said})
+    _, report = judged(whole)
+    refuse_broken(report)
+    show(report)
+
+
+# What the mesh saw is destroyed.
 
 
 def break_the_mesh(dice: Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    """Links and listeners of hosts away; or the training without a host, without steps, without its end."""
+    """Links and listeners of some hosts away."""
     tree = json.loads(packed()[data.decode()])
     names = [host["name"] for host in tree["hosts"]]
     some = dice.sample(names, dice.randrange(1, len(names) + 1))

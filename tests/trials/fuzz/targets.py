@@ -9,6 +9,7 @@ from tests.trials.fuzz.target import Target, samples
 TARGETS = (
     Target("recording", recordings.honest, recordings.read_recording, spoilt_tree),
     Target("answer", recordings.broken_answers, recordings.read_broken_answer, recordings.break_an_answer),
+    Target("frames", recordings.frames, recordings.read_frames),
     Target("no-mesh", recordings.meshes, recordings.read_without_mesh, recordings.break_the_mesh),
     Target("rank-table", samples("rank_table/*.json"), inputs.read_rank_table, spoilt_tree),
     Target("table-text", samples("rank_table/*.json", "launches/*.json"), inputs.read_rank_table),

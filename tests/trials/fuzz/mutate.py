@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -153,13 +154,13 @@ def _change(dice: Random, tree: list[Any]) -> None:
         case 0 if holder is not tree:
             del holder[place]
         case 1:
-            holder[place] = dice.choice(ODD)
+            holder[place] = deepcopy(dice.choice(ODD))
         case 2 if isinstance(holder, list):
-            holder[place:place] = [value] * dice.choice((1, 2, 40))
+            holder[place:place] = [deepcopy(value) for _ in range(dice.choice((1, 2, 40)))]
         case 2:
-            holder[dice.choice(EVIL)[:50]] = value
+            holder[dice.choice(EVIL)[:50]] = deepcopy(value)
         case 3:
-            holder[place] = json.loads(json.dumps(dice.choice(_below(tree[0]))))
+            holder[place] = deepcopy(dice.choice(_below(tree[0])))
         case _:
             holder[place] = _other(dice, value)
 
@@ -167,14 +168,14 @@ def _change(dice: Random, tree: list[Any]) -> None:
 def _other(dice: Random, value: Any) -> Any:
     """A value of the same type, most of the time."""
     if isinstance(value, bool) or value is None or dice.random() < 0.05:
-        return dice.choice(ODD)
+        return deepcopy(dice.choice(ODD))
     if isinstance(value, str):
         return spoilt(dice, value.encode("utf-8", "surrogatepass"), [])[:100_000].decode("utf-8", "replace")
     if isinstance(value, int):
         return dice.choice((0, 1, -1, value + 1, value - 1, value * 1000, 2**31, 2**53, 10**25))
     if isinstance(value, float):
         return dice.choice((0.0, -value, value * 1e6, value / 1e6, 1e300, value + 1))
-    return dice.choice(ODD)
+    return deepcopy(dice.choice(ODD))
 
 
 def _below(value: Any) -> list[Any]:

@@ -29,9 +29,9 @@ from doctor.api import (
 from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
-from doctor.facts.run import MESH
+from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Manager, Ruleset, canonical
-from doctor.mesh import Blame, Link, MeshResult, culprits
+from doctor.mesh import Blame, Link, MeshResult, culprits, unproved
 from doctor.rules.ways import proved_blames
 
 MATTERS = 0.01
@@ -50,17 +50,12 @@ _SEEN = {
     "error": "fail",
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
-_LISTENING = {
-    "not-here": "its data address is not on any of its interfaces",
-    "denied": "it may not bind the port",
-    "cannot-listen": "it has no Python 3.6 or later to listen with",
-    "error": "its listener could not be bound",
-}
 
 
 @check(
     "port-unreachable",
     MESH,
+    ANSWERED,
     PLAN,
     maybe(ROUTES),
     maybe(FIXED_NEIGHBOURS),
@@ -72,6 +67,7 @@ _LISTENING = {
 )
 def port_unreachable(
     mesh: MeshResult,
+    answered: tuple[str, ...],
     plan: JobPlan,
     routes: Mapping[str, Routes],
     fixed: Mapping[str, Mapping[str, str]],
@@ -87,12 +83,13 @@ def port_unreachable(
     the rest, the culprits are the fewest hosts that explain all failures; if two explanations are equally
     good, both hosts are named and the finding says undecided. If the address that was tried is a guess,
     because nothing says which one ranks use, the failure is a warning, and the hosts count as not examined.
+    So does a host from or to which nothing was tried.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
     route" means either.
     """
-    doubtful: dict[str, str] = {left.host: left.reason for left in mesh.left_out}
+    guesses: dict[str, str] = {}
     proved = proved_blames(routes, fixed, links, plan, mesh)
     explained = {link for blame in proved for link in blame.links}
     for blame in (*proved, *culprits(link for link in mesh.links if link not in explained)):
@@ -100,20 +97,8 @@ def port_unreachable(
         yield _problem(blame, mesh, plan, Severity.WARN if guessed else None)
         ends = {host for link in blame.links for host in (link.source, link.target)}
         if guessed:
-            doubtful |= dict.fromkeys(blame.hosts or sorted(ends), _GUESSED)
-    doubtful |= {trouble.host: trouble.detail or trouble.kind for trouble in mesh.troubles}
-    for listener in mesh.listeners:
-        if listener.kind == "ephemeral" and listener.error in _LISTENING:
-            doubtful.setdefault(listener.host, f"{_LISTENING[listener.error]} {listener.detail}".strip())
-    for link in mesh.links:
-        if not link.tested and not {link.source, link.target} & doubtful.keys():
-            doubtful[link.source] = f"{link.source} -> {link.target}: {link.detail}"
-    tested = [link for link in mesh.links if link.tested]
-    for listener in mesh.listeners:
-        if all(link.source != listener.host for link in tested):
-            doubtful.setdefault(listener.host, "there was nobody that it could connect to")
-        if all(link.target != listener.host for link in tested):
-            doubtful.setdefault(listener.host, "there was nobody that could connect to it")
+            guesses |= dict.fromkeys(blame.hosts or sorted(ends), _GUESSED)
+    doubtful = unproved(mesh, answered, guesses)
     if doubtful:
         reasons = "; ".join(f"{host}: {reason}" for host, reason in list(doubtful.items())[:4])
         raise Undecided(f"not proved in every direction ({reasons})", tuple(doubtful))

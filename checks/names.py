@@ -307,7 +307,7 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
             )
     unread = tuple(host for host, offset in offsets.items() if offset is None)
     if unread:
-        raise Undecided("its clock could not be read", unread)
+        raise Undecided("clock: its clock could not be read", unread)
 
 
 def _jumped(host: str, offset: Offset) -> Problem:

@@ -353,9 +353,11 @@ def path_and_text(line: str) -> tuple[str, str]:
 
 
 def files(capture: Capture) -> dict[str, str]:
-    """The files of a Read, by path, without their last newline."""
+    """The files of a Read, by path, without their last newline. A line of no file is damage."""
     found: dict[str, list[str]] = {}
-    for line in capture.stdout.splitlines():
+    for line in filter(None, capture.stdout.split("\n")):
         path, text = path_and_text(line)
+        if not path.startswith("/"):
+            raise NotUnderstood(f"among its files is a line of none: {line[:80]!r}")
         found.setdefault(path, []).append(text)
     return {path: "\n".join(lines) for path, lines in found.items()}

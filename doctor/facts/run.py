@@ -21,6 +21,9 @@ class CutOff:
 UNREACHED: Given[Mapping[str, Unreached | None]] = Given("unreached")
 """Host -> why it could not be asked; None where it answered."""
 
+ANSWERED: Given[tuple[str, ...]] = Given("answered", of_hosts=True)
+"""The hosts that answered at first, in the order of the run."""
+
 CUT_OFF: Given[Mapping[str, CutOff | None]] = Given("cut-off", of_hosts=True)
 
 MESH: Given[MeshResult] = Given("mesh", of_hosts=True)

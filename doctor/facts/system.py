@@ -185,7 +185,10 @@ DEVICES = Fact(
 
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
+_CGROUP = "/proc/1/cgroup"
 _MOUNTS = "/proc/self/mountinfo"
+_OLD_MOUNTS = "/proc/self/mounts"
+"""In recordings of earlier versions."""
 _ROOT = r"^(\d+) \d+ \d+:\d+ \S+ / "
 _MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.lxc-boot-id")
 
@@ -193,17 +196,19 @@ _MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.
 def _view(capture: Capture) -> View:
     """A root file system of layers alone does not make a container: diskless hosts have one too."""
     found = files(capture)
-    mounts = found.get("/proc/self/mounts", "")  # of recordings of earlier versions
+    if not found.keys() & {_CGROUP, _MOUNTS, _OLD_MOUNTS, *_MARKS}:
+        raise NotUnderstood("neither its control group nor its mounts can be read")
+    mounts = found.get(_OLD_MOUNTS, "")
     layers = re.search(r"^overlay / overlay .*", mounts, re.MULTILINE) or re.search(
         rf"{_ROOT}.* - overlay .*", found.get(_MOUNTS, ""), re.MULTILINE
     )
     engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")
-    inside = engine.search(found.get("/proc/1/cgroup", "")) or (layers and engine.search(layers[0]))
+    inside = engine.search(found.get(_CGROUP, "")) or (layers and engine.search(layers[0]))
     marked = set(_MARKS) & found.keys()
     return View.CONTAINER if marked or inside else View.HOST
 
 
-VIEW = Fact("view", Read(("/proc/1/cgroup", _MOUNTS), there=_MARKS), _view)
+VIEW = Fact("view", Read((_CGROUP, _MOUNTS), there=_MARKS), _view)
 
 
 @dataclass(frozen=True, slots=True)

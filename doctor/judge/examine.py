@@ -12,6 +12,7 @@ from doctor.expect import Expect, amend
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
+from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
 from doctor.job.launch.started import not_understood
@@ -25,6 +26,7 @@ from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
+from doctor.judge.unread import unread_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
 from doctor.recording import Recording
@@ -93,12 +95,14 @@ def build_report(
     recording, facts, plan = reading.recording, reading.facts, reading.plan
     own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
     expects = {name: amend(expect, recording.expect, "--expect") for name, expect in own.items()}
+    hung = _told(prepared.checks, recording)
+    givens = run_facts(reading, hung)
     case = Inputs(
         plan=plan,
         facts=facts,
         expect=expects,
         common=amend(prepared.expect, recording.expect, "--expect"),
-        givens={**run_facts(reading, _told(prepared.checks, recording)), EXPECTS.name: expects},
+        givens={**givens, EXPECTS.name: expects},
         severities=prepared.exam.severity,
     )
     results = judge(prepared.checks, case)
@@ -140,7 +144,10 @@ def build_report(
         results=tuple(results),
         scopes={check.id: check.scope for check in prepared.checks},
         rules=rules,
-        notes=_notes(prepared, recording, facts),
+        notes=(
+            *_notes(prepared, recording, facts),
+            *unread_facts(ALWAYS, prepared.checks, results, facts, hung, _cut(givens)),
+        ),
         stopped_by=recording.stopped_by,
         replayed=replayed,
         outstanding=recording.unfinished,
@@ -160,6 +167,11 @@ def _told(checks: Sequence[Check], recording: Recording) -> HungTools:
     tools = {group for check in checks for group in check.tools}
     hung = hung_tools(checks, recording.heard)
     return {(host, group): problem for (host, group), problem in hung.items() if group in tools}
+
+
+def _cut(givens: Mapping[str, Any]) -> set[str]:
+    """The hosts whose answers are not whole."""
+    return {host for host, lost in givens[CUT_OFF.name].items() if lost}
 
 
 def _views(facts: Facts) -> Views:

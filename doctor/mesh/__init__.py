@@ -1,11 +1,13 @@
 """The mesh: which hosts reach each other, found out by connecting them.
 
 `plan_mesh` decides which hosts connect to which, `mesh_script` and `run_mesh` let agents on the hosts do it,
-and `culprits` names the hosts that explain the failures. Agents connect only to ports that our agents bound.
+`culprits` names the hosts that explain the failures, and `unproved` those that too little was tried with.
+Agents connect only to ports that our agents bound.
 """
 
 from doctor.mesh.culprits import Blame, culprits
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
+from doctor.mesh.proof import unproved
 from doctor.mesh.result import Link, Listener, MeshResult, MeshShape
 from doctor.mesh.run import MeshPatience, mesh_script, run_mesh
 
@@ -22,4 +24,5 @@ __all__ = [
     "pairs_of",
     "plan_mesh",
     "run_mesh",
+    "unproved",
 ]

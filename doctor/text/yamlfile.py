@@ -209,8 +209,14 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Mistake:
     message = "is not YAML: " + ", ".join(part for part in (error.context, error.problem) if part)
     lines = text.split("\n")
     written = lines[line - 1] if line is not None and line <= len(lines) else ""
-    if re.search(r"[\[{,][^'\"]*\w\[", written):
+    if any(map(_is_bare_nodeset, re.split("['\"]", written))):
         message += "; inside { } and [ ] a node set needs quotes: 'node[1-4]'"
     elif "\t" in written:
         message += "; indent with spaces, not with tabs"
     return Mistake(file, line, message)
+
+
+def _is_bare_nodeset(unquoted: str) -> bool:
+    """Whether it opens a { } or [ ] and has a node set in it. One look from the first: lines may be long."""
+    opened = re.search(r"[\[{,]", unquoted)
+    return opened is not None and re.search(r"\w\[", unquoted[opened.end() :]) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import io
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -125,7 +126,7 @@ class _Unzipped:
     def read(self, size: int) -> bytes:
         try:
             data = self._file.read(min(size, CHUNK))
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
             raise Damaged("damaged archive") from error
         self._given += len(data)
         if self._given > self._limits.free and self._given > self._limits.ratio * self._packed:

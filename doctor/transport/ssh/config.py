@@ -11,7 +11,7 @@ import glob
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -131,8 +131,16 @@ class SshConfig:
                 return float(value)
             raise UsageError(f"ssh_config: {key} of {name} is not a number: {value}")
 
+        def words(key: str, default: str = "") -> list[str]:
+            try:
+                return shlex.split(text(key) or default)
+            except ValueError as error:
+                raise UsageError(f"ssh_config: {key} of {name}: {str(error).lower()}") from None
+
         flags = self._flags
         port = port or int(number("port") or 22)
+        if not 0 < port < 65536:
+            raise UsageError(f"ssh_config: the port of {name} is not a port: {port}")
         user = user or text("user") or self._own_name
         tokens = {"%u": self._own_name, "%h": address, "%n": name, "%p": str(port), "%r": user}
         jumps = jump if jump is not None else text("proxyjump")
@@ -149,16 +157,16 @@ class SshConfig:
             user=user,
             identities=tuple(_path(_tokens(f, tokens)) for f in chosen),
             only_identities=text("identitiesonly").lower() == "yes",
-            certificates=tuple(_path(_tokens(f, tokens)) for f in shlex.split(text("certificatefile"))),
+            certificates=tuple(_path(_tokens(f, tokens)) for f in words("certificatefile")),
             agent=_agent(text("identityagent")),
             jumps=() if jumps.lower() == "none" else hops,
             proxy_command=None if jumps or not command else _tokens(command, tokens),
             alias=text("hostkeyalias") or None,
             user_known_hosts=_known_hosts(
-                text("userknownhostsfile"), "~/.ssh/known_hosts ~/.ssh/known_hosts2"
+                words("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
             ),
             global_known_hosts=_known_hosts(
-                text("globalknownhostsfile"), "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
+                words("globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2")
             ),
             accept_new=flags.accept_new
             or text("stricthostkeychecking").lower() in ("no", "off", "accept-new"),
@@ -252,7 +260,7 @@ def _split_jump(spec: str) -> tuple[str | None, str, int | None]:
     if found is None:
         # An IPv6 address without brackets cannot carry a port.
         return user or None, place, None
-    return user or None, found[1] or found[2], int(found[3]) if found[3] else None
+    return user or None, found[1] or found[2], int(found[3][:9]) if found[3] else None
 
 
 def _own_name() -> str:
@@ -277,8 +285,8 @@ def _agent(value: str) -> str | None:
     return None if value == "none" else _path(value)
 
 
-def _known_hosts(value: str, default: str) -> tuple[str, ...]:
-    return tuple(_path(name) for name in shlex.split(value or default) if name.lower() != "none")
+def _known_hosts(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_path(name) for name in names if name.lower() != "none")
 
 
 def _typed(flags: SshSettings, port: int) -> tuple[str, ...]:

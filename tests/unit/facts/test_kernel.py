@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from doctor.api import Fact
 from doctor.devices import AMD, ASCEND, NVIDIA
 from doctor.errors import NotUnderstood
 from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports
@@ -256,8 +257,20 @@ def test_a_container_is_another_machine_than_its_host() -> None:
         ({"/proc/self/mountinfo": f"{ROOTFS}{DOCKER}"}, View.CONTAINER),
         ({"/run/.containerenv": ""}, View.CONTAINER),
         ({"/.dockerenv": ""}, View.CONTAINER),
-        ({}, View.HOST),
     ],
 )
 def test_view(contents: dict[str, str], view: View) -> None:
     assert held(VIEW, contents) is view
+
+
+@pytest.mark.parametrize("text", ["noise", "0::/docker/0123abcd", "/proc/1/cgroup:0::/docker/0\nnoise"])
+@pytest.mark.parametrize("fact", [VIEW, DEVICES], ids=["view", "devices"])
+def test_what_is_no_text_of_files_says_nothing(fact: Fact[object], text: str) -> None:
+    """A host without devices is not what is left of a damaged answer."""
+    with pytest.raises(NotUnderstood, match="a line of none"):
+        printed(fact, text)
+
+
+def test_where_nothing_can_be_read_no_view_is_taken_for_granted() -> None:
+    with pytest.raises(NotUnderstood, match="control group"):
+        printed(VIEW, "")

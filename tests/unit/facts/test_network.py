@@ -66,7 +66,7 @@ def test_links() -> None:
     ) == {"eth0": Counters(9000, 100000, 7), "veth1": Counters(1500, None, 0)}
 
 
-@pytest.mark.parametrize("line", ["x", ":", "/sys/class/net", "/sys/class/net/eth0:5", "/a/b:c"])
+@pytest.mark.parametrize("line", ["/sys/class/net", "/sys/class/net/eth0:5", "/a/b:c"])
 def test_links_of_nonsense(line: str) -> None:
     assert printed(LINKS, line) == {}
 

@@ -159,6 +159,16 @@ def no_mesh(case: Case, _: Draw) -> Case:
     return replace(case, of=replace(case.of, mesh=None, no_mesh="the deadline came before it"))
 
 
+def nothing_tried(case: Case, draw: Draw) -> Case:
+    """A mesh is there, and nothing of it is between some hosts and others; or nothing at all."""
+    assert case.of.mesh is not None
+    names = draw(st.sets(a_host, min_size=1))
+    way = draw(st.sampled_from((("source",), ("target",), ("source", "target"))))
+    links = tuple(link for link in case.of.mesh.links if not any(getattr(link, end) in names for end in way))
+    listeners = draw(st.sampled_from((case.of.mesh.listeners, ())))
+    return replace(case, of=replace(case.of, mesh=replace(case.of.mesh, links=links, listeners=listeners)))
+
+
 def stopped(case: Case, draw: Draw) -> Case:
     return replace(case, of=replace(case.of, stopped_by=draw(st.sampled_from((1, 2, 15)))))
 
@@ -209,6 +219,7 @@ DAMAGES = {
         unfinished,
         apart,
         no_mesh,
+        nothing_tried,
         stopped,
         no_smoke,
         bad_smoke,
@@ -295,6 +306,9 @@ def check_proof(case: Case, report: Report) -> None:
         assert of.heard[name].complete
         assert all(missing.reason != DAMAGED for missing in of.heard[name].missing.values())
     assert {result.check for result in report.results} >= {"host-unreachable", "probe-incomplete"}
+    if of.mesh and any(result.check == "port-unreachable" for result in report.results):
+        tried = [link for link in of.mesh.links if link.tested]
+        assert counted <= {link.source for link in tried} & {link.target for link in tried}
     essential = ("*",) if case.what.only else (*ALWAYS, *case.exam.essential)
     for result in report.results:
         if _concerns(result, counted):

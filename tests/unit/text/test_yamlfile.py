@@ -147,8 +147,9 @@ def test_refused_with_the_line(text: str, said: str) -> None:
         "{a: " * 300_000,
         "- " * 1_000_000,
         "? " * 500_000,
+        "a: [" + "," * 1_000_000,
     ],
-    ids=["aliases", "lists", "mappings", "dashes", "keys"],
+    ids=["aliases", "lists", "mappings", "dashes", "keys", "commas"],
 )
 def test_bombs_are_refused_fast(text: str) -> None:
     began = time.process_time()

@@ -204,6 +204,17 @@ def test_garbage_behind_a_right_beginning(tmp_path: Path, data: bytes) -> None:
     assert any("damaged" in text for text in (*logs.left_out, *(file.problem for file in logs.files)))
 
 
+@pytest.mark.parametrize("form", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_garbage_in_a_file_of_a_zip(tmp_path: Path, form: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", form) as box:
+        box.writestr("rank0.log", LOST * 200)
+    packed = bytearray(out.getvalue())
+    packed[60:80] = b"\xff" * 20
+    logs = one(tmp_path, bytes(packed), "bad.zip")
+    assert any("damaged" in text for text in (*logs.left_out, *(file.problem for file in logs.files)))
+
+
 @pytest.mark.slow
 def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path: Path) -> None:
     limits = Limits(free=1 << 20, ratio=50)

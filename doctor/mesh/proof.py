@@ -1,0 +1,56 @@
+"""Which hosts a mesh leaves unproved, and why: proof is a connection that was tried, from and to a host."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from doctor.mesh.plan import pairs_of
+from doctor.mesh.result import Kind, MeshResult
+
+_LISTENING = {
+    "not-here": "its data address is not on any of its interfaces",
+    "denied": "it may not bind the port",
+    "cannot-listen": "it has no Python 3.6 or later to listen with",
+    "error": "its listener could not be bound",
+}
+
+
+def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
+    """Host -> why. `hosts` are those that answered, in the order of the run; `known` are unproved anyway.
+
+    What was not tried with a host that is unproved says nothing of the other end.
+    """
+    why = {left.host: left.reason for left in seen.left_out} | {**known}
+    why |= {trouble.host: trouble.detail or trouble.kind for trouble in seen.troubles}
+    for listener in seen.listeners:
+        if listener.kind == "ephemeral" and listener.error in _LISTENING:
+            why.setdefault(listener.host, f"{_LISTENING[listener.error]} {listener.detail}".strip())
+    for link in seen.links:
+        if not link.tested and not {link.source, link.target} & why.keys():
+            why[link.source] = f"{link.source} -> {link.target}: {link.detail}"
+    tested = [link for link in seen.links if link.tested]
+    sources, targets = {link.source for link in tested}, {link.target for link in tested}
+    for host in hosts:
+        if host not in sources:
+            why.setdefault(host, "there was nobody that it could connect to")
+        if host not in targets:
+            why.setdefault(host, "there was nobody that could connect to it")
+    tried = {(link.source, link.target, link.kind) for link in tested}
+    for source, target, kind in _planned(seen, hosts):
+        if (source, target, kind) not in tried and not {source, target} & why.keys():
+            why[source] = f"{source} -> {target}: not tried"
+    return why
+
+
+def _planned(seen: MeshResult, hosts: Sequence[str]) -> list[tuple[str, str, Kind]]:
+    """What a run tries between these hosts: ephemeral ports always, others where their listener is bound."""
+    left_out = {left.host for left in seen.left_out}
+    names = [host for host in hosts if host not in left_out]
+    kinds: dict[str, set[Kind]] = defaultdict(lambda: {"ephemeral"})
+    for listener in seen.listeners:
+        if listener.error is None and listener.port is not None:
+            kinds[listener.host].add(listener.kind)
+    pairs = [(s, t, kind) for s, t in pairs_of(names, seen.shape) for kind in kinds[t] if kind != "master"]
+    head = seen.head if seen.head in names and "master" in kinds[seen.head] else None
+    return [*pairs, *((name, head, "master") for name in names if head and name != head)]

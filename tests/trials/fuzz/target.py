@@ -1,0 +1,124 @@
+"""What is tried: where cases come from, what reads them, and what counts as a find."""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from types import FrameType
+
+from doctor.errors import DoctorError
+from doctor.text.console import drawn
+from tests.trials.fuzz.mutate import spoilt
+
+LONGEST = 10.0
+"""Seconds of CPU for a case."""
+MOST_MEMORY = 500_000
+"""kB that a case may add to this process."""
+Mutate = Callable[[Random, bytes, Sequence[bytes]], bytes]
+
+
+class Find(AssertionError):
+    """What must not be, though nothing broke."""
+
+
+class TooLong(BaseException):
+    """No code may catch this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`read` raises on a find; our own errors are none."""
+
+    name: str
+    honest: Callable[[], Sequence[bytes]]
+    read: Callable[[bytes], None]
+    mutate: Mutate = spoilt
+
+    def case(self, seed: str) -> bytes:
+        """The same for the same seed."""
+        dice = Random(f"{self.name} {seed}")
+        inputs = _honest(self)
+        return self.mutate(dice, dice.choice(inputs), inputs)
+
+
+@cache
+def _honest(target: Target) -> Sequence[bytes]:
+    return tuple(target.honest())
+
+
+def samples(*globs: str) -> Callable[[], Sequence[bytes]]:
+    """The files of tests/samples that fit."""
+    folder = Path(__file__).parents[2] / "samples"
+    return lambda: [
+        path.read_bytes() for glob in globs for path in sorted(folder.glob(glob)) if path.is_file()
+    ]
+
+
+def refuse_unsafe(shown: str) -> None:
+    """Nothing that goes out may move the cursor, change colours or the direction of writing, or hide text."""
+    for at, c in enumerate(shown):
+        if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+            raise Find(f"{c!r} is shown: {shown[max(0, at - 60) : at + 20]!r}")
+
+
+def printed(show: Callable[..., object]) -> str:
+    """On a narrow terminal, with all that there is to say."""
+    return drawn(lambda console: show(console, verbose=True), 60, colour=False)
+
+
+def tried(target: Target, case: bytes) -> str | None:
+    """What was found: its kind and where, equal for equal finds; None if nothing was."""
+    _forget()
+    before = _memory()
+    try:
+        with _bounded():
+            target.read(case)
+    except DoctorError as error:
+        with suppress(Find):
+            refuse_unsafe(error.message)  # the entry point cleans it: nothing more may be asked here
+    except (Exception, SystemExit, TooLong) as error:
+        return f"{type(error).__name__}: {str(error)[:300]}\n{_where(error)}"
+    used = _memory() - before
+    return f"it took {used // 1000} MB" if used > MOST_MEMORY else None
+
+
+def _memory() -> int:
+    """The most that this process had since `_forget`, in kB."""
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+
+
+def _forget() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    def stop(_: int, __: FrameType | None) -> None:
+        raise TooLong(f"{LONGEST} s of CPU")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _where(error: BaseException) -> str:
+    """The innermost places, of which the last of ours tells finds apart."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if "/doctor/" in frame.filename or "/checks/" in frame.filename]
+    return "".join(traceback.format_list((own or frames)[-6:]))
+
+
+def seconds() -> float:
+    return time.process_time()

@@ -1,4 +1,4 @@
-"""What a host answers becomes files in its own folder, however hostile it is, and no more than was asked for."""
+"""What a host answers becomes files in its own folder, however hostile it is, within what was asked for."""
 
 from __future__ import annotations
 

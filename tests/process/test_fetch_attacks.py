@@ -21,7 +21,7 @@ SECRET = b"ROOTONLY-c0ffee\n"
 
 
 @pytest.fixture
-def tmp(tmp_path: Path) -> Path:
+def tmp(tmp_path: Path) -> Iterator[Path]:
     """A folder like /tmp, which all users of the host reach, and a file that is root's alone."""
     for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
         folder.chmod(0o755)
@@ -31,7 +31,8 @@ def tmp(tmp_path: Path) -> Path:
     (tmp_path / "rootonly").mkdir(mode=0o700)
     (tmp_path / "rootonly" / "key").write_bytes(SECRET)
     (tmp_path / "rootonly" / "key").chmod(0o600)
-    return place
+    yield place
+    subprocess.run(["umount", str(place / "torchelastic_a")], stderr=subprocess.DEVNULL, check=False)
 
 
 def key(tmp: Path) -> Path:
@@ -98,6 +99,15 @@ def a_folder_of_root_renamed(tmp: Path) -> None:
     (tmp / "torchelastic_e").chmod(0o755)
 
 
+def a_file_system_that_says_it_is_of_root(tmp: Path) -> None:
+    """As a user mounts one with FUSE, where all may look into it."""
+    inside = folder(tmp)
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(inside)], check=True)
+    inside.chmod(0o755)
+    (inside / "link").symlink_to(key(tmp))
+    (inside / "log").write_bytes(SECRET)
+
+
 def things_that_are_not_files(tmp: Path) -> None:
     inside = folder(tmp)
     os.mkfifo(inside / "fifo")
@@ -114,6 +124,7 @@ PLANTS: list[Callable[[Path], None]] = [
     a_hard_link_in_the_shared_place,
     a_hard_link_to_a_link_of_root,
     a_folder_of_root_renamed,
+    a_file_system_that_says_it_is_of_root,
     things_that_are_not_files,
 ]
 

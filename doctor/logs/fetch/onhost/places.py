@@ -22,6 +22,8 @@ from typing import Any
 DEPTH = 8
 MOST_SEEN = 100_000
 """Entries that are looked at for one pattern."""
+MOST_COUNTED = 20_000
+"""Entries that are looked at in what belongs to others: they keep nobody from seeing his own."""
 MOST_LINKS = 20
 MAGIC = re.compile(r"[*?[]")
 LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -72,6 +74,7 @@ class Finder:
         self.refused: list[tuple[str, str]] = []
         self.foreign: list[Foreign] = []
         self._left = 0
+        self._counted = 0
 
     def find(self, pattern: str) -> "Iterator[Found]":
         self._left = MOST_SEEN
@@ -171,12 +174,16 @@ class Finder:
             return []
         try:
             with os.scandir(f"/proc/self/fd/{fd}") as entries:
-                names = [entry.name for entry in islice(entries, max(0, self._left))]
+                most = MOST_COUNTED - self._counted if place.foreign else self._left
+                names = [entry.name for entry in islice(entries, max(0, most))]
         except OSError:
             names = []
         finally:
             os.close(fd)
-        self._left -= len(names)
+        if place.foreign:
+            self._counted += len(names)
+        else:
+            self._left -= len(names)
         return sorted(names)
 
     def _stepped(self, place: Place, fd: int, path: str) -> Place:
@@ -199,6 +206,8 @@ class Finder:
         writable = over.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
         if writable and stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (self.root or shared):
             raise Refused("has other names, in a folder that others can write to")
+        if self.root and writable and stat.S_ISDIR(about.st_mode) and about.st_dev != over.st_dev:
+            raise Refused("is another file system, in a folder where others could have mounted it")
         if self.root and loose and owner == 0 and not about.st_mode & stat.S_IROTH:
             raise Refused("is for root alone, below a folder in which others could have renamed it")
         return shared, loose, foreign

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 
@@ -54,6 +55,13 @@ def agent_script(
         missing = "neither Python 3.6 or later nor bash was found"
     shell += "echo " + shlex.quote(f'{{"say":"none","detail":"{missing}"}}')
     return Script(f"exec sh -c {shlex.quote(shell)}", program + bash, LAST_LINE)
+
+
+def by_sudo(script: Script) -> Script:
+    """As root where `sudo -n` allows it, else as it is."""
+    plain = script.command.removeprefix("exec ")
+    words = f"sudo -n true >/dev/null 2>&1 </dev/null && exec sudo -n {plain}; exec {plain}"
+    return replace(script, command=f"exec sh -c {shlex.quote(words)}")
 
 
 @cache

@@ -93,7 +93,7 @@ def explain(
     return explain_words(found.text, load, checks, lang, verbose=outputs.verbose, colours=outputs.colours)
 
 
-@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *WAY, "--launch", "--checks", *SHOWN)
+@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *WAY, "--python", "--launch", "--checks", *SHOWN)
 def logs(
     *,
     path: Annotated[
@@ -125,6 +125,15 @@ def logs(
         ),
     ] = 64.0,
     save: Annotated[Path | None, _path("--save", "DIR", "Keep what was fetched in a new folder.")] = None,
+    rank_user: Annotated[
+        str | None,
+        typer.Option(
+            "--rank-user",
+            metavar="NAME",
+            help="In /tmp and other places for all, also the logs of this user.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
     symptoms: Symptoms = None,
     recording: Recording = None,
     check: Annotated[
@@ -137,7 +146,7 @@ def logs(
     from doctor.cli.fetchlogs import FetchWishes, fetch_and_explain
 
     wishes = ExplainWishes(tuple(symptoms or ()), recording, run_there=check)
-    fetch = FetchWishes(tuple(path or ()), since, limit, save)
+    fetch = FetchWishes(tuple(path or ()), since, limit, save, rank_user)
     return to_its_end(partial(fetch_and_explain, request, wishes, fetch))
 
 

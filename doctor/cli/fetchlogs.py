@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +16,8 @@ from doctor.cli.defaults import with_defaults
 from doctor.cli.explainlogs import ExplainWishes, Fetched, explain_logs, refuse_outputs
 from doctor.cli.reached import Reached, reach
 from doctor.errors import DoctorError, UsageError
+from doctor.job.launch.files import LIMIT
+from doctor.logs.fetch.private import private_folder
 from doctor.logs.fetch.script import MEGABYTE, Wanted, fetch_script
 from doctor.logs.fetch.unpack import Taken, unpack
 from doctor.logs.model import Logs
@@ -27,9 +27,11 @@ from doctor.probe import new_token, through
 from doctor.run.request import Request
 from doctor.stage import Stage
 from doctor.text.nodeset import fold
+from doctor.text.outfile import make_folder, why_not_ours
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 from doctor.text.terminal import tell
+from doctor.text.textfile import read_text
 
 DAY = 24 * 60
 """Minutes: without --path and --since, what was written in the last day."""
@@ -48,6 +50,7 @@ class FetchWishes:
     limit: float = 64.0
     """Megabytes of a host."""
     save: Path | None = None
+    rank_user: str | None = None
 
 
 def minutes_since(text: str, now: float | None = None) -> int:
@@ -103,37 +106,39 @@ def _wanted(request: Request, fetch: FetchWishes) -> Wanted:
         max(1, int(limit * ROOM)),
         limit,
         () if paths else tuple(_folders(request)),
+        fetch.rank_user or "",
     )
 
 
 def _folders(request: Request) -> Iterator[str]:
-    """Where the job was started, as the variables of its ranks say, and where doctor is called."""
+    """Where the job was started, as the variables of its ranks say, and where doctor is called.
+
+    Raises InputErrors.
+    """
     for path in request.job.launch:
-        try:
-            text = path.read_text(errors="replace")[:1_000_000]
-        except OSError:
-            continue
-        yield from (found[1] for found in re.finditer(r"(?:^|\n|\0)(?:export )?PWD=(/[^\s\0]{1,500})", text))
+        text = read_text(path, LIMIT)
+        yield from (found[1] for found in re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text))
     yield os.getcwd()
 
 
 @contextmanager
 def _folder(save: Path | None) -> Iterator[Path]:
     """A new one: nothing that lies there is read as a log of a host, or overwritten."""
-    if save is not None:
-        try:
-            save.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if any(save.iterdir()):
-                raise UsageError(f"--save: {save} is not empty.", "Name a new folder.")
-        except OSError as error:
-            raise UsageError(f"--save: {save}: {error.strerror}.") from None
-        yield save
+    if save is None:
+        with private_folder() as folder:
+            yield folder
         return
-    folder = Path(tempfile.mkdtemp(prefix="doctor-logs-"))
     try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not (why := why_not_ours(save)):
+            make_folder(save.absolute())
+            why = why_not_ours(save)
+        if why:
+            raise UsageError(f"--save: {save}: {why}.", "Name a new folder.")
+        if any(save.iterdir()):
+            raise UsageError(f"--save: {save} is not empty.", "Name a new folder.")
+    except OSError as error:
+        raise UsageError(f"--save: {save}: {error.strerror}.") from None
+    yield save
 
 
 def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
@@ -141,7 +146,8 @@ def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, 
     hosts, way = reached.hosts, reached.request.way
     tokens = {host.name: new_token() for host in hosts}
     scripts = {
-        host.name: through(fetch_script(wanted, tokens[host.name], sudo=way.sudo), host) for host in hosts
+        host.name: through(fetch_script(wanted, tokens[host.name], sudo=way.sudo, python=host.python), host)
+        for host in hosts
     }
     waiting = [host.name for host in hosts]
     taken: dict[str, Taken] = {}
@@ -152,16 +158,16 @@ def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, 
         if isinstance(outcome, Unreached):
             silent[outcome.host] = outcome.summary
         else:
-            taken[outcome.host] = _unpacked(outcome, tokens[outcome.host], folder)
+            taken[outcome.host] = _unpacked(outcome, tokens[outcome.host], folder, wanted.a_host)
         done = len(hosts) - len(waiting)
         reached.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
     ordered = {host.name: taken[host.name] for host in hosts if host.name in taken}
     return ordered, silent
 
 
-def _unpacked(answer: Answer, token: str, folder: Path) -> Taken:
+def _unpacked(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
     try:
-        return unpack(answer, token, folder / answer.host.replace("/", "_"))
+        return unpack(answer, token, folder / answer.host.replace("/", "_"), limit)
     except OSError as error:
         raise DoctorError(f"{folder}: the logs could not be written: {error.strerror}.") from None
 
@@ -170,7 +176,7 @@ def _tell_left_out(taken: Mapping[str, Taken]) -> None:
     """Equal reasons of several hosts once; what may complain stands in the report."""
     alike: dict[str, list[str]] = {}
     for host, of in taken.items():
-        for why in [each for each in of.left_out if each not in of.missed][:20]:
+        for why in of.told[:20]:
             alike.setdefault(redact(why), []).append(host)
     for why, hosts in list(alike.items())[:40]:
         tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")

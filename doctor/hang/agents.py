@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import msgspec
 
-from doctor.agents.bootstrap import agent_script, module_texts
+from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.hang import messages, pyspy
 from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
@@ -33,11 +32,7 @@ def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
     """
     modules = {**module_texts(HOME), PROCESS: module_texts("doctor.smoke.onhost")[PROCESS]}
     script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
-    if not sudo:
-        return script
-    plain = script.command.removeprefix("exec ")
-    words = f"sudo -n true >/dev/null 2>&1 </dev/null && exec sudo -n {plain}; exec {plain}"
-    return replace(script, command=f"exec sh -c {shlex.quote(words)}")
+    return by_sudo(script) if sudo else script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,16 @@ from doctor.probe import new_token
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
-def fetched(wanted: Wanted, folder: Path, shell: str = "sh", env: Mapping[str, str] | None = None) -> Taken:
+def fetched(
+    wanted: Wanted,
+    folder: Path,
+    shell: str = "sh",
+    env: Mapping[str, str] | None = None,
+    user: int | None = None,
+) -> Taken:
     token = new_token()
     script = fetch_script(wanted, token)
-    command = [shell, *(["sh"] if shell == "busybox" else []), "-s"]
+    command = [shell, *(["sh"] if shell == "busybox" else []), "-c", script.command]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -29,6 +35,9 @@ def fetched(wanted: Wanted, folder: Path, shell: str = "sh", env: Mapping[str, s
         stderr=subprocess.PIPE,
         start_new_session=True,
         env={**os.environ, **(env or {})},
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
     ) as ran:
         assert ran.stdin
         assert ran.stdout
@@ -38,7 +47,7 @@ def fetched(wanted: Wanted, folder: Path, shell: str = "sh", env: Mapping[str, s
         while not out.endswith(script.last_line + b"\n") and (line := ran.stdout.readline()):
             out += line
         ran.stdin.close()
-    return unpack(Answer("here", out, b"", 0, AnswerEnd.DONE, 0.0, 1.0), token, folder)
+    return unpack(Answer("here", out, b"", 0, AnswerEnd.DONE, 0.0, 1.0), token, folder, wanted.a_host)
 
 
 def texts(found: Taken) -> dict[str, bytes]:
@@ -59,7 +68,7 @@ def test_globs_folders_and_odd_names(shell: str, tmp_path: Path) -> None:
         "a $(touch pwned) `id`;*.log": b"odd\xff\n",
         "plain.log": b"no line end",
     }
-    assert found.left_out == ()
+    assert found.missed == found.told == ()
     assert not list(tmp_path.rglob("pwned"))
 
 
@@ -81,8 +90,8 @@ def test_limits_keep_the_end_of_a_file_and_say_so(tmp_path: Path) -> None:
     assert (name, len(data)) == ("a.log", 1000)
     assert data.endswith(b"\nthe end\n")
     cut = "only the last 1000 of its 5009 bytes (--limit); its line numbers count from there"
-    assert any(cut in why for why in found.left_out)
-    assert any("b.log: over the limit of the host" in why for why in found.left_out)
+    assert any(cut in why for why in found.told)
+    assert any("b.log: over the limit of the host" in why for why in found.missed)
 
 
 def test_only_what_was_written_since(tmp_path: Path) -> None:
@@ -108,7 +117,7 @@ def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"x\n")
     (tmp_path / "a.log").chmod(0)
     found = fetched(Wanted((f"{tmp_path}/*.log",)), tmp_path / "out")
-    assert found.left_out == (f"{tmp_path}/a.log: may not be read by this user",)
+    assert found.missed == (f"{tmp_path}/a.log: may not be read by this user",)
 
 
 def test_the_script_ends_with_who_asked(tmp_path: Path) -> None:
@@ -117,16 +126,9 @@ def test_the_script_ends_with_who_asked(tmp_path: Path) -> None:
     fifo.write_bytes(os.urandom(3_000_000))
     script = fetch_script(Wanted((str(fifo),)), new_token())
     with subprocess.Popen(
-        ["sh", "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        ["sh", "-c", script.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as ran:
         assert ran.stdin
         ran.stdin.write(script.stdin)
         ran.stdin.close()
         assert ran.wait(20) != 0
-
-
-def test_what_may_complain_among_what_was_left_out() -> None:
-    own = "/var/log/syslog: may not be read by this user"
-    lost = ("/data/a.log: may not be read by this user", "b.log: over the limit of the host (--limit)")
-    cut = "c.log: only the last 1000 of its 5009 bytes (--limit); its line numbers count from there"
-    assert Taken({}, (own, *lost, cut)).missed == lost

@@ -1,22 +1,43 @@
-"""A host's answer -> files in a folder here. The host may be hostile: no name leads out of its folder."""
+"""A host's answer -> files in a folder here, a piece at a time.
+
+The host may be hostile. No name leads out of its folder, and what it was asked to keep to is kept to here:
+bytes, lines, files and folders. Only a disk without room ends the run; all else is told of this host alone.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
+import errno
+import json
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from doctor.logs.fetch.onhost.agent import HEADS, KERNEL_BYTES, MOST_FILES, PIECE
 from doctor.model import Answer, AnswerEnd
 from doctor.probe.frames import FRAME
 from doctor.text.printable import clean_line
 
-MOST_FILES = 6000
-MOST_BYTES = 1 << 30
-"""Of one host, unpacked: more than the limit of any host."""
+MOST_FOLDERS = 5000
+MOST_WORDS = 100
+"""Of what was left out, that are told; each host has more only if it is hostile or nearly all is closed."""
+LONGEST_WORD = 1000
+LONGEST_LINE = 64 * 1024
+DEEPEST = 12
+LONGEST_PART = 120
+"""Bytes of the name of a file or folder here."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+TOO_MUCH = "its answer was more than asked, and only its beginning counts"
+UNREADABLE = "its answer cannot be unpacked, and only its beginning counts"
 _ODD = re.compile(r"[^\w.+,@=-]")
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Surrogates that stand for no byte of a name."""
+_NONE = re.compile(rb'(?:^|\n)\{"say":"none","detail":"([^"\n]{1,200})"\}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,42 +45,53 @@ class Taken:
     """What came of a host: where each file lies here -> its name there; and what was left out."""
 
     files: dict[Path, str]
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def missed(self) -> tuple[str, ...]:
-        """What of that may complain. Of a long log the end was read; those of the host are for root."""
-        own = re.compile(r"/var/log/\S*: may not be read")
-        return tuple(why for why in self.left_out if "only the last " not in why and not own.match(why))
+    missed: tuple[str, ...] = ()
+    """What may complain."""
+    told: tuple[str, ...] = ()
+    """What is only to be known: of a long log the end was read, those of the host are for root."""
 
 
-def unpack(answer: Answer, token: str, folder: Path) -> Taken:
-    """Into a new folder. Raises OSError if that cannot be written."""
-    mark = token[:FRAME].encode()
-    kind, data = _body(answer.stdout, mark)
-    raw, whole = (_unpacked(data) if kind == b"packed" else (data, True)) if kind else (b"", False)
-    left: list[str] = []
-    files: dict[Path, str] = {}
-    ended = False
+class _Bad(Exception):
+    """What is wrong with an answer."""
+
+
+def unpack(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
+    """Into a new folder; `limit` is what the host was asked for. Raises OSError if there is no room."""
     folder.mkdir(mode=0o700, parents=True)
-    for head, body in _frames(raw, mark):
-        letter, _, words = head.partition(b" ")
-        text = clean_line(words.decode("utf-8", "replace"))
-        if letter == b"x":
-            left.append(text)
-        elif letter == b"z":
-            ended = True
-        elif letter == b"f" and len(files) < MOST_FILES:
-            path = _place(folder, text, len(files))
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(body)
-            files[path] = text
-    if not ended or not whole:
-        left.append(_why(answer))
-    return Taken(files, tuple(left))
+    kept, wrong = _Kept(folder, limit), ""
+    try:
+        with contextlib.closing(kept):
+            for piece in _raw(answer.stdout, token[:FRAME].encode(), _most(limit)):
+                kept.feed(piece)
+        if not kept.ended:
+            raise _Bad(_why(answer))
+    except _Bad as error:
+        wrong = str(error)
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        wrong = f"its logs could not be kept here: {error.strerror}"
+    return Taken(kept.files, (*_few(kept.missed), *([wrong] if wrong else [])), _few(kept.told))
+
+
+def _most(limit: int) -> int:
+    """Bytes of a whole answer, unpacked."""
+    return limit + HEADS + KERNEL_BYTES + 16 * _most_pieces(limit)
+
+
+def _most_pieces(limit: int) -> int:
+    return (limit + KERNEL_BYTES) // PIECE + 2 * MOST_FILES
+
+
+def _few(words: list[str]) -> tuple[str, ...]:
+    more = len(words) - MOST_WORDS
+    return (*words[:MOST_WORDS], *((f"{more} more were left out",) if more > 0 else ()))
 
 
 def _why(answer: Answer) -> str:
+    if none := _NONE.search(answer.stdout):
+        said = clean_line(none[1].decode("utf-8", "replace"))
+        return f"{said}, which reads logs safely: say where it is with --python"
     reasons = {
         AnswerEnd.TIMEOUT: "its time was over before all logs had come (--timeout)",
         AnswerEnd.FLOOD: "there was more than one answer can hold: name fewer files (--path, --since)",
@@ -67,36 +99,152 @@ def _why(answer: Answer) -> str:
     return reasons.get(answer.end, "its answer broke off")
 
 
-def _body(stdout: bytes, mark: bytes) -> tuple[bytes, bytes]:
-    """What the host printed behind our first line; login files may have printed before."""
-    found = re.search(rb"\n" + re.escape(mark) + rb" (packed|plain)\n", b"\n" + stdout)
-    return (found[1], (b"\n" + stdout)[found.end() :]) if found else (b"", b"")
-
-
-def _unpacked(data: bytes) -> tuple[bytes, bool]:
-    """As far as it goes, and whether it was whole."""
-    text = re.sub(rb"[^A-Za-z0-9+/=]", b"", data.partition(b"\n\n")[0])
-    try:
-        packed = base64.b64decode(text[: len(text) // 4 * 4])
-    except binascii.Error:
-        return b"", False
+def _raw(stdout: bytes, mark: bytes, most: int) -> Iterator[bytes]:
+    """What the host printed behind our first line, unpacked; login files may have printed before."""
+    begun = re.search(rb"(?:^|\n)" + re.escape(mark) + rb" packed\n", stdout)
+    if begun is None:
+        return
     unpacker = zlib.decompressobj(wbits=31)
+    for packed in _decoded(stdout, begun.end()):
+        while packed and not unpacker.eof:
+            try:
+                piece = unpacker.decompress(packed, PIECE)
+            except zlib.error:
+                raise _Bad(UNREADABLE) from None
+            packed = unpacker.unconsumed_tail
+            most -= len(piece)
+            if most < 0:
+                raise _Bad(TOO_MUCH)
+            yield piece
+
+
+def _decoded(stdout: bytes, start: int) -> Iterator[bytes]:
+    """Base64 up to an empty line, as far as it came."""
+    end = stdout.find(b"\n\n", start)
+    end = len(stdout) if end < 0 else end
+    rest = b""
+    for at in range(start, end, PIECE):
+        text = rest + stdout[at : min(at + PIECE, end)].translate(None, b"\r\n")
+        whole = len(text) // 4 * 4
+        rest = text[whole:]
+        try:
+            yield base64.b64decode(text[:whole], validate=True)
+        except binascii.Error:
+            raise _Bad(UNREADABLE) from None
+
+
+class _Kept:
+    """Reads the records (see onhost/agent.py) and writes the files."""
+
+    def __init__(self, folder: Path, limit: int) -> None:
+        self.files: dict[Path, str] = {}
+        self.missed: list[str] = []
+        self.told: list[str] = []
+        self.ended = False
+        self._folder = folder
+        self._folders = {folder}
+        self._begun = bytearray()
+        self._awaited = 0
+        self._file: BinaryIO | None = None
+        self._room, self._pieces = limit + KERNEL_BYTES, _most_pieces(limit)
+        self._names = self._words = 0
+
+    def feed(self, data: bytes) -> None:
+        """Raises _Bad, OSError."""
+        self._begun += data
+        at = 0
+        while at < len(self._begun) and not self.ended:
+            if self._awaited:
+                piece = bytes(self._begun[at : at + self._awaited])
+                self._awaited -= len(piece)
+                at += len(piece)
+                self._write(piece)
+                continue
+            end = self._begun.find(b"\n", at)
+            if end < 0:
+                break
+            self._line(bytes(self._begun[at:end]))
+            at = end + 1
+        del self._begun[:at]
+        if len(self._begun) > LONGEST_LINE:
+            raise _Bad(TOO_MUCH)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _line(self, line: bytes) -> None:
+        letter, _, rest = line.partition(b" ")
+        if letter == b"d" and rest.isdigit() and len(rest) < 10:
+            self._awaited = int(rest)
+            self._room -= self._awaited
+            self._pieces -= 1
+            if self._room < 0 or self._pieces < 0:
+                raise _Bad(TOO_MUCH)
+        elif letter == b"f":
+            self._begin(_text(rest))
+        elif letter in (b"x", b"n"):
+            self._words += 1
+            if self._words > MOST_FILES:
+                raise _Bad(TOO_MUCH)
+            (self.missed if letter == b"x" else self.told).append(clean_line(_text(rest)[:LONGEST_WORD]))
+        elif letter == b"z":
+            self.ended = True
+        else:
+            raise _Bad(UNREADABLE)
+
+    def _begin(self, name: str) -> None:
+        self.close()
+        self._names += 1
+        if self._names > MOST_FILES + 1:  # and the kernel's
+            raise _Bad(TOO_MUCH)
+        path = self._place(name)
+        try:
+            self._make(path.parent)
+            self._file = open(path, "xb", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+            self.missed.append(f"{clean_line(name[:LONGEST_WORD])}: could not be kept here: {error.strerror}")
+            return
+        self.files[path] = clean_line(name)
+
+    def _place(self, name: str) -> Path:
+        """The folders as on the host, since they tell who wrote a file."""
+        parts = [_part(part) for part in name.split("/") if part not in ("", ".", "..")][-DEEPEST:]
+        path = self._folder.joinpath(*(parts or [f"file-{self._names}"]))
+        clash = path in self._folders or any(each in self.files for each in (path, *path.parents))
+        return self._folder / f"{self._names}-{path.name}" if clash else path
+
+    def _make(self, folder: Path) -> None:
+        if folder not in self._folders:
+            self._make(folder.parent)
+            if len(self._folders) > MOST_FOLDERS:
+                raise _Bad(TOO_MUCH)
+            folder.mkdir(mode=0o700)
+            self._folders.add(folder)
+
+    def _write(self, piece: bytes) -> None:
+        view = memoryview(piece)
+        while self._file is not None and view:
+            view = view[self._file.write(view) :]
+
+
+def _text(line: bytes) -> str:
     try:
-        raw = unpacker.decompress(packed, MOST_BYTES)
-    except zlib.error:
-        return b"", False
-    return raw, unpacker.eof
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        raise _Bad(UNREADABLE) from None
+    if not isinstance(said, str):
+        raise _Bad(UNREADABLE)
+    return (
+        _NO_BYTE.sub("\N{REPLACEMENT CHARACTER}", said)
+        .encode("utf-8", "surrogateescape")
+        .decode("utf-8", "replace")
+    )
 
 
-def _frames(raw: bytes, mark: bytes) -> list[tuple[bytes, bytes]]:
-    """Each begins behind a line end that is not of the file before."""
-    parts = (b"\n" + raw).split(b"\n" + mark + b" ")[1:]
-    return [(head, body) for part in parts for head, _, body in [part.partition(b"\n")]]
-
-
-def _place(folder: Path, name: str, number: int) -> Path:
-    """The folders as on the host, since they tell who wrote a file."""
-    parts = [_ODD.sub("_", part)[:120] for part in name.split("/") if part not in ("", ".", "..")][-12:]
-    path = folder.joinpath(*(parts or [f"file-{number}"]))
-    clash = path.exists() or any(parent.is_file() for parent in path.parents)
-    return folder / f"{number}-{path.name}" if clash else path
+def _part(text: str) -> str:
+    """Of a length that every file system has room for."""
+    return _ODD.sub("_", text).encode()[:LONGEST_PART].decode("utf-8", "ignore")

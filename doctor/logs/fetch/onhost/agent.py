@@ -1,0 +1,217 @@
+"""Prints what was asked for, packed: base64 of gzip of records, each a line of JSON and perhaps bytes.
+
+f "NAME"     a file begins; the end of one that is too long, since what ends a job stands there
+d 65536      so many bytes of it follow
+x "WHY"      may complain and could not be read
+n "WHY"      is only to be known
+z            that was all
+"""
+
+import base64
+import json
+import os
+import pwd
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from typing import Any
+
+from doctor.logs.fetch.onhost.places import Finder, Foreign, Found, user
+
+MOST_FILES = 5000
+MOST_WORDS = 5000
+"""Lines about what was left out."""
+HEADS = 4_000_000
+"""Bytes of all lines."""
+PIECE = 65536
+KERNEL_LINES = 5000
+KERNEL_BYTES = 2_000_000
+KERNEL_SECONDS = 10
+KERNEL = "kernel-log"
+"""The name of what `dmesg` says."""
+NOT_READ = "may not be read by this user"
+
+
+def main(program: bytes, head: int) -> None:
+    """The first line of stdin says what is wanted. Ends with stdin, which is the controller."""
+    del program, head
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            sys.exit(4)
+        line += byte
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    wanted = json.loads(line.decode("ascii"))
+    os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin"
+    out = Packed(wanted["token"])
+    Fetch(wanted, out).run()
+    out.end()
+
+
+def _end_with_stdin() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+class Packed:
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._zip = zlib.compressobj(6, zlib.DEFLATED, 31)
+        self._begun = b""
+        self._heads = 0
+        self._words: set[str] = set()
+        sys.stdout.buffer.write(f"\n{token[: len(token) // 2]} packed\n".encode())
+
+    def file(self, name: str) -> bool:
+        """Whether there is room for its name."""
+        return self._line("f " + json.dumps(name))
+
+    def piece(self, data: bytes) -> None:
+        self._put(f"d {len(data)}\n".encode("ascii") + data)
+
+    def left_out(self, path: str, why: str, note: bool = False) -> None:
+        line = ("n " if note else "x ") + json.dumps(f"{path}: {why}" if path else why)
+        if line not in self._words and len(self._words) < MOST_WORDS:
+            self._words.add(line)
+            self._line(line)
+
+    def end(self) -> None:
+        self._put(b"z\n")
+        self._begun += self._zip.flush()
+        self._print(self._begun)
+        sys.stdout.buffer.write(f"\n\n{self._token} done\n".encode())
+        sys.stdout.buffer.flush()
+
+    def _line(self, text: str) -> bool:
+        data = (text + "\n").encode("ascii")
+        self._heads += len(data)
+        if self._heads <= HEADS:
+            self._put(data)
+        return self._heads <= HEADS
+
+    def _put(self, data: bytes) -> None:
+        self._begun += self._zip.compress(data)
+        whole = len(self._begun) // 3 * 3
+        self._print(self._begun[:whole])
+        self._begun = self._begun[whole:]
+
+    def _print(self, data: bytes) -> None:
+        if data:
+            sys.stdout.buffer.write(base64.b64encode(data) + b"\n")
+
+
+class Fetch:
+    def __init__(self, wanted: "dict[str, Any]", out: Packed) -> None:
+        self.wanted, self.out = wanted, out
+        login, home = os.geteuid(), os.environ.get("HOME", "")
+        if wanted["sudo"] and login == 0 and os.environ.get("SUDO_UID", "").isdigit():
+            login, home = int(os.environ["SUDO_UID"]), ""
+        self.finder = Finder(home or _home(login), login, self._named())
+        self.since = time.time() - 60 * wanted["minutes"] if wanted["minutes"] is not None else 0.0
+        self.left: int = wanted["a_host"]
+        self.files = 0
+        self.seen: set[tuple[int, int]] = set()
+
+    def run(self) -> None:
+        for pattern in self.wanted["globs"]:
+            for found in self.finder.find(pattern):
+                self._found(found)
+        for path, why in dict.fromkeys(self.finder.refused):
+            self.out.left_out(path, why, note=path.startswith("/var/log/") and why == NOT_READ)
+        for each in self.finder.foreign:
+            if each.files or each.hidden:
+                self.out.left_out("", _foreign(each))
+        if self.wanted["kernel"]:
+            self._kernel()
+
+    def _named(self) -> "set[int]":
+        name = self.wanted["rank_user"]
+        if not name:
+            return set()
+        try:
+            return {pwd.getpwnam(name).pw_uid}
+        except KeyError:
+            if name.isdigit():
+                return {int(name)}
+        self.out.left_out("", f"there is no user {name} here (--rank-user)", note=True)
+        return set()
+
+    def _found(self, found: Found) -> None:
+        key = (found.about.st_dev, found.about.st_ino)
+        if key in self.seen or found.about.st_mtime < self.since or not found.about.st_size:
+            return
+        self.seen.add(key)
+        if found.foreign:
+            found.foreign.files += 1
+            return
+        try:
+            fd = self.finder.read(found.fd)
+        except OSError:
+            self.out.left_out(found.path, NOT_READ, note=found.path.startswith("/var/log/"))
+            return
+        try:
+            self._take(fd, found.path)
+        except OSError as error:
+            self.out.left_out(found.path, f"could not be read: {error.strerror}")
+        finally:
+            os.close(fd)
+
+    def _take(self, fd: int, path: str) -> None:
+        size = os.fstat(fd).st_size
+        most = min(size, self.wanted["a_file"])
+        if most > self.left:
+            self.out.left_out(path, "over the limit of the host (--limit)")
+            return
+        if self.files >= MOST_FILES or not self.out.file(path):
+            self.out.left_out(
+                "", "there are more files than one answer can hold: name fewer (--path, --since)"
+            )
+            return
+        self.files += 1
+        self.left -= most
+        if most < size:
+            cut = "only the last {} of its {} bytes (--limit); its line numbers count from there"
+            self.out.left_out(path, cut.format(most, size), note=True)
+            os.lseek(fd, size - most, os.SEEK_SET)
+        while most > 0:
+            data = os.read(fd, min(PIECE, most))
+            if not data:
+                break
+            most -= len(data)
+            self.out.piece(data)
+
+    def _kernel(self) -> None:
+        for words in (["dmesg", "--time-format", "iso"], ["dmesg"]):
+            try:
+                said = subprocess.run(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    timeout=KERNEL_SECONDS,
+                ).stdout
+            except (OSError, subprocess.SubprocessError):
+                continue
+            lines = b"".join(said.splitlines(True)[-KERNEL_LINES:])[-KERNEL_BYTES:]
+            if lines and self.out.file(KERNEL):
+                for start in range(0, len(lines), PIECE):
+                    self.out.piece(lines[start : start + PIECE])
+                return
+
+
+def _foreign(of: Foreign) -> str:
+    files = "" if not of.files else " (1 file)" if of.files == 1 else f" ({of.files} files)"
+    owner = user(of.owner)
+    told = "{}{} belongs to {} and was not read: --rank-user {}"
+    return told.format(of.path, files, owner, owner.split()[-1])
+
+
+def _home(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"

@@ -1,0 +1,253 @@
+"""Files by patterns, found so that nobody else can choose what the reader reads.
+
+Each step goes from an open folder to an entry of it that is opened without following links, and what is asked
+of both is asked of what was opened: nothing can be exchanged between looking and reading. Only a regular file
+is ever opened for reading.
+
+Trusted are root, the reader and the login. A link is followed only if it is theirs, and lies where nobody
+else could have put it. In a folder that all can write to, such as /tmp, only what belongs to them or to the
+named user counts; below that, and for root in every folder of somebody else, an entry has to belong to the
+owner of its folder. So all that root reads there could be read by whoever chose its name.
+"""
+
+import fnmatch
+import os
+import pwd
+import re
+import stat
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+DEPTH = 8
+MOST_SEEN = 100_000
+"""Entries that are looked at for one pattern."""
+MOST_COUNTED = 20_000
+"""Entries that are looked at in what belongs to others: they keep nobody from seeing his own."""
+MOST_LINKS = 20
+MAGIC = re.compile(r"[*?[]")
+LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Place:
+    """An open folder, and what the way to it passed."""
+
+    def __init__(self, fd: int, path: str, up: "Place | None" = None) -> None:
+        self.fd, self.path, self.up = fd, path, up
+        self.about = os.fstat(fd)
+        self.shared = False
+        """Below a folder that all can write to."""
+        self.loose = False
+        """Below one in which others can also rename what is root's."""
+        self.foreign: Foreign | None = None
+
+
+class Foreign:
+    """What lies in a folder for all and belongs to somebody who was not named."""
+
+    def __init__(self, path: str, owner: int) -> None:
+        self.path, self.owner = path, owner
+        self.files = 0
+        self.hidden = False
+
+
+class Found:
+    """A regular file. `fd` is open as long as the file is the newest that was found."""
+
+    def __init__(self, fd: int, path: str, about: os.stat_result, foreign: "Foreign | None") -> None:
+        self.fd, self.path, self.about, self.foreign = fd, path, about, foreign
+
+
+class Refused(Exception):
+    """Why an entry is not read."""
+
+
+class Finder:
+    """`lent` is the login whose rights root tries, where it has none: a home on NFS."""
+
+    def __init__(self, home: str, login: int, named: "set[int]") -> None:
+        self.home = home
+        self.login = login
+        self.root = os.geteuid() == 0
+        self.trusted = {0, os.geteuid(), login}
+        self.allowed = self.trusted | named
+        self.refused: list[tuple[str, str]] = []
+        self.foreign: list[Foreign] = []
+        self._left = 0
+        self._counted = 0
+
+    def find(self, pattern: str) -> "Iterator[Found]":
+        self._left = MOST_SEEN
+        if pattern.startswith("~/"):
+            pattern = pattern[2:]
+        parts = [(part, bool(MAGIC.search(part))) for part in _parts(pattern)]
+        if not pattern.startswith("/"):
+            parts = [(part, False) for part in _parts(self.home)] + parts
+        top = Place(os.open("/", LOOK | os.O_DIRECTORY), "/")
+        try:
+            yield from self._follow(top, parts, 0)
+        finally:
+            os.close(top.fd)
+        if self._left <= 0:
+            self.refused.append((pattern, "there is more than is looked through: name fewer files (--path)"))
+
+    def read(self, fd: int, flags: int = 0) -> int:
+        """What was found, opened for reading. Raises OSError."""
+        return self._open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | flags)
+
+    def _follow(self, place: Place, parts: "list[tuple[str, bool]]", links: int) -> "Iterator[Found]":
+        if not parts:
+            for found in self._all(place, DEPTH):
+                yield found
+            return
+        (part, magic), rest = parts[0], parts[1:]
+        if part == "..":
+            for found in self._follow(place.up or place, rest, links):
+                yield found
+            return
+        names = [part] if not magic else [name for name in self._names(place, False) if _fits(name, part)]
+        for name in names:
+            for found in self._enter(place, name, rest, links):
+                yield found
+
+    def _enter(
+        self, place: Place, name: str, rest: "list[tuple[str, bool]]", links: int
+    ) -> "Iterator[Found]":
+        path = os.path.join(place.path, name)
+        try:
+            fd = self._open(name, LOOK, place.fd)
+        except OSError:  # it is not there, or is not to be seen by this user
+            return
+        try:
+            about = os.fstat(fd)
+            try:
+                if stat.S_ISLNK(about.st_mode):
+                    target = self._target(place, fd, about, links)
+                    start, parts = place, [(part, False) for part in _parts(target)] + rest
+                    while target.startswith("/") and start.up:
+                        start = start.up
+                    below = self._follow(start, parts, links + 1)
+                elif stat.S_ISDIR(about.st_mode):
+                    below = self._follow(self._stepped(place, fd, path), rest, links)
+                elif stat.S_ISREG(about.st_mode) and not rest:
+                    foreign = self._judged(place, about, path)[2]
+                    below = iter((Found(fd, path, about, foreign),))
+                else:
+                    return
+            except (Refused, OSError) as error:
+                self.refused.append((path, str(error)))
+                return
+            yield from below
+        finally:
+            os.close(fd)
+
+    def _all(self, place: Place, depth: int) -> "Iterator[Found]":
+        for name in self._names(place, True):
+            yield from self._below(place, name, depth)
+
+    def _below(self, place: Place, name: str, depth: int) -> "Iterator[Found]":
+        """Links in what was found were never meant: they are passed over, as `find` does."""
+        path = os.path.join(place.path, name)
+        try:
+            fd = self._open(name, LOOK, place.fd)
+        except OSError:
+            return
+        try:
+            about = os.fstat(fd)
+            if stat.S_ISDIR(about.st_mode) and depth > 1:
+                yield from self._all(self._stepped(place, fd, path), depth - 1)
+            elif stat.S_ISREG(about.st_mode):
+                yield Found(fd, path, about, self._judged(place, about, path)[2])
+        except Refused as error:
+            self.refused.append((path, str(error)))
+        finally:
+            os.close(fd)
+
+    def _names(self, place: Place, matched: bool) -> "list[str]":
+        try:
+            fd = self.read(place.fd, os.O_DIRECTORY)
+        except OSError:
+            if place.foreign:
+                place.foreign.hidden = True
+            elif matched:
+                self.refused.append((place.path, "may not be read by this user"))
+            return []
+        try:
+            with os.scandir(f"/proc/self/fd/{fd}") as entries:
+                most = MOST_COUNTED - self._counted if place.foreign else self._left
+                names = [entry.name for entry in islice(entries, max(0, most))]
+        except OSError:
+            names = []
+        finally:
+            os.close(fd)
+        if place.foreign:
+            self._counted += len(names)
+        else:
+            self._left -= len(names)
+        return sorted(names)
+
+    def _stepped(self, place: Place, fd: int, path: str) -> Place:
+        inside = Place(fd, path, place)
+        inside.shared, inside.loose, inside.foreign = self._judged(place, inside.about, path)
+        return inside
+
+    def _judged(self, place: Place, about: os.stat_result, path: str) -> "tuple[bool, bool, Foreign | None]":
+        """What the step to an entry passes. Raises Refused where somebody else may have chosen it."""
+        shared, loose, foreign = place.shared, place.loose, place.foreign
+        over, owner = place.about, about.st_uid
+        if over.st_mode & stat.S_IWOTH:
+            shared = True
+            loose = loose or not over.st_mode & stat.S_ISVTX or over.st_uid not in self.trusted
+            if owner not in self.allowed and foreign is None:
+                foreign = Foreign(path, owner)
+                self.foreign.append(foreign)
+        elif over.st_uid not in self.trusted and owner != over.st_uid and (self.root or shared):
+            raise Refused(f"belongs to {user(owner)}, in a folder of {user(over.st_uid)}")
+        writable = over.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
+        if writable and stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (self.root or shared):
+            raise Refused("has other names, in a folder that others can write to")
+        if self.root and writable and stat.S_ISDIR(about.st_mode) and about.st_dev != over.st_dev:
+            raise Refused("is another file system, in a folder where others could have mounted it")
+        if self.root and loose and owner == 0 and not about.st_mode & stat.S_IROTH:
+            raise Refused("is for root alone, below a folder in which others could have renamed it")
+        return shared, loose, foreign
+
+    def _target(self, place: Place, fd: int, about: os.stat_result, links: int) -> str:
+        """Where a link leads. Raises Refused, OSError."""
+        over = place.about
+        if about.st_uid not in self.trusted:
+            raise Refused(f"is a link of {user(about.st_uid)}, which is not followed")
+        open_to_all = over.st_mode & stat.S_IWOTH and not over.st_mode & stat.S_ISVTX
+        of_others = self.root and (place.loose or over.st_uid not in self.trusted)
+        if open_to_all or of_others or about.st_nlink > 1:
+            raise Refused("is a link that others could have put there, which is not followed")
+        if links >= MOST_LINKS:
+            raise Refused("leads through too many links")
+        return os.readlink("", dir_fd=fd)
+
+    def _open(self, path: str, flags: int, folder: "int | None" = None) -> int:
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, dir_fd=folder)
+        except PermissionError:
+            if not self.root or self.login == 0:
+                raise
+        os.seteuid(self.login)
+        try:
+            return os.open(path, flags | os.O_CLOEXEC, dir_fd=folder)
+        finally:
+            os.seteuid(0)
+
+
+def user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _parts(path: str) -> "list[str]":
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _fits(name: str, pattern: str) -> Any:
+    return (not name.startswith(".") or pattern.startswith(".")) and fnmatch.fnmatchcase(name, pattern)

@@ -1,0 +1,56 @@
+"""The folder in which fetched logs lie while they are read. It is removed in the end, and that of a run that
+was killed by the next run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PREFIX = "doctor-logs-"
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """As long as the run lives it holds a lock on its folder, which ends with it however it ends."""
+    _remove_those_of_the_dead()
+    folder, handle = _locked()
+    try:
+        yield folder
+    finally:
+        os.close(handle)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked() -> tuple[Path, int]:
+    """Another run that starts now may take it for one of the dead before the lock is held."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        with contextlib.suppress(FileNotFoundError):
+            handle = os.open(folder, FOLDER)
+            with contextlib.suppress(OSError):  # a file system without locks: nobody removes it then
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, handle
+            os.close(handle)
+
+
+def _remove_those_of_the_dead() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            handle = os.open(folder, FOLDER)
+            try:
+                about = os.fstat(handle)
+                if about.st_uid == os.geteuid() and stat.S_IMODE(about.st_mode) == 0o700:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)

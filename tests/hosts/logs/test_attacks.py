@@ -1,0 +1,84 @@
+"""`doctor logs` over hosts of the lab whose users are hostile, or which are hostile themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.lab import Lab
+from tests.lab.host import Host
+
+pytestmark = pytest.mark.slow
+
+HOSTS = "node[1-3]"
+SECRET = "ROOTONLY-c0ffee"
+FAULT = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+PLANT = """
+mkdir -p "/tmp/torchelastic_a/x
+/tmp/rootonly" /tmp/none_z
+echo "$1" >"/tmp/torchelastic_a/x
+/tmp/rootonly/key"
+ln -s /tmp/rootonly /tmp/torchelastic_b
+ln -s /etc/shadow /tmp/none_z/attempt_0
+ln -s /tmp/rootonly/key /tmp/none_z/attempt_1
+mkfifo /tmp/torchelastic_a/fifo /tmp/torchelastic_f
+"""
+
+
+def plant(host: Host) -> None:
+    """By root what is root's, and the rest by an ordinary user, whom no test logs in as."""
+    host.do('umask 077; mkdir /tmp/rootonly; printf "%s\\n%s\\n" "$1" "$2" >/tmp/rootonly/key', SECRET, FAULT)
+    host.do('setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "$1" sh "$2"', PLANT, FAULT)
+
+
+@pytest.mark.parametrize("way", [(), ("--user", "trainee", "--sudo")], ids=["login root", "sudo"])
+def test_a_user_of_a_host_has_nothing_of_roots_fetched(
+    lab: Lab, way: tuple[str, ...], tmp_path: Path
+) -> None:
+    lab["node2"].grant_sudo()
+    plant(lab["node2"])
+    user = "trainee" if way else "root"
+    lab["node1"].do('mkdir /tmp/torchelastic_own; echo "$1" >/tmp/torchelastic_own/log', FAULT, user=user)
+    saved, html = tmp_path / "saved", tmp_path / "l.html"
+    asked = ("--since", "1h", "--save", str(saved), "--html", str(html), "--json", "-")
+    done = lab.doctor("logs", HOSTS, *way, *asked)
+    kept = b"".join(path.read_bytes() for path in saved.rglob("*") if path.is_file())
+    for text in (done.stdout, done.stderr, html.read_text(), kept.decode("utf-8", "replace")):
+        assert SECRET not in text
+        assert "root:" not in text
+    said = json.loads(done.stdout)
+    assert [finding["hosts"] for finding in said["findings"]] == [["node1"]], done.stdout
+    assert "/tmp/torchelastic_a (1 file) belongs to " in done.stdout + done.stderr
+    assert "--rank-user" in done.stdout + done.stderr
+
+
+HOSTILE = """#!/usr/bin/python3
+import base64, json, os, re, sys, zlib
+text = b""
+while (token := re.search(rb'"token": "([0-9a-f]+)"', text)) is None:
+    text += os.read(0, 65536)
+token = token[1].decode()
+z = zlib.compressobj(9, zlib.DEFLATED, 31)
+def records():
+    yield b'f "/tmp/%s"\\n' % (b"\\\\ud834\\\\udd1e" * 120)
+    yield b"d 1\\nx"
+    for _ in range(16000):
+        yield b"d 65536\\n" + b"x" * 65536
+out = b"".join([*map(z.compress, records()), z.compress(b"z\\n"), z.flush()])
+sys.stdout.write("\\n%s packed\\n%s\\n\\n%s done\\n" % (token[:16], base64.b64encode(out).decode(), token))
+"""
+
+
+def test_a_hostile_host_costs_the_others_nothing(lab: Lab, tmp_path: Path) -> None:
+    lab["node2"].write("/usr/local/bin/hostile", HOSTILE, 0o755)
+    lab["node2"].sshd(ForceCommand="/usr/local/bin/hostile")
+    lab["node1"].do('mkdir /tmp/torchelastic_own; echo "$1" >/tmp/torchelastic_own/log', FAULT)
+    saved = tmp_path / "saved"
+    done = lab.doctor("logs", HOSTS, "--limit", "1", "--save", str(saved), "--json", "-")
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    assert [finding["hosts"] for finding in said["findings"]] == [["node1"]]
+    assert "node2: its answer was more than asked" in done.stdout + done.stderr
+    assert sum(path.stat().st_size for path in saved.rglob("*") if path.is_file()) < 10_000_000

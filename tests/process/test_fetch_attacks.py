@@ -1,0 +1,237 @@
+"""What users of a host plant where root reads logs: nothing of root's leaves the host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.fetch.script import Wanted
+from doctor.logs.fetch.unpack import Taken
+from tests.process.test_fetch import fetched
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who is attacked")
+
+ALICE, LOGIN = 65534, 65533
+SECRET = b"ROOTONLY-c0ffee\n"
+
+
+@pytest.fixture
+def tmp(tmp_path: Path) -> Iterator[Path]:
+    """A folder like /tmp, which all users of the host reach, and a file that is root's alone."""
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        folder.chmod(0o755)
+    place = tmp_path / "tmp"
+    place.mkdir()
+    place.chmod(0o1777)
+    (tmp_path / "rootonly").mkdir(mode=0o700)
+    (tmp_path / "rootonly" / "key").write_bytes(SECRET)
+    (tmp_path / "rootonly" / "key").chmod(0o600)
+    yield place
+    subprocess.run(["umount", str(place / "torchelastic_a")], stderr=subprocess.DEVNULL, check=False)
+
+
+def key(tmp: Path) -> Path:
+    return tmp.parent / "rootonly" / "key"
+
+
+def given(*paths: Path) -> None:
+    for path in paths:
+        os.chown(path, ALICE, ALICE, follow_symlinks=False)
+
+
+def folder(tmp: Path, name: str = "torchelastic_a") -> Path:
+    made = tmp / name
+    made.mkdir()
+    given(made)
+    return made
+
+
+def a_line_end_in_a_name(tmp: Path) -> None:
+    inner = folder(tmp)
+    for part in f"x\n{key(tmp)}".split("/"):
+        inner = inner / part if part else inner
+        inner.mkdir()
+        given(inner)
+    inner.rmdir()
+    inner.write_bytes(b"hers\n")
+    given(inner)
+
+
+def a_link_for_a_folder(tmp: Path) -> None:
+    (tmp / "torchelastic_b").symlink_to(key(tmp).parent)
+    given(tmp / "torchelastic_b")
+
+
+def a_link_for_a_log(tmp: Path) -> None:
+    link = folder(tmp, "none_z") / "attempt_0"
+    link.symlink_to(key(tmp))
+    given(link)
+
+
+def a_link_above_the_log(tmp: Path) -> None:
+    (tmp / "none_z").symlink_to(key(tmp).parent)
+    given(tmp / "none_z")
+    key(tmp).with_name("attempt_0").write_bytes(SECRET)
+
+
+def a_hard_link(tmp: Path) -> None:
+    (folder(tmp) / "log").hardlink_to(key(tmp))
+
+
+def a_hard_link_in_the_shared_place(tmp: Path) -> None:
+    (tmp / "torchelastic_c").hardlink_to(key(tmp))
+
+
+def a_hard_link_to_a_link_of_root(tmp: Path) -> None:
+    (tmp.parent / "link").symlink_to(key(tmp).parent)
+    os.link(tmp.parent / "link", tmp / "torchelastic_d", follow_symlinks=False)
+
+
+def a_folder_of_root_renamed(tmp: Path) -> None:
+    """In a shared place without the sticky bit anybody gives any name to what is root's."""
+    tmp.chmod(0o777)
+    key(tmp).parent.rename(tmp / "torchelastic_e")
+    (tmp / "torchelastic_e").chmod(0o755)
+
+
+def a_file_system_that_says_it_is_of_root(tmp: Path) -> None:
+    """As a user mounts one with FUSE, where all may look into it."""
+    inside = folder(tmp)
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(inside)], check=True)
+    inside.chmod(0o755)
+    (inside / "link").symlink_to(key(tmp))
+    (inside / "log").write_bytes(SECRET)
+
+
+def things_that_are_not_files(tmp: Path) -> None:
+    inside = folder(tmp)
+    os.mkfifo(inside / "fifo")
+    os.mkfifo(tmp / "torchelastic_fifo")
+    os.mknod(inside / "null", 0o020666, os.makedev(1, 5))
+
+
+PLANTS: list[Callable[[Path], None]] = [
+    a_line_end_in_a_name,
+    a_link_for_a_folder,
+    a_link_for_a_log,
+    a_link_above_the_log,
+    a_hard_link,
+    a_hard_link_in_the_shared_place,
+    a_hard_link_to_a_link_of_root,
+    a_folder_of_root_renamed,
+    a_file_system_that_says_it_is_of_root,
+    things_that_are_not_files,
+]
+
+
+def wanted(tmp: Path, rank_user: str = "") -> Wanted:
+    return Wanted((f"{tmp}/torchelastic_*", f"{tmp}/none_*/attempt_*"), rank_user=rank_user)
+
+
+def contents(found: Taken) -> list[bytes]:
+    return [path.read_bytes() for path in found.files]
+
+
+@pytest.mark.parametrize("rank_user", ["", str(ALICE)])
+@pytest.mark.parametrize("plant", PLANTS)
+def test_root_reads_nothing_by_a_name_that_a_user_chose(
+    plant: Callable[[Path], None], rank_user: str, tmp: Path
+) -> None:
+    plant(tmp)
+    (tmp / "torchelastic_ours").write_bytes(b"ours\n")
+    found = fetched(wanted(tmp, rank_user), tmp.parent / "out")
+    assert b"ours\n" in contents(found)
+    assert not any(SECRET in each for each in contents(found))
+    assert set(contents(found)) <= {b"ours\n", *([b"hers\n"] if rank_user else [])}
+
+
+@pytest.mark.parametrize("user", [None, LOGIN], ids=["root", "an ordinary login"])
+def test_logs_of_others_in_shared_places_are_named_with_their_owner(user: int | None, tmp: Path) -> None:
+    inside = folder(tmp)
+    for name in ("1.log", "2.log"):
+        (inside / name).write_bytes(b"hers\n")
+        given(inside / name)
+    asked = wanted(tmp)
+    (why,) = fetched(asked, tmp.parent / "out", user=user).missed
+    assert why.startswith(f"{inside} (2 files) belongs to ")
+    name = why.rpartition("--rank-user ")[2]
+    assert f"belongs to {name} and was not read: --rank-user {name}" in why
+    found = fetched(wanted(tmp, name), tmp.parent / "hers", user=user)
+    assert (contents(found), found.missed) == ([b"hers\n"] * 2, ())
+
+
+def test_a_folder_that_its_owner_closed_is_named_too(tmp: Path) -> None:
+    folder(tmp).chmod(0o700)
+    (why,) = fetched(wanted(tmp), tmp.parent / "out", user=LOGIN).missed
+    assert " belongs to " in why
+
+
+@pytest.fixture
+def _exchanging(tmp: Path) -> Iterator[None]:
+    """A log and a link, a folder and a link take each other's place all the time."""
+    inside = folder(tmp)
+    code = f"""import os, ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+os.chdir({str(tmp)!r})
+open("torchelastic_a/log", "w").write("hers")
+os.symlink({str(key(tmp))!r}, "torchelastic_a/link")
+os.symlink({str(key(tmp).parent)!r}, "torchelastic_b")
+os.mkdir("b")
+open("b/key", "w").write("hers")
+for path in ("torchelastic_a/log", "torchelastic_a/link", "torchelastic_b", "b", "b/key"):
+    os.chown(path, {ALICE}, {ALICE}, follow_symlinks=False)
+print("ready", flush=True)
+while True:
+    for a, b in ((b"torchelastic_a/log", b"torchelastic_a/link"), (b"torchelastic_b", b"b")):
+        if libc.renameat2(-100, a, -100, b, 2):
+            raise OSError(ctypes.get_errno())
+"""
+    assert inside.exists()
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as running:
+        assert running.stdout
+        assert running.stdout.readline() == b"ready\n"
+        yield
+        assert running.poll() is None, "it exchanged nothing"
+        running.kill()
+
+
+@pytest.mark.usefixtures("_exchanging")
+def test_nothing_can_be_exchanged_between_finding_and_reading(tmp: Path) -> None:
+    asked = Wanted((f"{tmp}/torchelastic_*", f"{tmp}/torchelastic_a/*") * 300, rank_user=str(ALICE))
+    found = fetched(asked, tmp.parent / "out")
+    assert set(contents(found)) == {b"hers"}
+    assert any("is a link of" in why for why in found.missed)
+
+
+def test_links_of_administrators_and_of_the_login_are_followed(tmp: Path) -> None:
+    data, home = tmp.parent / "data" / "logs", tmp.parent / "home"
+    data.mkdir(parents=True)
+    (data / "a.log").write_bytes(b"x\n")
+    home.mkdir()
+    (home / "ascend").mkdir()
+    (home / "ascend" / "log").symlink_to("../../data/logs")
+    (tmp / "mine").symlink_to(data)
+    for owner in (0, LOGIN):
+        for path in (home, home / "ascend", home / "ascend" / "log", tmp / "mine"):
+            os.chown(path, owner, owner, follow_symlinks=False)
+        for pattern in ("~/ascend/log", "~/ascend/*/*.log", f"{tmp}/mine/*.log", "ascend/log"):
+            out = tmp.parent / f"out{owner}{len(pattern)}"
+            found = fetched(Wanted((pattern,)), out, env={"HOME": str(home)}, user=owner or None)
+            assert contents(found) == [b"x\n"], (owner, pattern, found)
+
+
+def test_root_follows_no_link_of_a_user_below_a_path_that_was_typed(tmp: Path) -> None:
+    home = tmp.parent / "u"
+    home.mkdir()
+    (home / "own.log").write_bytes(b"hers\n")
+    (home / "link.log").symlink_to(key(tmp))
+    (home / "hard.log").hardlink_to(key(tmp))
+    given(home, home / "own.log", home / "link.log")
+    found = fetched(Wanted((f"{home}/*.log",)), tmp.parent / "out")
+    assert contents(found) == [b"hers\n"]
+    assert len(found.missed) == 2

@@ -1,0 +1,27 @@
+"""What finds and reads logs on a host runs on every Python that hosts have."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.fetch.onhost import places
+
+ONHOST = Path(places.__file__).parent
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(ONHOST.glob("*.py"))])
+def test_it_is_python_3_6_and_the_standard_library(name: str) -> None:
+    tree = ast.parse((ONHOST / name).read_text(), feature_version=(3, 6))
+    used = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    used |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    ours = {each for each in used if each.startswith("doctor.")}
+    assert all(each.startswith("doctor.logs.fetch.onhost.") for each in ours)
+    assert {each.split(".")[0] for each in used - ours} <= sys.stdlib_module_names
+    for node in ast.walk(tree):  # generics and unions of a signature are evaluated there
+        signature = [node.returns] if isinstance(node, ast.FunctionDef) else []
+        signature += [node.annotation] if isinstance(node, ast.arg) else []
+        assert not any(isinstance(each, ast.Subscript | ast.BinOp) for each in signature), ast.unparse(node)

@@ -105,7 +105,7 @@ def decoded(raw: bytes, path: Path) -> Recording:
     try:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         schema = msgspec.json.decode(head["schema"], type=int)
-    except (msgspec.DecodeError, KeyError, RecursionError) as error:
+    except (msgspec.DecodeError, KeyError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{path}: is no recording: {clean_line(str(error))}.", "Recordings are written by --save."
         ) from None
@@ -115,7 +115,7 @@ def decoded(raw: bytes, path: Path) -> Recording:
         )
     try:
         recording = msgspec.json.decode(raw, type=Recording)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: is a damaged recording: {clean_line(str(error))}.") from None
     for nonsense in _nonsense(recording):
         raise UsageError(f"{path}: is a damaged recording: {nonsense}.")

@@ -88,6 +88,8 @@ def test_two_runs_with_the_same_answers_differ_only_in_the_run_itself() -> None:
         (b'{"schema": "one"}', "is no recording"),
         (b'{"schema": 99}', "is a recording of form 99; this version"),
         (b'{"schema": 1}', "is a damaged recording"),
+        (b'{"schema": 1, "tool": "\xbd"}', "is a damaged recording"),
+        (b'{"\xbd": 1}', "is no recording"),
         (b"[" * 100_000, "is no recording"),
         (b'{"schema": ' + b"9" * 5000 + b"}", "is no recording"),
         (b"\xff\xfe\x00", "is no recording"),

@@ -16,11 +16,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import msgspec
-
 from doctor.errors import UsageError
 from doctor.run.in_job.handshake import HANDSHAKE, LONGEST_LINE, Greeting, Stranger, endpoint
-from doctor.run.in_job.messages import MEMBER, SILENT, Hello
+from doctor.run.in_job.messages import MEMBER, SILENT, UNREADABLE, Hello
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.socket_owner import SocketTables, other_holder, peer_is_ours
 from doctor.run.in_job.wire import CONTROL, PIECE, FrameReader
@@ -164,7 +162,7 @@ class RankListener:
             self._take(visitor, data)
         except BlockingIOError:
             return
-        except (OSError, Stranger, msgspec.MsgspecError) as why:
+        except (OSError, Stranger, *UNREADABLE) as why:
             if isinstance(why, Stranger) and str(why):
                 self.turned_away[str(why)] = None
             self._turn_away(visitor)

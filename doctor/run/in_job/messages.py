@@ -15,6 +15,8 @@ SILENT = 10.0
 """Seconds without a word, after which a rank is taken for lost."""
 SLEPT = 4.0
 """Seconds: a pause of our own so long proves nothing against others."""
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What reading a message raises that is none: msgspec leaves the errors of Python as they are."""
 
 Text = Annotated[str, msgspec.Meta(max_length=400)]
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53)]

@@ -22,6 +22,7 @@ from doctor.judge.examine import facts_of
 from doctor.judge.registry import find_checks
 from doctor.mesh import mesh_script
 from doctor.probe import TOKEN, script
+from doctor.run.in_job.messages import UNREADABLE
 from doctor.run.request import Request
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.messages import COMMANDS, JoinCommand, StartCommand
@@ -142,5 +143,5 @@ def _is_address(text: str) -> bool:
     return True
 
 
-NOT_MADE = (Refused, DoctorError, msgspec.MsgspecError)
+NOT_MADE = (Refused, DoctorError, *UNREADABLE)
 """What `make` and `admit` may raise."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import msgspec
 
 from doctor.run.in_job.handshake import SEAL_SIZE, Seal, Seals
+from doctor.run.in_job.messages import UNREADABLE
 
 HEAD = struct.Struct(">IBI")
 LONGEST_FRAME = 1024 * 1024
@@ -211,7 +212,7 @@ class Loop:
                 link.read()
             while (frame := link.next()) is not None:
                 self._heard(link, *frame)
-        except (OSError, RuntimeError, msgspec.MsgspecError):
+        except (OSError, RuntimeError, *UNREADABLE):
             selector.unregister(link.socket)
             del self._links[link]
             link.close()

@@ -19,7 +19,7 @@ from doctor.run.in_job.handshake import Introduction, Stranger, endpoint
 from doctor.run.in_job.listener import MOST_VISITORS, RankListener, Visitor
 from doctor.run.in_job.messages import Beat, Hello
 from doctor.run.in_job.rank_env import JobRank, read_job_rank
-from doctor.run.in_job.wire import Loop
+from doctor.run.in_job.wire import CONTROL, Loop
 from tests.support.injob import await_true, free_port
 
 HELLO = Hello(1, 2, "node1", "", 1, 1, 1, "0")
@@ -42,13 +42,13 @@ def came(seat: JobRank) -> Iterator[SimpleQueue[Visitor]]:
     listener.close()
 
 
-def come(seat: JobRank, said: msgspec.Struct = HELLO) -> socket.socket:
+def come(seat: JobRank, said: msgspec.Struct | bytes = HELLO) -> socket.socket:
     """A rank that is of the job, and what it says first."""
     found = find_head(seat, time.monotonic() + 20)
     assert not isinstance(found, str), found
     loop = Loop(lambda *_: None, lambda _: None, lambda _: None, lambda *_: None)
     link = loop.link(found.connection, found.seals)
-    link.tell(said)
+    link.send(CONTROL, 0, said if isinstance(said, bytes) else msgspec.json.encode(said))
     link.flush()
     return found.connection
 
@@ -96,6 +96,19 @@ def test_who_does_not_say_who_it_is_is_let_go(seat: JobRank, came: SimpleQueue[V
         connection.settimeout(10)
         assert connection.recv(1) == b""
     assert came.empty()
+
+
+@pytest.mark.parametrize(
+    "said", [b'{"do": "hello", "host": "\xbd"}', b'{"do": "hello", "x": ' + b"[" * 60_000, b"\xff"]
+)
+def test_what_cannot_be_read_ends_nobody_else(seat: JobRank, came: SimpleQueue[Visitor], said: bytes) -> None:
+    with come(seat, said) as stranger:
+        stranger.settimeout(20)
+        assert stranger.recv(1) == b""
+    with come(seat):
+        visitor = came.get(timeout=20)
+        assert visitor.hello == HELLO
+        visitor.connection.close()
 
 
 def test_a_connection_that_was_meant_for_another_place_is_refused(seat: JobRank) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import io
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -16,6 +17,8 @@ from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
 """Bytes of a header of a tar archive; a hostile one says gigabytes."""
+_MOST_TABLE = 16 << 20
+"""Bytes of the table of a zip, which is held in memory: more than all the names that are looked at."""
 _BACK = 1024
 
 
@@ -115,6 +118,22 @@ def tar_members(stream: Stream) -> Generator[Member, None, None]:
         raise Damaged("damaged archive") from error
 
 
+_BROKEN = (OSError, EOFError, ValueError, MemoryError)
+
+
+class _Zip:
+    """What zipfile needs of a file; it takes the whole table in one read, whatever its size."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_TABLE:
+            raise zipfile.BadZipFile("table")
+        return self._file.read(size)
+
+
 class _Unzipped:
     def __init__(self, file: IO[bytes], limits: Limits, packed: int) -> None:
         self._file = file
@@ -125,7 +144,7 @@ class _Unzipped:
     def read(self, size: int) -> bytes:
         try:
             data = self._file.read(min(size, CHUNK))
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, *_BROKEN) as error:
             raise Damaged("damaged archive") from error
         self._given += len(data)
         if self._given > self._limits.free and self._given > self._limits.ratio * self._packed:
@@ -137,7 +156,7 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
     """Raises Damaged where the archive cannot be read."""
     total = 0
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(cast("IO[bytes]", _Zip(file))) as archive:
             for info in archive.infolist()[: limits.looked_at + 1]:
                 if info.is_dir():
                     continue
@@ -146,7 +165,7 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
                     continue
                 try:
                     member = archive.open(info)
-                except (NotImplementedError, RuntimeError, zipfile.BadZipFile):
+                except (NotImplementedError, RuntimeError, MemoryError, zipfile.BadZipFile):
                     yield Member(info.filename, info.file_size, 0.0, _EMPTY, "packed in an unknown way")
                     continue
                 with member:
@@ -155,7 +174,7 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
                     total += stream._given
                 if total > limits.unpacked:
                     raise Damaged(f"unpacks to more than {words(limits.unpacked)}")
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, RecursionError) as error:
+    except (zipfile.BadZipFile, RecursionError, NotImplementedError, *_BROKEN) as error:
         raise Damaged("damaged archive") from error
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
 import re
 import secrets
 import stat
@@ -93,6 +95,74 @@ def why_not(path: Path) -> str:
         if folder.st_mode & stat.S_ISVTX and os.geteuid() not in (0, path.stat().st_uid, folder.st_uid):
             return "the file belongs to another user"
     return ""
+
+
+def why_not_ours(folder: Path) -> str:
+    """Why what we keep in this folder would not stay as we left it: whose it is, who can write to it, or
+    whose links lead there. Empty if it is ours alone, or does not exist yet. Raises no OSError.
+    """
+    try:
+        path = _behind_links_of_ours(folder)
+        about = path.lstat()
+    except _LinkOfAnother as link:
+        return str(link)
+    except OSError:  # none yet: it is made by us
+        return ""
+    if not _trusted(about.st_uid):
+        return f"it belongs to another user ({_user(about.st_uid)})"
+    return "others can write to it" if _open_to_others(about) else ""
+
+
+class _LinkOfAnother(Exception):
+    pass
+
+
+def _behind_links_of_ours(folder: Path) -> Path:
+    """Raises _LinkOfAnother, and OSError."""
+    links, path = 0, Path("/")
+    ahead = list(reversed(folder.absolute().parts[1:]))
+    while ahead:
+        part = ahead.pop()
+        path = path.parent if part == ".." else path / part
+        about = path.lstat()
+        if not stat.S_ISLNK(about.st_mode):
+            continue
+        if not _trusted(about.st_uid):
+            raise _LinkOfAnother(f"{path} is a link of another user ({_user(about.st_uid)})")
+        if (links := links + 1) > MOST_LINKS:
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        target = path.readlink()
+        ahead.extend(reversed([part for part in target.parts if part != "/"]))
+        path = Path("/") if target.is_absolute() else path.parent
+    return path
+
+
+def _trusted(owner: int) -> bool:
+    return owner in (0, os.geteuid())
+
+
+def _open_to_others(about: os.stat_result) -> bool:
+    """In a sticky folder, such as /tmp, nobody can take away what is ours. Many distributions give each
+    user a group of his own, and make folders that it can write to.
+    """
+    if about.st_mode & stat.S_ISVTX:
+        return False
+    own = about.st_gid == os.getegid() and _user(about.st_uid) == _group(about.st_gid)
+    return bool(about.st_mode & (stat.S_IWOTH if own else stat.S_IWOTH | stat.S_IWGRP))
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return f"gid {gid}"
 
 
 def _stream(path: Path) -> Path | None:

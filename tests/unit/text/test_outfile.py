@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.text.outfile import is_stream, make_folder, why_not, write_file
+from doctor.text.outfile import is_stream, make_folder, why_not, why_not_ours, write_file
 
 
 @pytest.fixture(params=[0, 0o022, 0o277])
@@ -130,3 +130,57 @@ def test_why_a_file_cannot_be_written(tmp_path: Path) -> None:
     assert why_not(tmp_path) == "it is a folder"
     assert why_not(tmp_path / "none" / "x") == "there is no such folder"
     assert why_not(tmp_path / "x") == why_not(Path("x")) == ""
+
+
+def another() -> int:
+    """A user who neither runs this test nor is root."""
+    return 65534 if os.geteuid() != 65534 else 65533
+
+
+@pytest.mark.parametrize("permissions", [0o700, 0o755, 0o1777])
+def test_a_folder_of_ours_is_ours(permissions: int, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    folder.mkdir()
+    folder.chmod(permissions)
+    (tmp_path / "link").symlink_to("kept/../kept")
+    (tmp_path / "dangling").symlink_to("nothing")
+    for path in (folder, tmp_path / "link", folder / "new" / "deep", tmp_path / "dangling", Path("/tmp")):
+        assert why_not_ours(path) == ""
+
+
+def test_a_folder_that_the_own_group_of_a_user_can_write_is_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o775)
+    monkeypatch.setattr("doctor.text.outfile._user", lambda _: "ada")
+    monkeypatch.setattr("doctor.text.outfile._group", lambda _: "ada")
+    assert why_not_ours(tmp_path) == ""
+    monkeypatch.setattr("doctor.text.outfile._group", lambda _: "team")
+    assert why_not_ours(tmp_path) == "others can write to it"
+
+
+@pytest.mark.parametrize("permissions", [0o777, 0o707])
+def test_a_folder_that_others_can_write_is_not_ours(permissions: int, tmp_path: Path) -> None:
+    tmp_path.chmod(permissions)
+    assert why_not_ours(tmp_path) == "others can write to it"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
+def test_a_folder_of_another_user_is_not_ours(tmp_path: Path) -> None:
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    theirs.mkdir(mode=0o700)
+    ours.mkdir(mode=0o700)
+    os.chown(theirs, another(), -1)
+    assert why_not_ours(theirs).startswith("it belongs to another user (")
+    assert why_not_ours(theirs / "new") == "", "a new folder is made by us"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a link away")
+def test_a_link_of_another_user_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir(mode=0o700)
+    link = tmp_path / "link"
+    link.symlink_to("ours")
+    (tmp_path / "ours_to_theirs").symlink_to("link")
+    os.chown(link, another(), -1, follow_symlinks=False)
+    for path in (link, link / "new" / "deep", tmp_path / "ours_to_theirs"):
+        assert why_not_ours(path).startswith(f"{link} is a link of another user (")

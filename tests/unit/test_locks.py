@@ -42,7 +42,7 @@ def versions(name: str, python: str) -> dict[str, str]:
         "platform_python_implementation": "CPython",
     }
     found = [each for each in locked(name) if each.marker is None or each.marker.evaluate(here)]
-    made = {canonical(each.name): str(each.specifier).removeprefix("==") for each in found}
+    made: dict[str, str] = {canonical(each.name): str(each.specifier).removeprefix("==") for each in found}
     assert len(made) == len(found), "two versions of one package"
     return made
 

@@ -16,9 +16,10 @@ from doctor.logs.sources.limits import CHUNK, NO_MEMBER, Damaged, Limits
 from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
-"""Bytes of a header of a tar archive; a hostile one says gigabytes."""
+"""Bytes of the headers of one file of a tar archive; a hostile one says gigabytes."""
 _MOST_TABLE = 16 << 20
 """Bytes of the table of a zip, which is held in memory: more than all the names that are looked at."""
+_BROKEN = (OSError, EOFError, ValueError, MemoryError)
 _BACK = 1024
 
 
@@ -39,6 +40,8 @@ class _Forward(io.RawIOBase):
         self._stream = stream
         self._at = self._end = 0
         self._last = b""
+        self.headers = 0
+        """Bytes that tarfile has read for the next file: it keeps what they say in memory."""
 
     def tell(self) -> int:
         return self._at
@@ -58,8 +61,12 @@ class _Forward(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        if size < 0 or size > _MOST_HEADER:
-            raise tarfile.ReadError("header")
+        self.headers += size
+        if size < 0 or self.headers > _MOST_HEADER:
+            raise Damaged("damaged archive")
+        return self.take(size)
+
+    def take(self, size: int) -> bytes:
         parts = []
         if self._at < self._end:
             held = self._last[len(self._last) - (self._end - self._at) :][:size]
@@ -95,7 +102,7 @@ class _Part:
         if size <= 0:
             return b""
         self._forward.seek(self._next)
-        data = self._forward.read(size)
+        data = self._forward.take(size)
         if not data:
             raise Damaged("the archive ends in the middle")
         self._next += len(data)
@@ -108,17 +115,15 @@ def tar_members(stream: Stream) -> Generator[Member, None, None]:
     try:
         tar = tarfile.TarFile(fileobj=cast("IO[bytes]", forward), mode="r")
         while (info := tar.next()) is not None:
-            tar.members = []  # type: ignore[attr-defined]  # it would keep them all
+            forward.headers = 0
+            tar.members, tar.pax_headers = [], {}  # type: ignore[attr-defined]  # it would keep them all
             if info.isdir():
                 continue
             other = "" if info.type in tarfile.REGULAR_TYPES else NO_MEMBER
             part = _Part(forward, info.offset_data, info.size)
             yield Member(info.name, info.size, float(info.mtime), part, other)
-    except (tarfile.TarError, OSError, ValueError, EOFError, OverflowError) as error:
+    except (tarfile.TarError, OverflowError, RecursionError, *_BROKEN) as error:
         raise Damaged("damaged archive") from error
-
-
-_BROKEN = (OSError, EOFError, ValueError, MemoryError)
 
 
 class _Zip:

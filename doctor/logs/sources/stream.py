@@ -68,7 +68,7 @@ class Pipe:
         """As much as there is at once: what waits for more would not see the end of its time."""
         self._patience.wait_for(self._file)
         try:
-            data = self._file.read1(size)  # type: ignore[attr-defined]
+            data: bytes = self._file.read1(size)  # type: ignore[attr-defined]
         except (OSError, ValueError) as error:
             raise Damaged(f"could not be read further: {error}") from error
         self._patience.grant(len(data))

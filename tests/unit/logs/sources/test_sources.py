@@ -335,6 +335,27 @@ def test_a_header_of_gigabytes(tmp_path: Path) -> None:
     assert "damaged archive" in logs.left_out[0]
 
 
+def test_headers_without_end(tmp_path: Path) -> None:
+    """One inside the other, and a list of holes that goes on: tarfile would keep all of it in memory."""
+
+    def header(kind: bytes, size: int, *, goes_on: bool = False) -> bytes:
+        info = tarfile.TarInfo("a.log")
+        info.type, info.size = kind, size
+        made = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+        made[482] = goes_on
+        made[148:156] = b" " * 8
+        made[148:156] = b"%06o\0 " % sum(made)
+        return bytes(made)
+
+    first = tar({"first.log": LOST})[:1024]
+    nested = (header(tarfile.GNUTYPE_LONGNAME, 4) + b"abc\0".ljust(512, b"\0")) * 900
+    holes = header(tarfile.GNUTYPE_SPARSE, 0, goes_on=True) + (b"%011o\0" % 1 * 42).ljust(512, b"\1") * 9000
+    for data in (nested, holes):
+        logs = one(tmp_path, first + data, "a.tar")
+        assert [each[0] for each in seen(logs)] == ["lost"]
+        assert logs.left_out == (f"{tmp_path}/a.tar: damaged archive; what could be read of it counts",)
+
+
 def test_names_in_archives_lead_nowhere(tmp_path: Path) -> None:
     logs = one(tmp_path, tar({"../../etc/x.log": LOST, "/root/y.log": LOST}), "a.tar")
     assert len(logs.files) == 2

@@ -61,17 +61,19 @@ hang-trials: $(VENV)/.ready
 gpu-proof: $(VENV)/.installed
 	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)
 
-$(VENV)/.installed: pyproject.toml constraints.txt scripts/venv
+# What is installed is locked with its hashes (scripts/lock makes the locks anew); torch by its version.
+$(VENV)/.installed: pyproject.toml requirements.lock scripts/venv
 	scripts/venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install -q --no-deps --no-build-isolation -e .
 	touch $@
 
-$(VENV)/.tested: $(VENV)/.installed
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
+$(VENV)/.tested: $(VENV)/.installed requirements-dev.lock
+	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements-dev.lock
 	touch $@
 
-$(VENV)/.ready: $(VENV)/.installed
-	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+$(VENV)/.ready: $(VENV)/.tested constraints.txt
+	$(BIN)/python -m pip install -q -c constraints.txt torch
 	touch $@
 
 clean:

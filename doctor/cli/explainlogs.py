@@ -96,7 +96,8 @@ def explain_logs(
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()
     matcher = matcher_of(wishes.symptoms, request.what.checks)
-    logs = _read(paths, pasted, matcher, request)
+    deadline = request.way.deadline if fetched is None else None  # of fetched ones, that was for the hosts
+    logs = _read(paths, pasted, matcher, request, deadline)
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
     logs = source.named(logs) if source.named else without_folder(logs, folder)
@@ -122,19 +123,23 @@ def explain_logs(
     elif asked:
         from doctor.cli.prove import proofs
 
-        seen = _examined(explained, request, wishes.run)
+        left = None if deadline is None else max(0.1, deadline - (time.monotonic() - began))
+        way = replace(request.way, deadline=left) if left else request.way
+        seen = _examined(explained, replace(request, way=way), wishes.run)
         explained = replace(explained, proofs=proofs(explained, seen))
         report = seen.report if seen else None
     _deliver(explained, report, request)
     return explained.exit_code
 
 
-def _read(paths: Sequence[str], pasted: str, matcher: Matcher, request: Request) -> Logs:
+def _read(
+    paths: Sequence[str], pasted: str, matcher: Matcher, request: Request, deadline: float | None
+) -> Logs:
     given: list[Path | BinaryIO] = [sys.stdin.buffer if path == STDIN else Path(path) for path in paths]
     if pasted:
         given.append(io.BytesIO(pasted.encode("utf-8", "surrogateescape")))
     with _progress(request) as tell_file:
-        return read(given, matcher, loss=LossCollector, seen=tell_file)
+        return read(given, matcher, loss=LossCollector, deadline=deadline, seen=tell_file)
 
 
 @contextmanager

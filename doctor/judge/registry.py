@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import stat
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import doctor
 from doctor.errors import DoctorError, InputErrors, Mistake
+from doctor.text.outfile import why_not_ours
 
 if TYPE_CHECKING:
     from doctor.api import Check
@@ -86,11 +88,16 @@ def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Br
     """Add the checks of a folder; what of it cannot be used."""
     if not os.path.isdir(folder):  # also where it may not be looked at
         return [Broken(str(folder), "it is not a folder")]
+    if number and (why := _why_not_run(folder)):
+        return [Broken(str(folder), why)]
     broken: list[Broken] = []
     found = 0
     for path in sorted(folder.glob("*.py")):
         if not os.path.isfile(path):  # reading a pipe might never end
             broken.append(Broken(str(path), "it is not a file"))
+            continue
+        if number and (why := why_not_ours(path)):
+            broken.append(Broken(str(path), why))
             continue
         try:
             module = _load(path, f"_doctor_checks_{number}_{path.stem}")
@@ -101,6 +108,16 @@ def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Br
         found += len(own)
         broken += _take(own, str(path), checks)
     return broken if broken or found else [Broken(str(folder), NOTHING)]
+
+
+def _why_not_run(folder: Path) -> str:
+    """What lies there runs as whoever calls doctor. A sticky folder keeps files in their places, and lets
+    everybody add more: compiled ones as well.
+    """
+    mode = folder.stat().st_mode
+    return why_not_ours(folder) or (
+        "others can add files to it" if mode & 0o022 and mode & stat.S_ISVTX else ""
+    )
 
 
 def _take(found: Iterable[Check], origin: str, checks: dict[str, Check]) -> list[Broken]:

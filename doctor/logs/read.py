@@ -31,10 +31,14 @@ def read(
     loss: Callable[[str], Collecting] | None = None,
     limits: Limits | None = None,
     now: float | None = None,
+    deadline: float | None = None,
     seen: Callable[[str], None] | None = None,
 ) -> Logs:
-    """All that is known of the files. `seen` is told the name of each file before it is read."""
-    sources = Sources(given, limits or Limits(), time.time() if now is None else now)
+    """All that is known of the files, or of those that could be read in `deadline` seconds.
+
+    `seen` is told the name of each file before it is read.
+    """
+    sources = Sources(given, limits or Limits(), time.time() if now is None else now, deadline)
     scans: dict[str, list[Scan]] = {}
     for opened in sources.files():
         if seen:

@@ -10,8 +10,10 @@ from doctor.text import outfile
 
 
 def make_folder(path: Path) -> None:
-    """Before the run: the folder is there, and a file can be written into it. Raises UsageError."""
+    """Before the run: the folder is there, is ours, and a file can be written into it. Raises UsageError."""
     try:
+        if why := outfile.why_not_ours(path):  # its owner could put other reports into their places
+            raise UsageError(f"--report-dir {path}: {why}.", "Name a folder of yours, or a new one.")
         outfile.make_folder(path.absolute())
         with tempfile.TemporaryFile(dir=path):
             pass

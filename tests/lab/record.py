@@ -17,6 +17,10 @@ from .lab import Lab
 from .npus import fit_npus
 
 FOLDER = REPOSITORY / "doctor" / "demos"
+LAB = "/srv/lab"
+"""Where the recordings say that the files of the lab's hosts lie."""
+_CGROUP = re.compile(r"(/proc/(?:1|self)/cgroup:\d+:[\w,=.-]*:)/[^\\\n]+")
+_BOOT = re.compile(r"(/boot_id:)([0-9a-f-]{36})")
 TRAINING = ("preflight", "node[1-4]", "--ranks-per-host", "2", "--python", sys.executable)
 
 
@@ -72,12 +76,12 @@ def _run(lab: Lab, at: Path, code: int, *arguments: str) -> Path:
 
 
 def _without_this_machine(text: str, lab: Path) -> str:
-    """Its paths are in mounts and stacks."""
+    """Its paths are in mounts and stacks, its names in control groups and in the number of its start."""
     packages = next(
         place for place in sys.path if place.endswith("site-packages") and Path(place, "torch").is_dir()
     )
     places = {
-        str(lab): "/tmp/cluster-doctor-lab-0",
+        str(lab): LAB,
         packages: "/opt/train/lib/python3/site-packages",
         sys.prefix: "/opt/train",
         sys.base_prefix: "/opt/python3",
@@ -86,7 +90,14 @@ def _without_this_machine(text: str, lab: Path) -> str:
     }
     for ours, shown in places.items():
         text = re.sub(rf"{re.escape(ours)}(?![\w.-])", shown, text)
-    return text
+    return without_names(text)
+
+
+def without_names(text: str) -> str:
+    """Hosts that had one number of their start still have one."""
+    boots = {boot: number for number, boot in enumerate(dict.fromkeys(re.findall(_BOOT, text)), 1)}
+    text = _BOOT.sub(lambda found: f"{found[1]}00000000-0000-4000-8000-{boots[found.groups()]:012}", text)
+    return _CGROUP.sub(r"\1/", text)
 
 
 def record(names: Sequence[str]) -> None:

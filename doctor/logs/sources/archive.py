@@ -16,7 +16,10 @@ from doctor.logs.sources.limits import CHUNK, NO_MEMBER, Damaged, Limits
 from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
-"""Bytes of a header of a tar archive; a hostile one says gigabytes."""
+"""Bytes of the headers of one file of a tar archive; a hostile one says gigabytes."""
+_MOST_TABLE = 16 << 20
+"""Bytes of the table of a zip, which is held in memory: more than all the names that are looked at."""
+_BROKEN = (OSError, EOFError, ValueError, MemoryError)
 _BACK = 1024
 
 
@@ -37,6 +40,8 @@ class _Forward(io.RawIOBase):
         self._stream = stream
         self._at = self._end = 0
         self._last = b""
+        self.headers = 0
+        """Bytes that tarfile has read for the next file: it keeps what they say in memory."""
 
     def tell(self) -> int:
         return self._at
@@ -56,8 +61,12 @@ class _Forward(io.RawIOBase):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        if size < 0 or size > _MOST_HEADER:
-            raise tarfile.ReadError("header")
+        self.headers += size
+        if size < 0 or self.headers > _MOST_HEADER:
+            raise Damaged("damaged archive")
+        return self.take(size)
+
+    def take(self, size: int) -> bytes:
         parts = []
         if self._at < self._end:
             held = self._last[len(self._last) - (self._end - self._at) :][:size]
@@ -93,7 +102,7 @@ class _Part:
         if size <= 0:
             return b""
         self._forward.seek(self._next)
-        data = self._forward.read(size)
+        data = self._forward.take(size)
         if not data:
             raise Damaged("the archive ends in the middle")
         self._next += len(data)
@@ -106,14 +115,28 @@ def tar_members(stream: Stream) -> Generator[Member, None, None]:
     try:
         tar = tarfile.TarFile(fileobj=cast("IO[bytes]", forward), mode="r")
         while (info := tar.next()) is not None:
-            tar.members = []  # type: ignore[attr-defined]  # it would keep them all
+            forward.headers = 0
+            tar.members, tar.pax_headers = [], {}  # type: ignore[attr-defined]  # it would keep them all
             if info.isdir():
                 continue
             other = "" if info.type in tarfile.REGULAR_TYPES else NO_MEMBER
             part = _Part(forward, info.offset_data, info.size)
             yield Member(info.name, info.size, float(info.mtime), part, other)
-    except (tarfile.TarError, OSError, ValueError, EOFError, OverflowError) as error:
+    except (tarfile.TarError, OverflowError, RecursionError, *_BROKEN) as error:
         raise Damaged("damaged archive") from error
+
+
+class _Zip:
+    """What zipfile needs of a file; it takes the whole table in one read, whatever its size."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_TABLE:
+            raise zipfile.BadZipFile("table")
+        return self._file.read(size)
 
 
 class _Unzipped:
@@ -126,7 +149,7 @@ class _Unzipped:
     def read(self, size: int) -> bytes:
         try:
             data = self._file.read(min(size, CHUNK))
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, *_BROKEN) as error:
             raise Damaged("damaged archive") from error
         self._given += len(data)
         if self._given > self._limits.free and self._given > self._limits.ratio * self._packed:
@@ -138,7 +161,7 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
     """Raises Damaged where the archive cannot be read."""
     total = 0
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(cast("IO[bytes]", _Zip(file))) as archive:
             for info in archive.infolist()[: limits.looked_at + 1]:
                 if info.is_dir():
                     continue
@@ -147,7 +170,7 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
                     continue
                 try:
                     member = archive.open(info)
-                except (NotImplementedError, RuntimeError, zipfile.BadZipFile):
+                except (NotImplementedError, RuntimeError, MemoryError, zipfile.BadZipFile):
                     yield Member(info.filename, info.file_size, 0.0, _EMPTY, "packed in an unknown way")
                     continue
                 with member:
@@ -156,7 +179,7 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
                     total += stream._given
                 if total > limits.unpacked:
                     raise Damaged(f"unpacks to more than {words(limits.unpacked)}")
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError, RecursionError) as error:
+    except (zipfile.BadZipFile, RecursionError, NotImplementedError, *_BROKEN) as error:
         raise Damaged("damaged archive") from error
 
 

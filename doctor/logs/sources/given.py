@@ -24,6 +24,7 @@ from doctor.logs.sources.limits import (
     LeftOut,
     Limits,
 )
+from doctor.logs.sources.patience import Patience
 from doctor.logs.sources.stream import Ahead, File, Pipe, Stream, Unpacked, words
 
 Given = Path | BinaryIO
@@ -46,10 +47,13 @@ class Opened:
 class Sources:
     """`files()` goes through all of them once; `left_out` says afterwards what was not read."""
 
-    def __init__(self, given: Sequence[Given], limits: Limits, now: float) -> None:
+    def __init__(
+        self, given: Sequence[Given], limits: Limits, now: float, deadline: float | None = None
+    ) -> None:
         self._given = given
         self._limits = limits
         self._now = now
+        self._patience = Patience(limits, deadline)
         self._looked = self._read = 0
         self._seen: set[tuple[int, int]] = set()
         self.left_out = LeftOut()
@@ -57,7 +61,7 @@ class Sources:
     def files(self) -> Iterator[Opened]:
         for given in self._given:
             if not isinstance(given, (str, os.PathLike)):
-                yield from self._any("standard input", -1, self._now, Pipe(given), None)
+                yield from self._any("standard input", -1, self._now, Pipe(given, self._patience), None)
                 continue
             try:
                 status = os.stat(given)
@@ -110,7 +114,7 @@ class Sources:
             self.left_out.add(path, _why(error))
             return
         with open(number, "rb", buffering=0) as raw:
-            file = File(raw)
+            file = File(raw, self._patience)
             if not stat.S_ISREG(file.status.st_mode):
                 self.left_out.add(path, NO_FILE)
                 return
@@ -131,10 +135,13 @@ class Sources:
         depth: int = 0,
     ) -> Iterator[Opened]:
         """A text as it is; the files of an archive, and of one archive in it."""
-        ahead = Ahead(stream)
+        if over := self._patience.over:
+            self.left_out.add(name, over)
+            return
+        ahead = Ahead(stream, self._patience)
         kind = kind_of(ahead.peek(HEAD))
         if kind in _PACKED:
-            ahead = Ahead(Unpacked(ahead, kind, self._limits))
+            ahead = Ahead(Unpacked(ahead, kind, self._limits), self._patience)
             kind = kind_of(ahead.peek(HEAD))
             size = -1
             if kind in _PACKED:
@@ -161,8 +168,11 @@ class Sources:
         try:
             if kind is Kind.TAR:
                 members = tar_members(ahead)
+            elif file is None:
+                members = zip_members(self._whole(ahead), self._limits)
             else:
-                members = zip_members(self._whole(ahead) if file is None else file, self._limits)
+                self._patience.grant(os.fstat(file.fileno()).st_blocks * 512)  # holes earn nothing
+                members = zip_members(file, self._limits)
             with closing(members):
                 for member in members:
                     if self._looked >= self._limits.looked_at:

@@ -18,9 +18,13 @@ class Limits:
     """Bytes that come out of one archive."""
     ratio: int = 400
     """Times its own size that an archive may unpack to, beyond `free`."""
-    free: int = 1 << 30
+    free: int = 64 << 20
     held: int = 64 << 20
     """Bytes of a zip that is not a file of its own: its table stands at its end, so it is held in memory."""
+    seconds: float = 60.0
+    """Of work, for all that was given together."""
+    seconds_a_megabyte: float = 20.0
+    """More of it, for each megabyte of input as it was given: a packed one holds ten or twenty of text."""
 
 
 class Damaged(Exception):

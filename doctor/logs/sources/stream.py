@@ -12,6 +12,7 @@ from typing import BinaryIO, Protocol
 
 from doctor.logs.sources.kind import Kind
 from doctor.logs.sources.limits import CHUNK, Damaged, Limits
+from doctor.logs.sources.patience import Patience
 
 _MEMORY = 256 << 20
 """Bytes that xz may take for its dictionary."""
@@ -25,8 +26,9 @@ class Stream(Protocol):
 class File:
     """A file up to the size that it has now: what a living job still writes is not followed."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, patience: Patience) -> None:
         self._file = file
+        self._patience = patience
         self.status = os.fstat(file.fileno())
         self.left = self.status.st_size
 
@@ -38,6 +40,7 @@ class File:
         if size and self.left and not data:
             raise Damaged("became shorter while it was read")
         self.left -= len(data)
+        self._patience.grant(len(data))
         return data
 
     def skip_hole(self) -> None:
@@ -57,21 +60,27 @@ class File:
 class Pipe:
     """Standard input, or bytes in memory."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, patience: Patience) -> None:
         self._file = file
+        self._patience = patience
 
     def read(self, size: int) -> bytes:
+        """As much as there is at once: what waits for more would not see the end of its time."""
+        self._patience.wait_for(self._file)
         try:
-            return self._file.read(size) or b""
+            data: bytes = self._file.read1(size)  # type: ignore[attr-defined]
         except (OSError, ValueError) as error:
             raise Damaged(f"could not be read further: {error}") from error
+        self._patience.grant(len(data))
+        return data
 
 
 class Ahead:
-    """A stream whose first bytes can be looked at before they are read."""
+    """A stream whose first bytes can be looked at before they are read, for as long as there is time."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, patience: Patience) -> None:
         self._stream = stream
+        self._patience = patience
         self._held = b""
         self._failed: Damaged | None = None
         self.taken = 0
@@ -98,6 +107,7 @@ class Ahead:
         elif self._failed:
             raise self._failed
         else:
+            self._patience.check()
             data = self._stream.read(size)
         self.taken += len(data)
         return data

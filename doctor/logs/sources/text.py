@@ -14,19 +14,24 @@ from doctor.logs.sources.wrapped import is_wrapped, unwrapped
 _NULS = bytes(CHUNK)
 FIRST = CHUNK // 4
 """Bytes of a first piece: what its lines look like makes the others faster."""
+LONGEST = CHUNK // 16
+"""Bytes of a line that are passed on; a progress bar writes many lines over one another."""
+_END = re.compile(rb"[\n\r]")
+_LONG = re.compile(rb"(?<![^\n\r])([^\n\r]{%d})[^\n\r]+" % LONGEST)
 _ESCAPES = re.compile(
     rb"\x1b(?:\[[0-9;:?]{0,32}[ -/]?[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cM])"
 )
 
 
 def pieces(stream: Ahead) -> Iterator[bytes]:
-    """A line longer than a piece is cut. Passes on what reading raises, after the last piece."""
+    """A line longer than anybody looks at is cut. Passes on what reading raises, after the last piece."""
     head = stream.peek(HEAD)
     encoding = wide(head)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
     plain = _unwrapped if is_wrapped(head.removeprefix(codecs.BOM_UTF8)) else _plain
     rest = b""
     first = True
+    cut = False
     size = FIRST
     try:
         while data := stream.read(size):
@@ -40,9 +45,14 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
                 data = data.removeprefix(codecs.BOM_UTF8)
                 first = False
             data = rest + data.translate(None, b"\x00")
+            if cut:  # in the middle of a line, of which enough was seen
+                data = data[_line_end(data) :]
+                cut = not data
             end = data.rfind(b"\n") + 1
             if not end and len(data) >= CHUNK:
-                end = data.rfind(b"\r") + 1 or len(data)
+                end = data.rfind(b"\r") + 1
+                cut = not end
+                end = end or len(data)
             rest = data[end:]
             if end:
                 yield plain(data[:end])
@@ -54,9 +64,17 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
         yield plain(rest)
 
 
+def _line_end(data: bytes) -> int:
+    """Where the first line ends: its line end is still there, so that lines can be counted."""
+    found = _END.search(data)
+    return found.start() if found else len(data)
+
+
 def _unwrapped(data: bytes) -> bytes:
     return _plain(unwrapped(data).replace(b"\x00", b""))
 
 
 def _plain(data: bytes) -> bytes:
-    return _ESCAPES.sub(b"", data) if b"\x1b" in data else data
+    data = _ESCAPES.sub(b"", data) if b"\x1b" in data else data
+    long = any(data.find(b"\n", at, at + LONGEST) < 0 for at in range(0, len(data) - LONGEST, LONGEST))
+    return _LONG.sub(rb"\1", data) if long else data

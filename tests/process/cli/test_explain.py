@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
 import subprocess
 import sys
+import zipfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -231,3 +233,31 @@ def test_no_log_is_found(tmp_path: Path) -> None:
     assert ran.returncode == 3
     assert "no logs were found there" in ran.stderr
     assert "Nothing could be read" in ran.stdout
+
+
+@pytest.mark.parametrize("byte", [b"x", b"\0"])
+def test_a_small_archive_of_gigabytes_is_soon_left(tmp_path: Path, byte: bytes) -> None:
+    """What it holds may complain: that it was not read to its end is said, and is no all-clear."""
+    bomb = tmp_path / "logs.zip"
+    packed = zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED)
+    with packed as archive, archive.open("train.log", "w", force_zip64=True) as log:
+        for _ in range(1 << 10):
+            log.write(byte * (1 << 20))
+    assert bomb.stat().st_size < 2 << 20
+    ran = subprocess.run(
+        ["timeout", "120", sys.executable, "-m", "doctor", "explain", str(bomb)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 3, ran.stderr
+    assert "train.log: unpacks to more than 400 times its size" in ran.stdout
+
+
+def test_reading_ends_at_the_deadline(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("".join(f"step {step} loss {2 / step:.4f}\n" for step in range(1, 1_000_000)))
+    ran = doctor("explain", str(path), "--deadline", "1")
+    assert ran.returncode == 3
+    assert "train.log: the --deadline came before its end" in ran.stdout

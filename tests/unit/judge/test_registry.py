@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -117,3 +118,33 @@ def test_a_broken_entry_point_is_returned_with_the_checks(
         Broken("entry point gone", "ModuleNotFoundError: No module named 'site_gone'"),
         Broken("entry point odd", "TypeError: vars() argument must have __dict__ attribute"),
     )
+
+
+@pytest.mark.parametrize(
+    ("permissions", "said"),
+    [(0o777, "others can write to it"), (0o1777, "others can add files to it")],
+)
+def test_checks_that_others_could_have_written_are_not_run(
+    permissions: int, said: str, folder: Path, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    (folder / "good.py").write_text(f"open({str(ran)!r}, 'w')\n" + PLUG_IN.format(id="plug-in"))
+    folder.chmod(permissions)
+    with pytest.raises(InputErrors, match=f"{folder}: {said}"):
+        find_checks([folder])
+    folder.chmod(0o755)
+    (folder / "good.py").chmod(0o666)
+    with pytest.raises(InputErrors, match=r"good\.py: others can write to it"):
+        find_checks([folder])
+    assert not ran.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_checks_of_another_user_are_not_run(folder: Path) -> None:
+    os.chown(folder / "good.py", 65534, -1)
+    with pytest.raises(InputErrors, match=r"good\.py: it belongs to another user"):
+        find_checks([folder])
+    os.chown(folder / "good.py", 0, -1)
+    os.chown(folder, 65534, -1)
+    with pytest.raises(InputErrors, match="more: it belongs to another user"):
+        find_checks([folder])

@@ -115,3 +115,19 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     for path in (tmp_path / "file", tmp_path / "file" / "under", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match="cannot be written"):
             make_folder(path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
+def test_a_folder_that_is_not_ours_is_refused(tmp_path: Path) -> None:
+    """Its owner could exchange the reports, the lists of healthy hosts and the launch lines in it."""
+    theirs, everybodys = tmp_path / "theirs", tmp_path / "everybodys"
+    for folder, owner, permissions in ((theirs, 65534, 0o777), (everybodys, 0, 0o777)):
+        folder.mkdir()
+        folder.chmod(permissions)
+        os.chown(folder, owner, -1)
+    with pytest.raises(UsageError, match="theirs: it belongs to another user"):
+        make_folder(theirs)
+    with pytest.raises(UsageError, match="everybodys: others can write to it"):
+        make_folder(everybodys)
+    everybodys.chmod(0o1777)
+    make_folder(everybodys)

@@ -12,6 +12,7 @@ import tarfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,13 @@ from doctor.errors import EXIT_INCONCLUSIVE
 from doctor.logs.explained import Explained, why_unknown
 from doctor.logs.judge import conclude
 from doctor.logs.model import Logs
+from doctor.logs.read import read
 from doctor.logs.sources import Damaged, Limits, Sources, pieces
-from tests.unit.logs.known import NOW, logs_of, one, seen
+from doctor.logs.sources.limits import CHUNK
+from doctor.logs.sources.patience import LATE, TOO_LONG, Patience
+from doctor.logs.sources.stream import Ahead, File, Pipe
+from doctor.logs.sources.text import LONGEST
+from tests.unit.logs.known import MATCHER, NOW, logs_of, one, seen
 
 LOST = b"Connection lost for good\n"
 
@@ -236,6 +242,101 @@ def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path: Path) -> None:
         assert most < 24 << 20
 
 
+def test_the_time_for_reading_is_over(tmp_path: Path) -> None:
+    """Within one file that unpacks to a lot, and before the files after it; all of it may complain."""
+    path = tmp_path / "a.log.gz"
+    path.write_bytes(gzip.compress(b"step 1 of 9\n" * 300_000))
+    (tmp_path / "b.log").write_bytes(LOST)
+    archive = tmp_path / "c.zip"
+    archive.write_bytes(zipped({"one.log": LOST, "two.log": LOST}))
+    no_time = Limits(seconds=0, seconds_a_megabyte=0)
+    logs = logs_of(tmp_path, limits=no_time)
+    assert logs.files == ()
+    assert logs.missed
+    assert logs.left_out == (f"{path}, {tmp_path}/b.log, {archive}: {TOO_LONG}",)
+    assert logs_of(tmp_path, limits=replace(no_time, seconds=600)).left_out == ()
+
+    late = read([tmp_path], MATCHER, now=NOW, deadline=-1)
+    assert late.missed
+    assert late.left_out[0].endswith(f": {LATE}")
+    assert read([tmp_path], MATCHER, now=NOW, deadline=600).left_out == ()
+
+
+def test_the_time_is_over_in_the_middle_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was read of it counts; an archive says it once more, of the files that were not looked at."""
+    path = tmp_path / "a.tgz"
+    path.write_bytes(tar({"a.log": LOST + b"step 1 of 9\n" * 400_000, "b.log": LOST}, "w:gz"))
+    worked = [0.0]
+    monkeypatch.setattr("time.process_time", lambda: worked[-1])
+    logs = read([path], MATCHER, now=NOW, seen=lambda _: worked.append(1000.0))
+    assert [(file.problem, file.lines > 1) for file in logs.files] == [(TOO_LONG, True)]
+    assert [each[0] for each in seen(logs)] == ["lost"]
+    assert logs.left_out == (f"{path}: {TOO_LONG}; what could be read of it counts",)
+
+
+def test_time_is_given_for_what_is_read_and_not_for_what_it_unpacks_to(tmp_path: Path) -> None:
+    patience = Patience(Limits(seconds=-1e6, seconds_a_megabyte=1e6))
+    path = tmp_path / "a.log"
+    path.write_bytes(os.urandom(3 << 20))
+    assert patience.over
+    with path.open("rb") as file:
+        stream = File(file, patience)
+        while stream.read(1 << 20):
+            pass
+    assert not patience.over
+    hole = tmp_path / "hole.zip"
+    with hole.open("wb") as out:
+        out.seek(1 << 40)
+        out.write(zipped({"a.log": LOST}))
+    logs = logs_of(hole, limits=Limits(seconds=-1e6, seconds_a_megabyte=1e6))
+    assert logs.left_out == (f"{hole}: {TOO_LONG}",)
+
+
+def test_a_pipe_without_an_end_ends_at_the_deadline() -> None:
+    ours, theirs = os.pipe()
+    with open(theirs, "wb", buffering=0) as out, open(ours, "rb") as pipe:
+        out.write(LOST)
+        logs = read([pipe], MATCHER, now=NOW, deadline=0.2)
+    assert [file.problem for file in logs.files] == [LATE]
+    assert [each[0] for each in seen(logs)] == ["lost"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
+@pytest.mark.parametrize("size", [LONGEST, 3 * LONGEST, CHUNK - 1, 3 * CHUNK + 17])
+def test_the_rest_of_a_long_line_is_passed_over(size: int, end: bytes) -> None:
+    """Whatever its length, and wherever it begins; the lines around it stay as they are, and count."""
+    text = b"before" + end + (b"x" * size + end) * 3 + b"after" + end + b"lost"
+    stream = Ahead(Pipe(io.BytesIO(text), Patience(Limits())), Patience(Limits()))
+    passed = b"".join(pieces(stream))
+    lines = passed.split(end)
+    assert len(lines) == 6
+    assert (lines[0], lines[4:]) == (b"before", [b"after", b"lost"])
+    assert all(set(line) == {ord("x")} for line in lines[1:4])
+    assert all(LONGEST <= len(line) <= 2 * LONGEST for line in lines[1:4])
+
+
+def test_the_table_of_a_zip_is_as_large_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doctor.logs.sources.archive._MOST_TABLE", 10_000)
+    few, many = ({f"{number:04}.log": LOST for number in range(count)} for count in (50, 500))
+    assert len(one(tmp_path, zipped(few), "few.zip").files) == 50
+    logs = one(tmp_path, zipped(many), "many.zip")
+    assert logs.files == ()
+    assert logs.missed
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_with_garbage_in_it(tmp_path: Path, packing: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as made:
+        made.writestr("a.log", os.urandom(20_000).hex())
+        made.writestr("b.log", LOST)
+    data = bytearray(out.getvalue())
+    data[60:4000] = b"\xa5" * 3940
+    logs = one(tmp_path, bytes(data), "bad.zip")
+    assert [each[0] for each in seen(logs)] == ["lost"]
+    assert logs.files[0].problem == "damaged archive"
+
+
 def test_a_header_of_gigabytes(tmp_path: Path) -> None:
     info = tarfile.TarInfo("x")
     info.type, info.size = tarfile.XHDTYPE, 4 << 30
@@ -243,6 +344,27 @@ def test_a_header_of_gigabytes(tmp_path: Path) -> None:
     logs = one(tmp_path, header + b"1 a=b\n" * 100_000, "a.tar")
     assert logs.files == ()
     assert "damaged archive" in logs.left_out[0]
+
+
+def test_headers_without_end(tmp_path: Path) -> None:
+    """One inside the other, and a list of holes that goes on: tarfile would keep all of it in memory."""
+
+    def header(kind: bytes, size: int, *, goes_on: bool = False) -> bytes:
+        info = tarfile.TarInfo("a.log")
+        info.type, info.size = kind, size
+        made = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+        made[482] = goes_on
+        made[148:156] = b" " * 8
+        made[148:156] = b"%06o\0 " % sum(made)
+        return bytes(made)
+
+    first = tar({"first.log": LOST})[:1024]
+    nested = (header(tarfile.GNUTYPE_LONGNAME, 4) + b"abc\0".ljust(512, b"\0")) * 900
+    holes = header(tarfile.GNUTYPE_SPARSE, 0, goes_on=True) + (b"%011o\0" % 1 * 42).ljust(512, b"\1") * 9000
+    for data in (nested, holes):
+        logs = one(tmp_path, first + data, "a.tar")
+        assert [each[0] for each in seen(logs)] == ["lost"]
+        assert logs.left_out == (f"{tmp_path}/a.tar: damaged archive; what could be read of it counts",)
 
 
 def test_names_in_archives_lead_nowhere(tmp_path: Path) -> None:

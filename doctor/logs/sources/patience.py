@@ -1,0 +1,50 @@
+"""How long may be read: what a small file unpacks to must not keep anybody for hours."""
+
+from __future__ import annotations
+
+import io
+import select
+import time
+from typing import BinaryIO
+
+from doctor.logs.sources.limits import Damaged, Limits
+
+TOO_LONG = "reading took too long for its size: give fewer files at once"
+LATE = "the --deadline came before its end"
+
+
+class Patience:
+    """Seconds of work, more of them for more input; or the seconds that a person gave, by the clock.
+
+    Work is what this process computes: a pipe that is silent, and a machine that is busy, cost nothing.
+    """
+
+    def __init__(self, limits: Limits, deadline: float | None = None) -> None:
+        self._per_byte = limits.seconds_a_megabyte / (1 << 20)
+        self._worked_until = time.process_time() + limits.seconds
+        self._until = None if deadline is None else time.monotonic() + deadline
+
+    def grant(self, size: int) -> None:
+        """For so many bytes as they were given: what they unpack to is not known, and earns nothing."""
+        self._worked_until += size * self._per_byte
+
+    @property
+    def over(self) -> str:
+        """Why nothing is read any more; empty while there is time."""
+        if self._until is not None:
+            return LATE if time.monotonic() > self._until else ""
+        return TOO_LONG if time.process_time() > self._worked_until else ""
+
+    def check(self) -> None:
+        if self.over:
+            raise Damaged(self.over)
+
+    def wait_for(self, pipe: BinaryIO) -> None:
+        """Until it says something, or the time is over."""
+        if self._until is None:
+            return
+        try:
+            select.select([pipe], [], [], max(0.0, self._until - time.monotonic()))
+        except (io.UnsupportedOperation, ValueError, OSError):
+            return  # bytes in memory
+        self.check()

@@ -1,0 +1,46 @@
+"""The audit of the gate fails for a vulnerability that is known, and for nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+FINE = (
+    '{"dependencies": [{"name": "rich", "version": "1", "vulns": []}, {"name": "typer", "skip_reason": "-"}]}'
+)
+SICK = FINE.replace("[]", '[{"id": "CVE-2026-1"}]')
+UNKNOWN = '{"dependencies": [{"name": "rich", "skip_reason": "it was not found"}]}'
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (FINE, 0, "no vulnerability is known of 1 of 2 packages"),
+        (SICK, 1, "rich 1: CVE-2026-1"),
+        (UNKNOWN, 0, "was not audited: its data knows none of the packages"),
+        ("no network", 0, "was not audited: its data could not be had"),
+        (None, 0, "was not audited: there is no pip-audit"),
+    ],
+)
+def test_what_the_audit_says(answer: str | None, code: int, said: str, tmp_path: Path) -> None:
+    if answer is not None:
+        (tmp_path / "answer").write_text(answer)
+        tool = tmp_path / "pip-audit"
+        tool.write_text(f"#!/bin/sh\nexec /bin/cat '{tmp_path}/answer'\n")
+        tool.chmod(0o700)
+    ran = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "audit"],
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (ran.returncode, ran.stderr) == (code, "")
+    assert said in ran.stdout

@@ -70,7 +70,7 @@ def _span(dice: Random, data: bytearray) -> tuple[int, int]:
     return start, min(len(data), start + int(dice.expovariate(1 / 20)))
 
 
-def _noise(dice: Random, data: bytearray, _: Sequence[bytes]) -> bytes:
+def _noise(dice: Random, data: bytearray, __: Sequence[bytes]) -> bytes:
     for _ in range(dice.choice((1, 1, 4, 30)) if data else 0):
         data[dice.randrange(len(data))] = dice.randrange(256)
     return bytes(data)

@@ -41,6 +41,9 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
         uptime=proc.uptime(),
         users=users,
     )
+    idle = {m["pid"]: m for m in found if m.get("helps") is None and not m["joins"]}
+    for pid, loaded in carefully(proc.has_library, list(idle)):
+        idle[pid]["joins"] = bool(loaded)
     pids = {member["pid"] for member in found}
     return found, (ranks.without_ranks(rows, users, pids) + ranks.unseen(rows, users, pids) + unread)[:32]
 

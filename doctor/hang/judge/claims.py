@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.hang.evidence import Look, Member
 from doctor.hang.judge.judgement import Job
@@ -20,7 +20,11 @@ def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...],
     """Of these, the ones that count, and what is to be said of the others. Where nobody looked, or none would
     count, all do. `known` are all that were found.
     """
-    found = tuple(job for job in jobs if _counts(job, known))
+    held: dict[str, float] = {}
+    for job in known:
+        if job.bound:
+            held[job.ranks[0].job] = max(held.get(job.ranks[0].job, 0.0), _oldest(job))
+    found = tuple(job for job in jobs if _counts(job, held))
     if not found or not any(rank.a or rank.b for job in jobs for rank in job.ranks):
         return tuple(jobs), tuple(_owners(jobs, known))
     left = [_claim(job) for job in jobs if job not in found]
@@ -28,11 +32,14 @@ def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...],
     return found, (*_owners(jobs, known), *left[:MOST], *more)
 
 
-def _counts(job: Job, known: Sequence[Job]) -> bool:
-    """Its ranks have what nobody else's process can have; or they could start, under a name of their own."""
+def _counts(job: Job, held: Mapping[str, float]) -> bool:
+    """Its ranks have what nobody else's process can have; or they could start, under a name that nobody's
+    ranks had before. `held` are such names, with the age of these.
+    """
     if job.bound:
         return True
-    return not job.stray and any(map(_may_begin, job.ranks)) and not _taken(job, known)
+    free = held.get(job.ranks[0].job, 0.0) <= _oldest(job)
+    return free and not job.stray and any(map(_may_begin, job.ranks))
 
 
 def _may_begin(rank: Member) -> bool:
@@ -47,22 +54,16 @@ def _imports(look: Look) -> bool:
     return look.state == "D" or any(frame.file.startswith("<frozen importlib") for frame in inner)
 
 
-def _taken(job: Job, known: Sequence[Job]) -> bool:
-    """Another user's ranks had the name first."""
-    others = (other for other in known if other.name == job.name and other is not job)
-    return any(other.bound and _oldest(other) > _oldest(job) for other in others)
-
-
 def _oldest(job: Job) -> float:
     return max((rank.age for rank in job.ranks), default=0.0)
 
 
 def _owners(jobs: Sequence[Job], known: Sequence[Job]) -> Iterator[str]:
     """ "two users have ranks of 10.0.0.1:29500: root (4) and alice (1)" """
-    ranks = {job.name: Counter[str]() for job in jobs[:MOST]}
+    ranks = {job.ranks[0].job: Counter[str]() for job in jobs[:MOST]}
     for job in known:
-        if job.name in ranks:
-            ranks[job.name][job.owner] += len(job.ranks)
+        if (name := job.ranks[0].job) in ranks:
+            ranks[name][job.owner] += len(job.ranks)
     for name, of in ranks.items():
         if len(of) > 1:
             *most, last = (f"{user} ({number})" for user, number in of.most_common(MOST))

@@ -122,7 +122,7 @@ def _settled(name: str, members: list[Member]) -> Iterator[Part]:
         connected = _connected(ranks)
         bound = connected | {key(m) for m in ranks if m.launched is not None}
         world = _world(ranks, bound)
-        strays = _strays(ranks, connected, world)
+        strays = _strays(ranks, connected, world) if bound else frozenset()
         yield from _apart(called, [m for m in own if _head(m) not in strays], world, bound)
         for host in dict.fromkeys(host for host, _ in sorted(strays)):
             left = tuple(m for m in own if m.host == host and _head(m) in strays)
@@ -179,7 +179,7 @@ def _strays(ranks: list[Member], connected: frozenset[Key], world: int | None) -
             for one, own in signs.items()
             if (beyond and not any(own[:2])) or any(_more(other, own) for other in {*signs.values()})
         }
-    return frozenset(strays) if len(strays) < len(ranks) else frozenset()
+    return frozenset(strays)
 
 
 def _more(one: tuple[bool, ...], other: tuple[bool, ...]) -> bool:

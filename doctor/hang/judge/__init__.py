@@ -14,7 +14,7 @@ from doctor.hang.judge.advice import advice, next_time, reach_of
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.claims import counted
 from doctor.hang.judge.decide import Finding, decide
-from doctor.hang.judge.jobs import chosen, find_jobs
+from doctor.hang.judge.jobs import MOST_JOBS, chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
@@ -59,6 +59,8 @@ def judge(
         said = _no_such(pid, master_port, slurm_job, user)
         return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
     found, notes = counted(found, jobs)
+    if len(jobs) >= MOST_JOBS:
+        notes = (*notes, f"more than {MOST_JOBS} jobs are said to run here, and others are not judged")
     if len(found) == 1:
         return _judge_job(evidence, found[0], found, limit, notes)
     each = tuple(_judge_job(evidence, job, found, limit) for job in found)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from doctor.hang.evidence import Evidence, HostSeen, Member
 from doctor.hang.judge.judgement import Job
 from doctor.hang.judge.owners import HERE, Part, parts, ranks_of
 from doctor.hang.judge.wires import key
 
+MOST_JOBS = 256
 MOST_MISSING = 20_000
 """A host may claim a world of any size."""
 
@@ -16,7 +18,21 @@ MOST_MISSING = 20_000
 def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
     """In the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
-    return tuple(_job(part, seen) for part in parts(evidence) if ranks_of(part.members))
+    return tuple(_job(part, seen) for part in _chief(parts(evidence)))
+
+
+def _chief(found: Iterable[Part]) -> list[Part]:
+    """The first of each host, of so many that a host must have made them up."""
+    every = [part for part in found if ranks_of(part.members)]
+    if len(every) <= MOST_JOBS:
+        return every
+    before: Counter[str] = Counter()
+    place: dict[int, tuple[bool, int]] = {}
+    for part in every:
+        place[id(part)] = not part.bound, before[part.members[0].host]
+        before[part.members[0].host] += 1
+    kept = {id(part) for part in sorted(every, key=lambda part: place[id(part)])[:MOST_JOBS]}
+    return [part for part in every if id(part) in kept]
 
 
 def chosen(

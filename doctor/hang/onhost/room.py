@@ -7,7 +7,7 @@ from typing import Any
 WHOLE = 64 << 20
 """Weight of all that one host says. The controller hears no more of a host that goes beyond."""
 FOR_MEMBERS, FOR_LOOK, FOR_BETWEEN, FOR_LIBRARIES = 6 << 20, 14 << 20, 8 << 20, 16 << 20
-LINE, VALUE, WIDE = 512, 24, 4
+LINE, VALUE, GROUP, WIDE = 512, 24, 160, 4
 _ASCII = bytes(range(128))
 
 
@@ -16,7 +16,7 @@ def weight(line: bytes) -> int:
     beyond 16 bits makes all of its text as wide.
     """
     wide = WIDE if b"\\ud" in line or not _is_ascii(line) else 1
-    return wide * max(LINE, len(line), VALUE * line.count(b","))
+    return wide * max(LINE, len(line), VALUE * line.count(b","), GROUP * line.count(b"{"))
 
 
 def _is_ascii(line: bytes) -> bool:

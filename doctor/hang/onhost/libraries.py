@@ -200,7 +200,9 @@ class _Gatherer:
             owner = pid
             if owner is None and isinstance(item[2] if len(item) > 2 else None, list):
                 owner = item[2][0]
-            if answer is not None:
+            if answer is None and item[0] == "dump":
+                answer = {"problem": "it could not be read in time"}
+            if answer:
                 owner = answer.get("pid", owner)
                 self.add(source, answer.get("name", _name(item)), which, answer, owner)
             if time.monotonic() > self.deadline:

@@ -148,6 +148,7 @@ def test_but_a_connection_that_anybody_can_make_is_no_proof() -> None:
     for host in seen.hosts:
         members = []
         for each in host.members:
+            assert each.a is not None
             assert each.b is not None
             few = tuple(replace(c, received=8) for c in each.b.connections)
             members.append(

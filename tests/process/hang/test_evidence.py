@@ -55,6 +55,8 @@ def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, 
     program.chmod(mode)
     process = subprocess.Popen([program, "1000"], env={"RANK": "1", "WORLD_SIZE": "2"})
     try:
+        while not Path(f"/proc/{process.pid}/environ").read_bytes():
+            time.sleep(0.01)
         row = proc.row((process.pid, True))
         assert row
         assert bool(row["env"]) == (mode == 0o755)

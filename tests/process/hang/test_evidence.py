@@ -51,7 +51,8 @@ def innermost(member: Member) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("mode", [0o755, 0o4755, 0o2755])
 def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, tmp_path: Path) -> None:
     """Anybody may have started it, and said its variables."""
-    program = shutil.copy(shutil.which("sleep") or "/bin/sleep", tmp_path / "python")
+    program = tmp_path / "python"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     program.chmod(mode)
     process = subprocess.Popen([program, "1000"], env={"RANK": "1", "WORLD_SIZE": "2"})
     try:

@@ -37,13 +37,17 @@ def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:
 
 
 def narrowed(evidence: Evidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
-    """The ranks of each host that are asked for; None: nothing is."""
+    """The ranks of each host that are asked for, and those that say the same name: only a look at their
+    connections tells whether they are of that job. None: nothing is asked for.
+    """
     asked = wishes.pid, wishes.master_port, wishes.slurm_job, wishes.user
     if all(each is None for each in asked):
         return None
+    jobs = find_jobs(evidence)
+    names = {rank.job for job in chosen(jobs, *asked) for rank in job.ranks}
     pids: dict[str, list[int]] = {}
-    for host, pid in (rank for job in chosen(find_jobs(evidence), *asked) for rank in _ranks(job)):
-        pids.setdefault(host, []).append(pid)
+    for rank in (rank for job in jobs for rank in job.ranks if rank.job in names):
+        pids.setdefault(rank.host, []).append(rank.pid)
     return pids
 
 

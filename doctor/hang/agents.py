@@ -12,17 +12,17 @@ from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.hang import messages, pyspy
 from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
+from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redacted import redacted
 from doctor.model import Unreached
-from doctor.transport import Script, Session
+from doctor.transport import Line, Script, Session
 
 HOME = "doctor.hang.onhost"
 PROCESS = "doctor.smoke.onhost.process"
-NEEDS = "ctypes, select, signal, subprocess"
-MOST_MEMBERS = 20_000
+NEEDS = "ctypes, resource, select, signal, subprocess"
+MOST_MEMBERS = 4_096
+"""Of a host."""
 MOST_BETWEEN = 16
-MOST_SAID = 512 * 1024 * 1024
-"""Bytes of one host; ten thousand processes need less."""
 
 
 def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
@@ -60,6 +60,7 @@ class HangHost(RemoteAgent):
     looking: bool = False
     lost: str = ""
     said: int = 0
+    """The weight of its lines."""
 
     def evidence(self) -> HostSeen:
         found, seen = self.found, self.seen
@@ -150,14 +151,26 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             self.hear(min(deadline, time.monotonic() + 0.5))
             told()
 
+    def _line(self, host: HangHost, line: Line) -> None:
+        host.said += weight(line.text)
+        if host.said > WHOLE:
+            self._silence(host, f"it said more than {WHOLE >> 20} MB")
+        else:
+            super()._line(host, line)
+
+    def _silence(self, host: HangHost, why: str) -> None:
+        """Nothing of it is kept: no honest host says so much."""
+        for kept in (host.members, host.looks, host.between, host.libraries):
+            kept.clear()
+        self._fail(host, f"{why}, so it counts as not seen")
+
     def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:
-        host.said += size
+        del size  # its line was weighed before
         host.ready = True
-        if host.said > MOST_SAID:
-            return False
         if isinstance(message, messages.MemberFound) and host.found is None:
-            if len(host.members) < MOST_MEMBERS:
-                host.members[message.member.pid] = message.member
+            host.members[message.member.pid] = message.member
+            if len(host.members) > MOST_MEMBERS:
+                self._silence(host, f"it named more than {MOST_MEMBERS:,} processes")
         elif isinstance(message, messages.Found) and host.found is None:
             host.found = message
             self._bring(host, message)

@@ -110,6 +110,10 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     parent: Pid
     above: Annotated[tuple[Pid, ...], msgspec.Meta(max_length=64)] = ()
     """Of a rank: its parent and so on, up to the first of its launchers."""
+    launched: Pid | None = None
+    """The nearest launcher above it, by its command line; None: there is none, or nobody wrote it down."""
+    joins: bool = False
+    """It has threads of process groups, or has loaded a library that makes them."""
     job: Word
     """Equal for all ranks of one job on all hosts: MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
     rank: Rank | None = None
@@ -122,6 +126,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     command: Text = ""
     """Redacted."""
     user: Word = ""
+    """Its owner as the kernel says it: the login name on its host, or "uid 1001" where that host has none."""
     age: Seconds = 0.0
     """Since it was started."""
     master: Word = ""

@@ -65,6 +65,8 @@ def print_judgement(
     said = judgement.named if quiet else judgement.job or judgement.jobs or judgement.unreached
     if said:
         console.print()
+    if judgement.verdict is Verdict.MOVES and not quiet:
+        _print_notes(judgement, console)
     _print_ending(judgement, console)
 
 
@@ -84,13 +86,20 @@ def _print_each(judgement: Judgement, console: Console, *, verbose: bool, quiet:
         put_wrapped(Text(clean_line(one.sentence), style=_style(one)), console, INDENT, INDENT)
     if len(judgement.each) > JOBS and not quiet:
         put_line(Text(f"{len(judgement.each)} in all", style="dim"), console)
-    for note in () if quiet else judgement.notes:
-        put_wrapped(Text(clean_line(note[:1].upper() + note[1:]) + "."), console)
+    if not quiet:
+        _print_notes(judgement, console)
     _print_unreached(judgement, console)
 
 
+def _print_notes(judgement: Judgement, console: Console) -> None:
+    for note in judgement.notes:
+        put_wrapped(Text(clean_line(note[:1].upper() + note[1:]) + "."), console)
+
+
 def _job_line(job: Job, judgement: Judgement) -> Text:
-    return Text(clean_line(job_words(job, judgement.started, name=True)), style="bold")
+    """With its owner, where not all are of the same."""
+    owner = f", of {job.owner}" if len({each.owner for each in judgement.jobs}) > 1 else ""
+    return Text(clean_line(job_words(job, judgement.started, name=True) + owner), style="bold")
 
 
 def _print_opening(judgement: Judgement, console: Console) -> None:

@@ -12,8 +12,9 @@ from itertools import pairwise
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge.advice import advice, next_time, reach_of
 from doctor.hang.judge.case import Case, case_of, groups_of
+from doctor.hang.judge.claims import counted
 from doctor.hang.judge.decide import Finding, decide
-from doctor.hang.judge.jobs import chosen, find_jobs
+from doctor.hang.judge.jobs import MOST_JOBS, chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
@@ -57,16 +58,19 @@ def judge(
     if not found:
         said = _no_such(pid, master_port, slurm_job, user)
         return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
+    found, notes = counted(found, jobs)
+    if len(jobs) >= MOST_JOBS:
+        notes = (*notes, f"more than {MOST_JOBS} jobs are said to run here, and others are not judged")
     if len(found) == 1:
-        return _judge_job(evidence, found[0], jobs, limit)
-    each = tuple(_judge_job(evidence, job, jobs, limit) for job in found)
+        return _judge_job(evidence, found[0], found, limit, notes)
+    each = tuple(_judge_job(evidence, job, found, limit) for job in found)
     return Judgement(
         Verdict.SEVERAL,
         evidence.started,
         _several(each),
         jobs=found,
         each=each,
-        notes=tuple(may_be_one(evidence, found)),
+        notes=(*notes, *may_be_one(evidence, found)),
         unreached=unreached,
         limit=limit,
     )
@@ -89,7 +93,9 @@ def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, us
     return f"No job has {' and '.join(filter(None, said))}."
 
 
-def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float) -> Judgement:
+def _judge_job(
+    evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float, notes: tuple[str, ...] = ()
+) -> Judgement:
     case = case_of(evidence, job)
     finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job))
     verdict, sentence = _verdict(case, finding, limit)
@@ -130,7 +136,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights_of(evidence, job),
-        notes=(*finding.notes, *_rankless(evidence, job)),
+        notes=(*finding.notes, *notes, *_rankless(evidence, job)),
         heard=heard,
         do=told.sentences if told else (),
         commands=told.commands if told else (),

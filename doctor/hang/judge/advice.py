@@ -98,7 +98,9 @@ def advice(
         return Advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
-    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(named, reach)))))
+    return Advice(
+        tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach))))
+    )
 
 
 def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
@@ -109,9 +111,9 @@ def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
 
 
-def _all_commands(named: Sequence[Culprit], reach: Reach) -> Iterator[str]:
+def _all_commands(job: Job, named: Sequence[Culprit], reach: Reach) -> Iterator[str]:
     for each in named[:MOST]:
-        yield from _commands(each, named, reach)
+        yield from _commands(each, job, named, reach)
 
 
 def _check(job: Job, reach: Reach) -> str:
@@ -139,14 +141,14 @@ def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
     }.get(cause, f"look at {who}{at}{innocent}")
 
 
-def _commands(each: Culprit, named: Sequence[Culprit], reach: Reach) -> Iterable[str]:
+def _commands(each: Culprit, job: Job, named: Sequence[Culprit], reach: Reach) -> Iterable[str]:
     if each.cause is Cause.LINK:
         hosts = dict.fromkeys(other.host for other in named)
         yield reach.check(hosts, _NETWORK)
         return
     if each.pid is None or each.cause is Cause.ENDED:
         return
-    if each.cause is Cause.STOPPED:
+    if each.cause is Cause.STOPPED and (each.host, each.pid) in job.bound:
         yield reach.on(each.host, f"kill -CONT {each.pid}")
     elif each.cause is Cause.MISMATCH:
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.hang.evidence import Member
@@ -50,10 +50,12 @@ def decide(case: Case, limit: float, unreached: bool) -> Finding:
         or _gone(case, limit)
         or _cut(case)
         or _outside(case)
+        or _said_to_be_lost(case)
         or _mismatch(case)
         or _last_words(case)
         or _nobody(case, limit)
     )
+    found = replace(found, notes=(*found.notes, *_only_says(case, found)))
     elsewhere = {*case.job.missing} - {rank for rank, _ in case.job.gone}
     if not elsewhere or found.confidence is Confidence.CERTAIN:
         return found
@@ -81,11 +83,19 @@ def _strange(case: Case) -> Finding:
 
 
 def _lost(case: Case) -> Finding | None:
-    """Ended, stopped or stuck in the kernel, while others wait."""
-    if not case.lost:
-        return None
+    """Ended, stopped or stuck in the kernel, while others wait; more than its variables says who it is."""
+    proved = tuple((of, cause) for of, cause in case.lost if _belongs(case, of, cause))
+    return _cannot_go_on(case, proved, Confidence.CERTAIN) if proved else None
+
+
+def _said_to_be_lost(case: Case) -> Finding | None:
+    """The same of those that merely say who they are, as one that was stopped before it connected."""
+    return _cannot_go_on(case, case.lost, Confidence.STRONG) if case.lost else None
+
+
+def _cannot_go_on(case: Case, lost: Sequence[tuple[Member, Cause]], sure: Confidence) -> Finding:
     at = {each.key: each for each in case.standings}
-    named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost)
+    named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
     others = case.upright
     if not others:
         what = "ended" if all(cause is Cause.ENDED for _, cause in case.lost) else "ended or stopped"
@@ -94,8 +104,21 @@ def _lost(case: Case) -> Finding | None:
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
         notes = _outside_as_well(outside)
-        return Finding(named, Confidence.CERTAIN, at_once=True, standings=outside, notes=notes)
+        return Finding(named, sure, at_once=True, standings=outside, notes=notes)
     return Finding(named, accuses=False, sentence="No other rank was seen to wait for it.")
+
+
+def _belongs(case: Case, of: Member, cause: Cause) -> bool:
+    """More than its variables says so. Whoever has ended has no connection that could."""
+    return cause is Cause.ENDED or key(of) in case.job.bound
+
+
+def _only_says(case: Case, found: Finding) -> Iterator[str]:
+    named = {(each.host, each.pid) for each in found.named}
+    for of, cause in case.lost:
+        if found.named and not _belongs(case, of, cause) and (of.host, of.pid) not in named:
+            who = _name(of.rank, key(of))
+            yield f"process {of.pid} is {cause.value}: nothing but its variables says that it is {who}"
 
 
 def _culprit_lost(of: Member, cause: Cause, at: Standing | None) -> Culprit:
@@ -215,7 +238,13 @@ def _confidence(case: Case, chosen: Sequence[Standing]) -> Confidence:
     if any(each.by != "stack" for each in chosen) or not any(each.by == "stack" for each in case.inside):
         return Confidence.SUSPECT
     all_seen = len(case.inside) + len(case.outside) == len(case.upright) and not case.job.missing
-    sure = all_seen and len(chosen) == len(case.outside) and all(e.doing and e.doing.certain for e in chosen)
+    bound = case.job.bound.issuperset(each.key for each in chosen)
+    sure = (
+        bound
+        and all_seen
+        and len(chosen) == len(case.outside)
+        and all(e.doing and e.doing.certain for e in chosen)
+    )
     return Confidence.CERTAIN if sure else Confidence.STRONG
 
 

@@ -7,9 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from doctor.hang.evidence import Evidence, HostSeen, Member
 from doctor.hang.judge.judgement import Job
-from doctor.hang.judge.strangers import same_by_connections
+from doctor.hang.judge.owners import HERE, Part, parts, ranks_of
+from doctor.hang.judge.wires import key
 
-_HERE = ("127.", "localhost:", "::1", "[::1]")
+MOST_JOBS = 256
 MOST_MISSING = 20_000
 """A host may claim a world of any size."""
 
@@ -17,13 +18,21 @@ MOST_MISSING = 20_000
 def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
     """In the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
-    members: dict[str, list[Member]] = {}
-    known = same_by_connections(evidence)
-    for host in evidence.hosts:
-        for member in host.members:
-            members.setdefault(known.get(member.job, member.job), []).append(member)
-    split = (part for name, of in members.items() for part in _apart(name, of))
-    return tuple(_job(name, of, seen) for name, of in split if any(each.helps is None for each in of))
+    return tuple(_job(part, seen) for part in _chief(parts(evidence)))
+
+
+def _chief(found: Iterable[Part]) -> list[Part]:
+    """The first of each host, of so many that a host must have made them up."""
+    every = [part for part in found if ranks_of(part.members)]
+    if len(every) <= MOST_JOBS:
+        return every
+    before: Counter[str] = Counter()
+    place: dict[int, tuple[bool, int]] = {}
+    for part in every:
+        place[id(part)] = not part.bound, before[part.members[0].host]
+        before[part.members[0].host] += 1
+    kept = {id(part) for part in sorted(every, key=lambda part: place[id(part)])[:MOST_JOBS]}
+    return [part for part in every if id(part) in kept]
 
 
 def chosen(
@@ -55,34 +64,26 @@ def _parent(rank: Member) -> tuple[int, ...]:
     return (rank.parent,) if rank.parent > 1 else ()
 
 
-def _apart(name: str, members: Sequence[Member]) -> Iterable[tuple[str, list[Member]]]:
-    """Two jobs of one name, such as localhost:29500 on two hosts: ranks that exist twice tell them apart."""
-    numbers = Counter(each.rank for each in members if each.helps is None and each.rank is not None)
-    hosts = dict.fromkeys(each.host for each in members)
-    if len(hosts) < 2 or max(numbers.values(), default=0) < 2:
-        yield name, list(members)
-        return
-    for host in hosts:
-        yield f"{name} on {host}", [each for each in members if each.host == host]
-
-
-def _job(name: str, members: Sequence[Member], seen: dict[str, HostSeen]) -> Job:
-    ranks = [each for each in members if each.helps is None]
+def _job(part: Part, seen: dict[str, HostSeen]) -> Job:
+    ranks = ranks_of(part.members)
     ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
-    world = max((each.world for each in ranks if each.world is not None), default=None)
+    here = {each.host for each in ranks}
+    world = part.world
     missing = _missing(ranks, world)
     begun = [seen[each.host].at - each.age for each in ranks if each.age and seen[each.host].at]
     return Job(
-        name=name,
+        name=part.name,
         launcher=next((each.launcher for each in ranks if each.launcher), ""),
         world=world,
         ranks=tuple(ranks),
-        helpers=tuple(each for each in members if each.helps is not None),
-        hosts=tuple(host for host in seen if any(each.host == host for each in ranks)),
+        helpers=tuple(each for each in part.members if each.helps is not None),
+        hosts=tuple(host for host in seen if host in here),
         missing=missing,
         gone=tuple(_homes(missing, ranks, world or 0)),
         started=min(begun, default=None),
         age=min((each.age for each in ranks), default=0.0),
+        bound=part.bound & {key(each) for each in ranks},
+        stray=part.stray,
     )
 
 
@@ -100,7 +101,7 @@ def _homes(missing: Sequence[int], ranks: Sequence[Member], world: int) -> Itera
     for each in ranks:
         if each.rank is not None:
             of_host.setdefault(each.host, []).append(each.rank)
-    if len(of_host) == 1 and all(each.master.startswith(_HERE) for each in ranks):
+    if len(of_host) == 1 and all(each.master.startswith(HERE) for each in ranks):
         yield from ((rank, ranks[0].host) for rank in missing)
         return
     size = _block(of_host.values(), world) if missing else 0

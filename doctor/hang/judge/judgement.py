@@ -161,6 +161,16 @@ class Job:
     """By the clock of one of its hosts, since 1970."""
     age: float = 0.0
     """Of its youngest rank."""
+    bound: frozenset[tuple[str, int]] = frozenset()
+    """Host and PID of the ranks that a launcher started or that are connected to others of their owner: no
+    process of anybody else can have that.
+    """
+    stray: bool = False
+    """Another job has the numbers that these ranks say."""
+
+    @property
+    def owner(self) -> str:
+        return self.ranks[0].user if self.ranks else ""
 
     @property
     def expected(self) -> int:

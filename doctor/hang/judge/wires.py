@@ -35,9 +35,9 @@ def key(member: Member) -> Key:
     return member.host, member.pid
 
 
-def wires(members: Sequence[Member], *, first: bool = False) -> tuple[Wire, ...]:
-    """Both directions of each connection; those of the rendezvous are left out."""
-    masters = {member.master for member in members if member.master}
+def wires(members: Sequence[Member], *, first: bool = False, rendezvous: bool = False) -> tuple[Wire, ...]:
+    """Both directions of each connection; those of the rendezvous only if they are asked for."""
+    masters = {member.master for member in members if member.master and not rendezvous}
     ports = {master.rpartition(":")[2] for master in masters}
     ends: dict[tuple[str, str, str], tuple[Key, Connection]] = {}
     for member in members:

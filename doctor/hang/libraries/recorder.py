@@ -174,13 +174,16 @@ def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tu
     """By name and members. Numbers of groups are each rank's own, and names need not be unique."""
     now = who.hosts[said.host].at
     names = {entry.pg_id: entry.process_group[0] for entry in dump.entries if entry.process_group}
+    entries: dict[int, list[_Entry]] = {}
+    for entry in dump.entries:
+        entries.setdefault(entry.pg_id, []).append(entry)
     for number, name in names.items():
-        mine = [e for e in dump.entries if e.pg_id == number and not e.is_p2p and e.collective_seq_id >= 0]
+        mine = [e for e in entries[number] if not e.is_p2p and e.collective_seq_id >= 0]
         members = _members(dump.pg_config.get(name))
         if not mine or (not members and name != DEFAULT):
             continue
         status = dump.pg_status.get(str(number), _Status())
-        pure = not any(e.is_p2p and e.pg_id == number for e in dump.entries)
+        pure = not any(e.is_p2p for e in entries[number])
         last = max(mine, key=lambda e: e.collective_seq_id)
         done = [e.collective_seq_id for e in mine if e.over]
         waiting = [e for e in mine if not e.over and e.collective_seq_id > max(done, default=-1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -58,8 +59,9 @@ class Who:
 
     @property
     def world(self) -> int:
-        """0 where nobody tells."""
-        return max((member.world or 0 for member in self.ranks), default=0)
+        """What most say; 0 where nobody tells."""
+        said = Counter(member.world for member in self.ranks if member.world is not None)
+        return next((world for world, _ in said.most_common(1)), 0)
 
     def said(self, source: Source) -> Iterator[Said]:
         """Texts of hosts of this job; one that belongs to a process only if that is one of its ranks."""

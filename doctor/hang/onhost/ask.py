@@ -11,7 +11,7 @@ import struct
 import time
 from typing import Any
 
-from doctor.hang.onhost.recorder import Refused, numbers
+from doctor.hang.onhost.recorder import TOO_LARGE, Refused, numbers
 
 SECONDS = 4.0
 """For one question, all of it."""
@@ -104,6 +104,8 @@ def _compact(answer: bytes) -> str:
         return json.dumps(json.loads(text), separators=(",", ":"))
     except (ValueError, RecursionError):
         return text
+    except MemoryError as error:
+        raise NoAnswer(TOO_LARGE) from error
 
 
 def ras_address(environ: "dict[str, str]") -> "tuple[str, int] | None":

@@ -6,6 +6,7 @@ A file of /proc can block while its process holds a lock of its memory, and any 
 import contextlib
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -21,6 +22,8 @@ HUNGRY = 10.0
 """Seconds for a reader that only waits for a processor."""
 MOST_STALLS = 24
 PIECE = 65536
+MEMORY = 512 << 20
+"""Bytes that a process may take which reads what a job has written."""
 EASE = 0.3
 """Seconds for what was killed to be gone."""
 
@@ -51,6 +54,7 @@ def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float
         try:
             default_signals()
             die_with_parent(me)
+            bound_memory()
             os.close(ear)
             with open(mouth, "wb") as out:
                 for item in items:
@@ -84,6 +88,14 @@ def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float
         _reap(child)
 
 
+def bound_memory() -> None:
+    """Of this process; libraries that it maps do not count."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    with contextlib.suppress(OSError, ValueError):
+        soft = MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, most))
+
+
 def _reap(child: int) -> None:
     """One that cannot be killed is left to whoever ends us."""
     until = time.monotonic() + EASE
@@ -93,15 +105,30 @@ def _reap(child: int) -> None:
 
 
 class Tool:
-    """A program that runs: its output up to `most` bytes, and its end by `deadline`."""
+    """A program that runs: its output up to `most` bytes, and its end by `deadline`. `reads` a process that
+    anybody may have written, so that its memory is bounded.
+    """
 
-    def __init__(self, argv: "Sequence[str]", seconds: float, most: int, keep: "Sequence[int]" = ()) -> None:
+    def __init__(
+        self,
+        argv: "Sequence[str]",
+        seconds: float,
+        most: int,
+        keep: "Sequence[int]" = (),
+        reads: bool = False,
+    ) -> None:
         """Raises OSError where it cannot be started."""
         self.out, self.err, self.why = bytearray(), bytearray(), ""
         self.most = most
         self.deadline = time.monotonic() + seconds
         self.seconds = seconds
         me = os.getpid()
+
+        def begin() -> None:
+            die_with_parent(me)
+            if reads:
+                bound_memory()
+
         self.process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -109,7 +136,7 @@ class Tool:
             stderr=subprocess.PIPE,
             pass_fds=tuple(keep),
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
-            preexec_fn=lambda: die_with_parent(me),
+            preexec_fn=begin,
         )
         self.open = {}
         for stream, kept in ((self.process.stdout, self.out), (self.process.stderr, self.err)):

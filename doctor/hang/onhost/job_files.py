@@ -41,11 +41,11 @@ def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
 
 
 def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """A dump of the flight recorder: its path, user, and the start of the process."""
+    """A dump of the flight recorder: its path, user, and the start of the process. Empty: there is none."""
     _, path, uid, start = item
     data, at = _read(path, MOST_DUMP + 1, uid, start)
     if data is None:
-        return None
+        return {}
     try:
         return {"name": path, "at": at, "text": numbers(data)}
     except Refused as error:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost import ask, careful, job_files, proc
+from doctor.hang.onhost import ask, careful, job_files, proc, room
 from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 SECONDS = 20.0
@@ -23,7 +23,6 @@ SECONDS = 20.0
 TOOL_SECONDS = 5.0
 LONGEST = 500000
 MOST = 250
-MOST_BYTES = 8 << 20
 MOST_RANKS = 128
 """Of a host, whose files are read."""
 _WANTED = (
@@ -95,13 +94,14 @@ class _Gatherer:
 
     def add(self, source: str, name: str, which: str, answer: "Mapping[str, Any]", pid: "int | None") -> None:
         text, problem = answer.get("text", ""), answer.get("problem", "")
-        if len(text) > LONGEST or self.size + len(text) > MOST_BYTES:
-            text, problem = "", "it says more than is read here"
+        size = room.weight(text.encode("utf-8", "replace"))
+        if len(text) > LONGEST or self.size + size > room.FOR_LIBRARIES:
+            text, problem, size = "", "it says more than is read here", 0
         if len(self.texts) < MOST:
             one = {"source": source, "name": _clean(name), "which": which, "pid": pid}
             at = max(0.0, answer.get("at", 0.0))
             self.texts.append(dict(one, at=at, text=text, problem=_clean(problem)))
-            self.size += len(text)
+            self.size += size
 
     def run(self, apart: float) -> "list[dict[str, Any]]":
         began = time.monotonic()
@@ -200,7 +200,9 @@ class _Gatherer:
             owner = pid
             if owner is None and isinstance(item[2] if len(item) > 2 else None, list):
                 owner = item[2][0]
-            if answer is not None:
+            if answer is None and item[0] == "dump":
+                answer = {"problem": "it could not be read in time"}
+            if answer:
                 owner = answer.get("pid", owner)
                 self.add(source, answer.get("name", _name(item)), which, answer, owner)
             if time.monotonic() > self.deadline:

@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost import proc, ranks, sockets, source, stacks
+from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 
 LONGEST = 900_000
 """Bytes of one message."""
 MOST_LINES = 400
 MOST_BETWEEN = 7
+FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 APART = 2.0
 """Seconds between looks of which there are more than two."""
 
@@ -41,6 +42,11 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
         uptime=proc.uptime(),
         users=users,
     )
+    place = room.Room(room.FOR_MEMBERS, {member["user"] for member in found})
+    found = [member for member in found if place.takes(member["user"], member)]
+    idle = {m["pid"]: m for m in found if m.get("helps") is None and not m["joins"]}
+    for pid, loaded in carefully(proc.has_library, list(idle)):
+        idle[pid]["joins"] = bool(loaded)
     pids = {member["pid"] for member in found}
     return found, (ranks.without_ranks(rows, users, pids) + ranks.unseen(rows, users, pids) + unread)[:32]
 
@@ -87,19 +93,22 @@ class Looks:
         """When the second look began, and the seconds between them. If these are many, it looks then too."""
         began = time.monotonic()
         looks = [("a", look) for look in self.look()]
-        for part in parts(apart):
+        between = parts(apart)
+        for part in between:
             wait = began + part - time.monotonic()
             if wait >= 0:
                 time.sleep(wait)
-                looks += [("between", brief(look)) for look in self.look()]
+                seen = self.look(room.FOR_BETWEEN // len(between), brief)
+                looks += [("between", look) for look in seen]
         time.sleep(max(0.0, began + apart - time.monotonic()))
         at, passed = time.time(), time.monotonic() - began
         looks += [("b", look) for look in self.look()]
         for which, look in looks:
-            self.say("look", which=which, look=bounded(look))
+            self.say("look", which=which, look=look)
         return at, passed
 
-    def look(self) -> "list[dict[str, Any]]":
+    def look(self, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict) -> "list[dict[str, Any]]":
+        """`kept` is what is kept of each, where that fits into the whole."""
         items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
         looks = {}
         for item, look in carefully(proc.seen, items):
@@ -119,7 +128,8 @@ class Looks:
         self._find_loose(known)
         if self.pyspy is not None:
             self._stacks(looks)
-        return [looks[member["pid"]] for member in self.members]
+        place = room.Room(whole, {member["user"] for member in self.members})
+        return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
     def _find_loose(self, known: "dict[str, dict[str, Any]]") -> None:
         hidden = {member["user"] for member in self.members if member.get("hidden")}
@@ -191,6 +201,14 @@ def parts(apart: float) -> "list[float]":
     """When to look between two looks, in seconds after the first."""
     number = min(MOST_BETWEEN, max(0, int(apart / APART) - 1))
     return [apart * part / (number + 1) for part in range(1, number + 1)]
+
+
+def _fitting(look: "dict[str, Any]", user: str, place: "room.Room") -> "dict[str, Any]":
+    """Its state alone, where the processes of its user have taken their share."""
+    look = bounded(look)
+    if place.takes(user, look):
+        return look
+    return dict({key: look[key] for key in ("pid", "state", "cpu") if key in look}, unread=[FULL])
 
 
 def brief(look: "dict[str, Any]") -> "dict[str, Any]":

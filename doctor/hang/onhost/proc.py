@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import stat
 from typing import Any
 
 PROC = "/proc"
@@ -25,6 +26,10 @@ OURS = "DOCTOR_TOKEN="
 """Begins a variable of what doctor itself started by srun."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
 """Names of threads that only a process with process groups has."""
+LIBRARIES = re.compile(
+    r"/(?:lib(?:torch|c10|mpi|gloo|nccl|hccl|mindspore|horovod)|mindspore/|paddle/|horovod/|jaxlib/)"
+)
+"""Of what a process has mapped: it can make process groups."""
 _SYSCALLS = {
     "x86_64": frozenset(("0", "1", "17", "18", "19", "20")),
     "aarch64": frozenset(("63", "64", "65", "66", "67", "68")),
@@ -89,7 +94,7 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
         found["command"] = lenient(home + "/cmdline", LONGEST_TEXT).split("\0")[:-1][:200]
         try:
             environ = read(home + "/environ", MOST_ENVIRON).split("\0")
-            found["env"] = _known(environ)
+            found["env"] = {} if _borrows_rights(home) else _known(environ)
             found["ours"] = any(each.startswith(OURS) for each in environ)
         except OSError:
             found["hidden"] = bool(found["command"])
@@ -104,6 +109,13 @@ def _reads_terminal(home: str) -> bool:
     return False
 
 
+def _borrows_rights(home: str) -> bool:
+    """Its owner is the owner of its program, and another user may have started it and said its variables."""
+    with contextlib.suppress(OSError):
+        return bool(os.stat(home + "/exe").st_mode & (stat.S_ISUID | stat.S_ISGID))
+    return False
+
+
 def _known(environ: "list[str]") -> "dict[str, str]":
     pairs = (each.partition("=") for each in environ)
     return {name: value[:LONGEST_WORD] for name, _, value in pairs if name in NAMES and value}
@@ -114,6 +126,11 @@ def _has_groups(home: str) -> bool:
         tasks = os.listdir(home + "/task")[:MOST_THREADS]
         return any(GROUPS.match(lenient(f"{home}/task/{tid}/comm", 64)) for tid in tasks)
     return False
+
+
+def has_library(pid: int) -> bool:
+    """Whether it has loaded one that makes process groups."""
+    return bool(LIBRARIES.search(lenient(f"{PROC}/{pid}/maps", 8 << 20)))
 
 
 def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":

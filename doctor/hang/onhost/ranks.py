@@ -218,24 +218,38 @@ def members(
         one["user"] = (users or {}).get(row["uid"], "uid {}".format(row["uid"]))
         one["age"] = max(0.0, round(uptime - row["start"] / float(ticks), 2))
         one["start"] = row["start"]
-    return found[:MOST]
+        one["joins"] = row["groups"]
+    return _shared(found)
+
+
+def _shared(found: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
+    """As many as there is room for: nobody's processes leave others without any."""
+    users = {one["user"] for one in found}
+    kept = dict.fromkeys(users, MOST if len(found) <= MOST else MOST // len(users))
+    chosen = []
+    for one in found:
+        kept[one["user"]] -= 1
+        if kept[one["user"]] >= 0:
+            chosen.append(one)
+    return chosen
 
 
 def _one_of_a_seat(tree: Tree, tops: "list[int]") -> "list[int]":
     """Of `python train.py | grep x` in a shell that is told a rank, the first is the rank. Of several that
-    are told the same one, those are ranks that take part in process groups, if any do.
+    are told the same one and belong to the same user, those are ranks that take part in process groups, if
+    any do.
     """
     pipes = {}  # type: dict[tuple[Any, ...], list[int]]
     seats = {}  # type: dict[tuple[Any, ...], list[int]]
     for pid in tops:
         row = tree.rows[pid]
-        seat = job_of(row["env"], row["parent"]), tree.seats[pid].rank
+        seat = row["uid"], job_of(row["env"], row["parent"]), tree.seats[pid].rank
         pipes.setdefault((*seat, row["parent"]), []).append(pid)
         seats.setdefault(seat, []).append(pid)
     kept = set()  # type: set[int]
     for pids in pipes.values():
         kept.update([pid for pid in pids if is_python(tree.rows[pid])] or pids)
-    for (_, rank), pids in seats.items():
+    for (*_, rank), pids in seats.items():
         part = [pid for pid in pids if tree.rows[pid]["groups"]]
         if part and rank is not None:
             kept.difference_update(set(pids) - set(part))
@@ -287,6 +301,7 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
         "pid": pid,
         "parent": row["parent"],
         "above": _up_to_launcher(tree, pid),
+        "launched": next(_launchers(tree, pid), None),
         "job": job_of(row["env"], row["parent"]),
         "rank": seat.rank,
         "world": seat.world,
@@ -303,6 +318,11 @@ def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
     starts = [at for at, one in enumerate(above) if is_launcher(tree.rows[one]["command"])]
     kept = above[: max(starts, default=0) + 1]
     return [one for one in kept if one != 1 or starts][:MOST_ABOVE]
+
+
+def _launchers(tree: Tree, pid: int) -> "Iterator[int]":
+    """Those above it, the nearest first."""
+    return (one for one in _above(tree, pid) if one in tree.rows and is_launcher(tree.rows[one]["command"]))
 
 
 def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":

@@ -29,6 +29,9 @@ _KEPT = (
 _MARK = object()
 
 
+TOO_LARGE = "it is too large: what it holds takes more memory than is spent on it here"
+
+
 class Refused(ValueError):
     """It is no dump that can be read; the text says why."""
 
@@ -141,6 +144,13 @@ def plain(data: bytes) -> Any:
 
 def numbers(data: bytes) -> str:
     """Raises Refused."""
+    try:
+        return _numbers(data)
+    except MemoryError as error:
+        raise Refused(TOO_LARGE) from error
+
+
+def _numbers(data: bytes) -> str:
     if len(data) > MOST:
         raise Refused(f"it is larger than {MOST >> 20} MiB")
     if data.lstrip()[:1] == b"{":

@@ -55,7 +55,7 @@ def dumps(
     failed = {}  # type: dict[int, str]
     for _ in range(2):
         todo = [pid for pid in pids if pid not in found and "no answer" not in failed.get(pid, "")]
-        starts = [partial(Tool, pyspy.argv(pid), SECONDS, MOST, pyspy.keep) for pid in todo]
+        starts = [partial(Tool, pyspy.argv(pid), SECONDS, MOST, pyspy.keep, True) for pid in todo]
         try:
             for place, tool, code in run_all(starts, at_once):
                 pid = todo[place]

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from doctor.hang.onhost.careful import Tool, carefully, run_all
+import pytest
+
+from doctor.hang.onhost import careful, job_files
+from doctor.hang.onhost.careful import MEMORY, Tool, carefully, run_all
+from doctor.hang.onhost.recorder import TOO_LARGE
 
 
 def _slow(item: int) -> int:
@@ -40,3 +47,25 @@ def test_tools_have_limits() -> None:
         1: ("no answer within 0.5 s", None),
         2: ("it printed more than 0 KiB", None),
     }
+
+
+def test_a_dump_that_takes_too_much_memory_is_said_and_nothing_else_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """32 MB of empty lists would take a GB."""
+    monkeypatch.setattr(careful, "HUNGRY", 100.0)
+    large, small = tmp_path / "large", tmp_path / "small"
+    large.write_text('{"pg_status":[' + "[]," * 10_000_000 + "[]]}")
+    small.write_text('{"pg_status": {}, "entries": []}')
+    uid = os.getuid()
+    items = [("dump", str(path), uid, 0.0) for path in (large, small)]
+    (_, first), (_, second) = carefully(job_files.attempt, items, stall=100.0)
+    assert first["problem"] == TOO_LARGE
+    assert "pg_status" in second["text"]
+
+
+def test_py_spy_has_a_limit_of_memory_and_other_tools_have_none() -> None:
+    text = "import resource; print(resource.getrlimit(resource.RLIMIT_DATA)[0])"
+    starts = [partial(Tool, [sys.executable, "-c", text], 20.0, 100, (), reads) for reads in (True, False)]
+    said = {place: int(tool.out) for place, tool, _ in run_all(starts, 1)}
+    assert said == {0: MEMORY, 1: resource.getrlimit(resource.RLIMIT_DATA)[0]}

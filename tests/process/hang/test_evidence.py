@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HostSeen, Member
+from doctor.hang.onhost import proc
 from doctor.hang.run import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
@@ -43,6 +46,24 @@ def innermost(member: Member) -> list[tuple[str, str]]:
     assert member.b
     (main,) = [thread for thread in member.b.python if thread.tid == member.pid]
     return [(frame.name, frame.source) for frame in main.frames if frame.file.endswith("hang/job.py")]
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o4755, 0o2755])
+def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, tmp_path: Path) -> None:
+    """Anybody may have started it, and said its variables."""
+    program = tmp_path / "python"
+    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+    program.chmod(mode)
+    process = subprocess.Popen([program, "1000"], env={"RANK": "1", "WORLD_SIZE": "2"})
+    try:
+        while not Path(f"/proc/{process.pid}/environ").read_bytes():
+            time.sleep(0.01)
+        row = proc.row((process.pid, True))
+        assert row
+        assert bool(row["env"]) == (mode == 0o755)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> None:

@@ -320,3 +320,20 @@ def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:
         (12, 3, None),
         (13, None, 12),
     ]
+
+
+def test_a_rank_yields_to_no_process_of_another_user() -> None:
+    """Which says the same number, and has threads of process groups."""
+    own, other = torch_rank(11, 10, 2), dict(torch_rank(12, 1, 2), uid=65534, groups=True)
+    found = {m["pid"]: m for m in members([TORCHRUN, own, other], users={0: "root"})}
+    assert {pid: (m["user"], m["launched"], m["joins"]) for pid, m in found.items()} == {
+        11: ("root", 10, False),
+        12: ("uid 65534", None, True),
+    }
+    assert shown([TORCHRUN, own, dict(other, uid=0)]) == [(12, 2, None)], "of one user, who takes part is it"
+
+
+def test_the_nearest_launcher_is_the_one_that_counts() -> None:
+    outer = row(9, 1, "slurmstepd: [7.0]")
+    rows = [outer, row(10, 9, "torchrun train.py"), row(13, 10, "setpriv python"), torch_rank(11, 13, 0)]
+    assert [m["launched"] for m in members(rows)] == [10]

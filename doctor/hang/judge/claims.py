@@ -1,0 +1,84 @@
+"""Which of the jobs that processes say they belong to are jobs. A process may say anything of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.hang.evidence import Look, Member
+from doctor.hang.judge.judgement import Job
+from doctor.hang.judge.owners import joins
+from doctor.hang.judge.places import main_thread, user_index
+from doctor.text.nodeset import fold
+
+MOST = 8
+"""Notes of each kind."""
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
+
+
+def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...], tuple[str, ...]]:
+    """Of these, the ones that count, and what is to be said of the others. Where nobody looked, or none would
+    count, all do. `known` are all that were found.
+    """
+    held: dict[str, float] = {}
+    for job in known:
+        if job.bound:
+            held[job.ranks[0].job] = max(held.get(job.ranks[0].job, 0.0), _oldest(job))
+    found = tuple(job for job in jobs if _counts(job, held))
+    if not found or not any(rank.a or rank.b for job in jobs for rank in job.ranks):
+        return tuple(jobs), tuple(_owners(jobs, known))
+    left = [_claim(job) for job in jobs if job not in found]
+    more = [f"and {len(left) - MOST} more such claims"] if len(left) > MOST else []
+    return found, (*_owners(jobs, known), *left[:MOST], *more)
+
+
+def _counts(job: Job, held: Mapping[str, float]) -> bool:
+    """Its ranks have what nobody else's process can have; or they could start, under a name that nobody's
+    ranks had before. `held` are such names, with the age of these.
+    """
+    if job.bound:
+        return True
+    free = held.get(job.ranks[0].job, 0.0) <= _oldest(job)
+    return free and not job.stray and any(map(_may_begin, job.ranks))
+
+
+def _may_begin(rank: Member) -> bool:
+    return rank.hidden or joins(rank) or any(map(_imports, rank.looks))
+
+
+def _imports(look: Look) -> bool:
+    """It loads what it needs, or storage keeps it from that."""
+    thread = main_thread(look)
+    frames = thread.frames if thread else ()
+    inner = frames[: user_index(frames)]
+    return look.state == "D" or any(frame.file.startswith("<frozen importlib") for frame in inner)
+
+
+def _oldest(job: Job) -> float:
+    return max((rank.age for rank in job.ranks), default=0.0)
+
+
+def _owners(jobs: Sequence[Job], known: Sequence[Job]) -> Iterator[str]:
+    """ "two users have ranks of 10.0.0.1:29500: root (4) and alice (1)" """
+    ranks = {job.ranks[0].job: Counter[str]() for job in jobs[:MOST]}
+    for job in known:
+        if (name := job.ranks[0].job) in ranks:
+            ranks[name][job.owner] += len(job.ranks)
+    for name, of in ranks.items():
+        if len(of) > 1:
+            *most, last = (f"{user} ({number})" for user, number in of.most_common(MOST))
+            more = f" and {len(of) - MOST} more" if len(of) > MOST else ""
+            number = _NUMBERS.get(len(of), str(len(of)))
+            yield f"{number} users have ranks of {name}: {', '.join(most)} and {last}{more}"
+
+
+def _claim(job: Job) -> str:
+    """ "process 163 of alice on node2 says that it is rank 4 of 10.0.0.1:29500, and does not count: ..." """
+    first, number = job.ranks[0], len(job.ranks)
+    says, none = ("says that it is", "it has") if number == 1 else ("say that they are", "they have")
+    which = f"rank {first.rank}" if number == 1 and first.rank is not None else "ranks"
+    who = f"process {first.pid}" if number == 1 else f"{number} processes ({first.pid}, ...)"
+    return (
+        f"{who} of {job.owner} on {fold(job.hosts)} {says} {which} of {first.job}, and "
+        f"{'does' if number == 1 else 'do'} not count: {none} no connection to a rank and no launcher"
+    )

@@ -1,0 +1,203 @@
+"""Whose ranks are whose: a job is its name and its owner.
+
+The name is what a process says of itself, and anybody may say it. Its owner is what the kernel says. So ranks
+of several users are several jobs, whatever name they say; and among those of one user, a process that merely
+kept a rank's variables yields to the rank itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from doctor.hang.evidence import Evidence, Member
+from doctor.hang.judge import threads
+from doctor.hang.judge.strangers import same_by_connections
+from doctor.hang.judge.wires import SHORT, Key, Wire, key, wires
+
+MOST_OWNERS = 64
+"""Of one name. Of more, nobody asks whether some are the same person."""
+HERE = ("127.", "localhost:", "::1", "[::1]")
+"""Begins the address of a rendezvous that only ranks of the same host can reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Processes of one name and owner."""
+
+    name: str
+    members: tuple[Member, ...]
+    world: int | None
+    bound: frozenset[Key]
+    """Its ranks that a launcher started or that are connected to others of their owner."""
+    stray: bool = False
+    """Others have the numbers that these ranks say."""
+
+
+def parts(evidence: Evidence) -> Iterator[Part]:
+    """In the order of the hosts."""
+    for name, owned in _by_name(evidence).items():
+        for members in _persons(owned):
+            yield from _settled(name, members)
+
+
+def _by_name(evidence: Evidence) -> dict[str, list[list[Member]]]:
+    """The members of each name, by owner; a helper's is that of its rank."""
+    same = same_by_connections(evidence)
+    owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
+    found: dict[str, dict[str, list[Member]]] = {}
+    for host in evidence.hosts:
+        for each in host.members:
+            owner = owners.get((each.host, each.helps or each.pid), each.user)
+            found.setdefault(same.get(each.job, each.job), {}).setdefault(owner, []).append(each)
+    return {name: list(owned.values()) for name, owned in found.items()}
+
+
+def ranks_of(members: Sequence[Member]) -> list[Member]:
+    return [each for each in members if each.helps is None]
+
+
+# Several owners that are one.
+
+
+def _persons(owned: list[list[Member]]) -> list[list[Member]]:
+    """Ranks of several users are one job where one launcher started them, or where a user has another name on
+    another host.
+    """
+    if not 1 < len(owned) <= MOST_OWNERS:
+        return owned
+    owned = _joined(owned, _same_launcher)
+    between = wires([rank for members in owned for rank in ranks_of(members)])
+    return _joined(owned, lambda one, other: _same_person(ranks_of(one), ranks_of(other), between))
+
+
+def _joined(
+    owned: list[list[Member]], same: Callable[[list[Member], list[Member]], bool]
+) -> list[list[Member]]:
+    joined: list[list[Member]] = []
+    for members in owned:
+        before = next((other for other in joined if same(other, members)), None)
+        if before is None:
+            joined.append([*members])
+        else:
+            before += members
+    return joined
+
+
+def _same_launcher(one: list[Member], other: list[Member]) -> bool:
+    """Nobody else can be below it."""
+    starts = ({(m.host, m.launched) for m in of if m.launched is not None} for of in (one, other))
+    return not set.isdisjoint(*starts)
+
+
+def _same_person(one: list[Member], other: list[Member], between: Sequence[Wire]) -> bool:
+    """On other hosts, with numbers that the first lack, in a world of the same size, and both have sent data
+    to the other. Anybody can connect to a port of a rank, so a connection alone says nothing.
+    """
+    numbers, others = ([m.rank for m in of] for of in (one, other))
+    if None in (*numbers, *others) or {*numbers} & {*others} or _hosts(one) & _hosts(other):
+        return False
+    worlds = {m.world for m in (*one, *other)}
+    ends = ({key(m) for m in one}, {key(m) for m in other})
+    return len(worlds) == 1 and any(
+        wire.of in ends[0] and wire.to in ends[1] and min(wire.here.received, wire.there.received) >= SHORT
+        for wire in between
+    )
+
+
+def _hosts(members: Sequence[Member]) -> set[str]:
+    return {each.host for each in members}
+
+
+# Several claims to one rank.
+
+
+def _settled(name: str, members: list[Member]) -> Iterator[Part]:
+    """The ranks, and for each host those that say numbers which are not theirs."""
+    for called, own in _by_loopback(name, members):
+        ranks = ranks_of(own)
+        if not ranks:
+            continue
+        connected = _connected(ranks)
+        bound = connected | {key(m) for m in ranks if m.launched is not None}
+        world = _world(ranks, bound)
+        strays = _strays(ranks, connected, world) if bound else frozenset()
+        yield from _apart(called, [m for m in own if _head(m) not in strays], world, bound)
+        for host in dict.fromkeys(host for host, _ in sorted(strays)):
+            left = tuple(m for m in own if m.host == host and _head(m) in strays)
+            yield Part(f"{called} on {host}", left, _world(ranks_of(left), bound), bound, stray=True)
+
+
+def _head(member: Member) -> Key:
+    """Its rank."""
+    return member.host, member.helps or member.pid
+
+
+def _by_loopback(name: str, members: list[Member]) -> Iterator[tuple[str, list[Member]]]:
+    """Ranks that meet at an address of their own host are of no other host's job."""
+    hosts = _of_hosts(members)
+    if len(hosts) < 2 or not all(m.master.startswith(HERE) for m in members):
+        yield name, members
+        return
+    yield from ((f"{name} on {host}", own) for host, own in hosts.items())
+
+
+def _of_hosts(members: Sequence[Member]) -> dict[str, list[Member]]:
+    found: dict[str, list[Member]] = {}
+    for each in members:
+        found.setdefault(each.host, []).append(each)
+    return found
+
+
+def _connected(ranks: list[Member]) -> frozenset[Key]:
+    """To another rank of the same user, be it only for the rendezvous."""
+    owner = {key(m): m.user for m in ranks}
+    pairs = (wire for first in (True, False) for wire in wires(ranks, first=first, rendezvous=True))
+    return frozenset(wire.of for wire in pairs if owner[wire.of] == owner[wire.to])
+
+
+def _world(ranks: Sequence[Member], bound: frozenset[Key]) -> int | None:
+    """What most of those say that are bound to the job, if any are; never what only one says of many."""
+    said = Counter(m.world for m in ranks if m.world is not None and key(m) in bound)
+    said = said or Counter(m.world for m in ranks if m.world is not None)
+    return min((world for world, n in said.items() if n == max(said.values())), default=None)
+
+
+def _strays(ranks: list[Member], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
+    """Those whose number is outside of the world, or another's that shows more of being the rank."""
+    claims: dict[int, list[Member]] = {}
+    for each in ranks:
+        if each.rank is not None:
+            claims.setdefault(each.rank, []).append(each)
+    strays: set[Key] = set()
+    for number, of in claims.items():
+        signs = {key(m): (key(m) in connected, m.launched is not None, joins(m)) for m in of}
+        beyond = world is not None and number >= world
+        strays |= {
+            one
+            for one, own in signs.items()
+            if (beyond and not any(own[:2])) or any(_more(other, own) for other in {*signs.values()})
+        }
+    return frozenset(strays)
+
+
+def _more(one: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
+    return one != other and all(a >= b for a, b in zip(one, other, strict=True))
+
+
+def joins(rank: Member) -> bool:
+    """It takes part in process groups, or could."""
+    looks = (rank.a, rank.b)
+    return rank.joins or any(threads.uses_gloo(look) or threads.uses_device(look) for look in looks)
+
+
+def _apart(name: str, members: list[Member], world: int | None, bound: frozenset[Key]) -> Iterator[Part]:
+    """Two jobs of one name, as where hosts call their own rendezvous alike: ranks that exist twice tell."""
+    numbers = Counter(each.rank for each in ranks_of(members) if each.rank is not None)
+    hosts = _of_hosts(members)
+    if len(hosts) < 2 or max(numbers.values(), default=0) < 2:
+        yield Part(name, tuple(members), world, bound)
+        return
+    for host, own in hosts.items():
+        yield Part(f"{name} on {host}", tuple(own), _world(ranks_of(own), bound), bound)

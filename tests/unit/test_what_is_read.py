@@ -20,7 +20,7 @@ MODULES = {
     "os": {"open", "read", "pread", "readv", "fdopen"},
     "subprocess": {"run", "call", "check_call"},
     "io": {"open"},
-    **dict.fromkeys(("gzip", "bz2", "lzma", "tarfile", "zipfile", "codecs"), {"open"}),
+    **{module: {"open"} for module in ("gzip", "bz2", "lzma", "tarfile", "zipfile", "codecs")},
 }
 SCRIPT = "Script"
 """What is made to run on a host: a shell there reads for us."""
@@ -134,7 +134,11 @@ def reads(call: ast.Call) -> bool:
 
 
 def is_mode(given: ast.expr) -> bool:
-    return isinstance(given, ast.Constant) and isinstance(given.value, str) and set(given.value) <= set("rwaxbt+")
+    return (
+        isinstance(given, ast.Constant)
+        and isinstance(given.value, str)
+        and set(given.value) <= set("rwaxbt+")
+    )
 
 
 def writes(call: ast.Call, at: int) -> bool:

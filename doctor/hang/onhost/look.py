@@ -172,13 +172,16 @@ class Looks:
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]") -> None:
         """Read the text of the innermost lines of the users' code."""
-        frames = {}  # type: dict[str, list[dict[str, Any]]]
+        frames = {}  # type: dict[tuple[str, Any], list[dict[str, Any]]]
         for pid, threads in found.items():
-            for frame in source.wanted(list(threads), stacks.is_users):
-                frames.setdefault(_inside(pid) + frame["file"], []).append(frame)
-        items = [(path, sorted({f["line"] for f in some})) for path, some in frames.items()][:MOST_LINES]
-        for (path, _), texts in carefully(source.lines, items):
-            for frame in frames[path]:
+            rights = proc.rights(pid)
+            for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
+                frames.setdefault((_inside(pid) + frame["file"], rights), []).append(frame)
+        items = [(at[0], sorted({f["line"] for f in some}), at[1]) for at, some in frames.items()][
+            :MOST_LINES
+        ]
+        for (path, _, rights), texts in carefully(source.lines, items):
+            for frame in frames[path, rights]:
                 if texts and str(frame["line"]) in texts:
                     frame["source"] = texts[str(frame["line"])]
 

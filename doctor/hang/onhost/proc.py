@@ -103,6 +103,17 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
     return found
 
 
+def rights(pid: int) -> "tuple[int, int, tuple[int, ...]] | None":
+    """The user of a process, its group and its further groups; None where it is gone. Of a program that
+    borrows root's rights those of whoever started it.
+    """
+    said = dict(line.partition(":")[::2] for line in lenient(f"{PROC}/{pid}/status").splitlines())
+    with contextlib.suppress(KeyError, ValueError, IndexError):
+        users, groups = ([int(word) for word in said[name].split()[:2]] for name in ("Uid", "Gid"))
+        return users[1] or users[0], groups[1], tuple(map(int, said["Groups"].split()))
+    return None
+
+
 def _reads_terminal(home: str) -> bool:
     with contextlib.suppress(OSError):
         return os.readlink(home + "/fd/0").startswith(("/dev/pts/", "/dev/tty"))

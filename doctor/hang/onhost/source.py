@@ -1,18 +1,48 @@
 """The text of lines of Python files. Called where it may block: see careful.py."""
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+Rights = Any
+"""What proc.rights makes: user, group and further groups."""
 
 MOST = 4 << 20
 LONGEST = 400
 
 
-def lines(item: "tuple[str, list[int]]") -> "dict[str, str]":
-    """The lines of these numbers. Only of a regular file that is called .py under its real name: the path
-    comes from the memory of a process that anybody may have written.
+def lines(item: "tuple[str, Sequence[int], Rights | None]") -> "dict[str, str]":
+    """The lines of these numbers. Only of a regular file that is called .py under its real name, and with no
+    more rights than its process has: the path comes from the memory of that process, which anybody may have
+    written.
     """
-    path, numbers = item
+    path, numbers, rights = item
+    with acting_as(rights):
+        return _lines(path, numbers)
+
+
+@contextlib.contextmanager
+def acting_as(rights: "Rights | None") -> "Iterator[None]":
+    """Where we are root, as the user of a process and of its groups."""
+    if os.geteuid() != 0 or rights is None:
+        yield
+        return
+    user, group, groups = rights
+    before = os.getegid(), os.getgroups()
+    try:
+        os.setgroups(groups)
+        os.setegid(group)
+        os.seteuid(user)
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(before[0])
+        os.setgroups(before[1])
+
+
+def _lines(path: str, numbers: "Sequence[int]") -> "dict[str, str]":
     real = os.path.realpath(path)
     if not (path.startswith("/") and real.endswith(".py")):
         return {}

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -106,10 +107,36 @@ def test_lines_of_source_are_those_of_python_files_alone(tmp_path: Path) -> None
     (tmp_path / "secret").write_text("hidden\n")
     (tmp_path / "link.py").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe.py")
-    assert source.lines((str(tmp_path / "a.py"), [2, 9])) == {"2": "two"}
+    assert source.lines((str(tmp_path / "a.py"), [2, 9], None)) == {"2": "two"}
     for other in ("secret", "link.py", "pipe.py", "none.py"):
-        assert source.lines((str(tmp_path / other), [1])) == {}
-    assert source.lines(("a.py", [1])) == {}
+        assert source.lines((str(tmp_path / other), [1], None)) == {}
+    assert source.lines(("a.py", [1], None)) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_root_reads_a_line_with_the_rights_of_its_process_alone() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        for file, mode in (("open.py", 0o644), ("of_root.py", 0o600), ("of_group.py", 0o640)):
+            (folder / file).write_text("line\n")
+            (folder / file).chmod(mode)
+        os.chown(folder / "of_group.py", 0, 4711)
+
+        def read(file: str, *groups: int) -> bool:
+            return bool(source.lines((str(folder / file), [1], (65534, 65534, groups))))
+
+        assert read("open.py")
+        assert not read("of_root.py")
+        assert not read("of_group.py")
+        assert read("of_group.py", 4711)
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+def test_rights_are_those_of_a_process() -> None:
+    user, group, groups = proc.rights(os.getpid()) or (None, None, ())
+    assert (user, group, sorted(groups)) == (os.geteuid(), os.getegid(), sorted(os.getgroups()))
+    assert proc.rights(2**22 - 1) is None
 
 
 def test_a_look_fits_into_a_message() -> None:

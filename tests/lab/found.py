@@ -1,7 +1,7 @@
 """Which checks found the fault they are for: at the end of all tests, each of them must have.
 
-`make test` names a folder in the environment. Every run of `doctor` leaves there what it blamed on whom: a check
-that no run saw go red is not proved by its tests, whatever they say.
+`make test` names a folder in the environment. Every run of `doctor` leaves there what it blamed on whom: a
+check that no run saw go red is not proved by its tests, whatever they say.
 """
 
 from __future__ import annotations

@@ -74,12 +74,13 @@ def _mirror(path: PurePath) -> set[str]:
 
 
 def _naming(path: PurePath) -> set[str]:
-    """Files of tests that import a module, or speak of a file by its name."""
+    """Files of tests that import a module, or speak of a file by its path or name."""
     module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     package, _, name = map(re.escape, module.rpartition("."))
-    imports = rf"\b{package}\.{name}\b|from {package} import [^#]*?\b{name}\b"
-    form = re.compile(imports if path.suffix == ".py" else re.escape(path.name))
-    return {test for test, text in _sources().items() if form.search(text)}
+    said = rf"\b{package}\.{name}\b|from {package} import [^#]*?\b{name}\b"
+    if path.suffix != ".py":
+        said = rf"{re.escape(str(path))}\b|\"{re.escape(path.name)}\""
+    return {test for test, text in _sources().items() if re.search(said, text)}
 
 
 @cache

@@ -38,7 +38,7 @@ ALLOWED = {
 def literals(path: Path) -> Iterator[tuple[int, str]]:
     """The texts in a file that are not documentation, if any of its text is a name."""
     source = path.read_text()
-    if not NAMES.search(source):
+    if not any(name in source for name in (*COMMANDS, *MODULES)):
         return
     tree = ast.parse(source)
     documented = {

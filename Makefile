@@ -4,26 +4,29 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+BASE ?= main
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick test test-all lint check lab bench trials hang-trials gpu-proof clean
+.PHONY: demo quick touched test test-all lint check lab bench trials hang-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
 
 # The inner loop: under a minute, without root, without packages of the system.
 quick: $(VENV)/.tested
-	$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --capture=sys -m "not slow" tests/unit $(PYTEST_ARGS)
 
-# Labs of real hosts share this machine's cores: a test that fails there is run once more, alone, and is listed.
+# What the changes since BASE touch: the folders of tests that mirror them, and the tests that name them.
+touched: $(VENV)/.ready
+	@scripts/system-packages
+	@$(BIN)/python -m tests.touched $(BASE) $(PYTEST_ARGS)
+
 test: $(VENV)/.ready
 	@scripts/system-packages
-	@rm -f .pytest_cache/v/cache/lastfailed
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS) || \
-	  { [ $$? -eq 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
+	@scripts/test $(BIN)/python $(PYTEST_ARGS)
 
-# Also the further variants of faults that are already covered.
+# Also the further variants of faults that are already covered, and the tests of the lab itself.
 test-all: PYTEST_ARGS += --long
 test-all: test
 

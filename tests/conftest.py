@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import settings
@@ -35,6 +36,9 @@ def _ignore_signals_alone() -> None:
 
 
 _ignore_signals_alone()
+# Compiled code is kept, here and in what we start: compiling took two thirds of the time of collecting.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # whoever runs the tests may have defaults of their own
 # No property test is about how fast this machine is just now.
 settings.register_profile("untimed", deadline=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the command line; our errors become sentences here and nowhere else."""
     prepare()
     try:
-        code = app(_spread(arguments), prog_name="doctor", standalone_mode=False)
+        code = _commands()(_spread(arguments), prog_name="doctor", standalone_mode=False)
     except DoctorError as error:
         return _refused(error)
     except typer.Exit as leave:
@@ -54,6 +54,12 @@ def run(arguments: Sequence[str]) -> int:
         _forget_go(arguments)
         return _refused(mistake(error, arguments))
     return int(code or 0)
+
+
+@cache
+def _commands() -> Callable[..., Any]:
+    """All commands with their options, which take longer to put together than many runs take."""
+    return typer.main.get_command(app)
 
 
 def _refused(error: DoctorError) -> int:

@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -193,6 +194,7 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
     return f"There is no {what} {name!r}" + (f"; {near}" if near else ".")
 
 
+@cache
 def load_remedies() -> Playbook:
     paths = sorted((bundled("playbooks") / "remedies").glob("*.yaml"))
     files = [convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]

@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -100,7 +101,8 @@ def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Br
             broken.append(Broken(str(path), why))
             continue
         try:
-            module = _load(path, f"_doctor_checks_{number}_{path.stem}")
+            load = _load if number else _load_bundled
+            module = load(path, f"_doctor_checks_{number}_{path.stem}")
         except (Exception, SystemExit) as error:  # a check file may fail in any way
             broken.append(Broken(str(path), f"{type(error).__name__}: {error}"))
             continue
@@ -137,6 +139,10 @@ def _load(path: Path, name: str) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up by name
     spec.loader.exec_module(module)
     return module
+
+
+_load_bundled = cache(_load)
+"""What belongs to this installation does not change while we run."""
 
 
 def _checks_of(loaded: object) -> list[Check]:

@@ -84,8 +84,7 @@ def with_torch(words: list[str]) -> list[str]:
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
     """On healthy hosts, every command in the docs works as it is written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
-    argv = lab4.doctor_argv(*words[1:])
-    done = lab4.run(argv, cwd=desk)
+    done = lab4.doctor(*words[1:], cwd=desk)
     # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     expected = 3 if words[1] == "hang" else expected  # no job runs there
@@ -142,7 +141,7 @@ def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> No
     words = shlex.split(command, comments=True)[1:]
     files = sorted(path.name for path in npu_desk.iterdir())
     spread = [match for word in words for match in fnmatch.filter(files, word) or [word]]
-    done = rack.lab.run(rack.lab.doctor_argv(*spread), cwd=npu_desk)
+    done = rack.lab.doctor(*spread, cwd=npu_desk)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
+from pathlib import Path
 
-from . import demo, record
+from . import demo, found, record
 from .lab import Lab
 from .needs import sweep
 
@@ -19,6 +20,8 @@ def main() -> None:
     commands.add_parser("demo", help="examine four hosts, two of them sick")
     again = commands.add_parser("record", help="make the recordings of `doctor demo` again")
     again.add_argument("names", nargs="*")
+    seen = commands.add_parser("found", help="which checks found no fault in the runs of all tests")
+    seen.add_argument("folder", type=Path)
     commands.add_parser("sweep", help="remove the labs whose owner is dead")
     args = parser.parse_args()
     if args.command == "demo":
@@ -30,6 +33,8 @@ def main() -> None:
     if args.command == "record":
         record.record(args.names)
         return
+    if args.command == "found":
+        raise SystemExit(found.told(args.folder))
     if args.command == "sweep":
         for directory in sweep():
             print(f"removed {directory}")

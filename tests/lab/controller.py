@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from . import found
 from .errors import LabError
 from .spec import CONTROLLER, CONTROLLER6, Cable
 from .warm import WARM, suits
@@ -112,14 +113,17 @@ class Controller:
         *args: str,
         user: str | None = None,
         timeout: float = 120,
+        cwd: Path | str = REPOSITORY,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run `doctor ARGS` on the controller. To send it signals: `popen(doctor_argv(…))`."""
         argv = self.doctor_argv(*args, user=user)
         if self._holder is None or not suits(env):
-            return self.run(argv, timeout=timeout, env=env)
+            done = self.run(argv, timeout=timeout, cwd=cwd, env=env)
+            found.keep(args, done.returncode, cwd, done.stdout)
+            return done
         inside = self._holder.pid
-        return WARM.run(argv[3:], env=self.environment(env), cwd=REPOSITORY, timeout=timeout, inside=inside)
+        return WARM.run(argv[3:], env=self.environment(env), cwd=cwd, timeout=timeout, inside=inside)
 
     def ip(self, lines: Sequence[str], *, force: bool = False) -> None:
         """Run `ip` commands on the switch in one process; with `force`, continue after those that fail."""

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from . import found
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 READ_AT_THE_START = ("LANG", "LC_", "PYTHON")
 """Beginnings of the variables that Python itself reads when it starts."""
@@ -80,6 +82,7 @@ class WarmDoctor:
             said = [reader.text() for reader in others]
         if expired.is_set():
             raise subprocess.TimeoutExpired(["doctor", *args], timeout, *(text.encode() for text in said))
+        found.keep(args, code, cwd, said[0])
         return subprocess.CompletedProcess(["doctor", *args], code, *said)
 
     def _send(self, order: Mapping[str, object], fds: Sequence[int]) -> None:

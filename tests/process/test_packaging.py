@@ -11,9 +11,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.xdist_group("packaging")
-"""One wheel and one environment for all."""
-
 
 def run(*argv: object, cwd: Path) -> str:
     done = subprocess.run([str(a) for a in argv], cwd=cwd, capture_output=True, text=True, timeout=300)

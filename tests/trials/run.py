@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from doctor.smoke.onhost.page import PHASES
-from tests.lab import Host, Lab
+from tests.lab import Host, Lab, found
 from tests.support.smoke.faults import hogs
 from tests.support.smoke.pages import Rank, Watch, watching
 from tests.trials.kinds import Inside, Outside, truth_of
@@ -154,4 +154,5 @@ class Run:
             raise
         seconds = time.monotonic() - self.began
         report = json.loads(self.report.read_bytes()) if self.report.exists() else None
+        found.keep(("--json", str(self.report)), self.process.returncode, self.field.folder, "")
         return Ran(self.process.returncode, report, errors, seconds)

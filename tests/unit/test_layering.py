@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,9 +38,14 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
-def imported(path: Path) -> Iterator[tuple[str, int]]:
+@cache
+def imported(path: Path) -> list[tuple[str, int]]:
     """Every import of a file, also those inside functions and for type checkers, with its line."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    return [*_imports(ast.parse(path.read_text()))]
+
+
+def _imports(source: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(source):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -11,8 +11,9 @@ one of `--symptoms` ends the run with its place, before any log is opened. A bro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -45,8 +46,8 @@ def load_symptoms(
     patterns and examples of bundled files are tried only without `trust`: a test does it.
     """
     known = None if checks is None else list(checks)
-    mistakes: list[Mistake] = []
-    own = _read(_files(bundled("playbooks") / "symptoms"), {}, mistakes)
+    own, wrong = _read_once(bundled("playbooks") / "symptoms")
+    mistakes = [*wrong]
     entries = dict(own)
     if not own and not mistakes:
         raise DoctorError("No symptoms came with this installation.", "Install cluster-doctor again.")
@@ -67,6 +68,13 @@ def load_symptoms(
         raise InputErrors(mistakes)
     broken = _entry_points(entries, known)
     return FoundSymptoms(tuple(entry.symptom for entry in entries.values()), tuple(broken))
+
+
+@cache
+def _read_once(folder: Path) -> tuple[Mapping[str, Entry], tuple[Mistake, ...]]:
+    """The entries of a folder that does not change while we run, and the mistakes in it."""
+    mistakes: list[Mistake] = []
+    return _read(_files(folder), {}, mistakes), tuple(mistakes)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -135,7 +135,7 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result")
+SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result", "frozen", "slow")
 """Others are tried by `make test-all` and, many times, by `make trials`."""
 
 

@@ -6,13 +6,12 @@ import hashlib
 import re
 from pathlib import Path
 
-import pytest
-
 from doctor.api import Check
 from doctor.cli.pages import chinese_pages, page
 from doctor.judge.playbook import Recipe, load_remedies
 from doctor.judge.registry import bundled, find_checks
 from doctor.text.language import Language
+from tests.support.each import each
 
 CHECKS = {check.id: check for check in find_checks().checks}
 RECIPES = load_remedies().recipes
@@ -26,7 +25,7 @@ COPIED = re.compile(
 )
 """What stands in both languages alike."""
 
-each_check = pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+each_check = each("check", CHECKS.values())
 
 
 def fingerprint(doc: str) -> str:
@@ -67,14 +66,14 @@ def test_a_page_names_the_same_commands_variables_and_numbers(check: Check) -> N
     assert copied(page(check, Language.ZH)) == copied(check.doc)
 
 
-@pytest.mark.parametrize("path", sorted((bundled("checks") / "zh").glob("*")), ids=lambda path: path.stem)
+@each("path", sorted((bundled("checks") / "zh").glob("*")))
 def test_no_page_is_left_of_a_check_that_is_gone(path: Path) -> None:
     ids = {check.id for check in CHECKS.values() if Path(check.origin).stem == path.stem}
     assert set(chinese_pages(path.parent.parent / f"{path.stem}.py")) == ids
     assert path.suffix == ".yaml"
 
 
-@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+@each("recipe", RECIPES.values())
 def test_a_remedy_has_its_title_in_chinese(recipe: Recipe) -> None:
     assert CHINESE.search(recipe.zh)
     assert not recipe.zh.endswith("。")

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from doctor import rules
 from doctor.api import HERE, Check, Scope
 from doctor.expect import FIELDS, Expect
@@ -18,18 +16,17 @@ from doctor.job import plan
 from doctor.judge.findings import IN_CONTAINER
 from doctor.judge.playbook import exams, load_exam, load_remedies, placeholders
 from doctor.judge.registry import bundled, find_checks
-from tests.support.paths import ROOT
+from tests.support.each import each
 
 FOUND = find_checks()
 CHECKS = {check.id: check for check in FOUND.checks}
 FILES = sorted(bundled("checks").glob("*.py"))
 RECIPES = load_remedies().recipes
-TESTS = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
 
-each_check = pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+each_check = each("check", CHECKS.values())
 FOR_CHECKS = ("api", "model", "job", "mesh", "firewall", "facts", "rules")
 """What a check file may import: the words of the engine, and pure code that reads or judges."""
-each_file = pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+each_file = each("file", FILES)
 
 
 def test_all_files_load_and_no_id_is_claimed_twice() -> None:
@@ -72,11 +69,6 @@ def test_causes_are_checks_and_form_no_circle(check: Check) -> None:
         if id not in seen:
             seen.add(id)
             ahead += CHECKS[id].causes
-
-
-@each_check
-def test_it_is_tested(check: Check) -> None:
-    assert any(f'"{check.id}"' in source for source in TESTS), "no test speaks of it"
 
 
 @each_file
@@ -123,7 +115,7 @@ def texts_of_rules(file: Path) -> list[str]:
     return [(Path(rules.__file__).parent / f"{name}.py").read_text() for name in names]
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@each("name", RECIPES)
 def test_every_remedy_is_used_and_its_holes_can_be_filled(name: str) -> None:
     files = users(name.removesuffix(IN_CONTAINER))
     assert files, "no check names it"
@@ -133,7 +125,7 @@ def test_every_remedy_is_used_and_its_holes_can_be_filled(name: str) -> None:
             assert f'"{hole}":' in sources, f"nobody fills {{{hole}}}"
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@each("name", RECIPES)
 def test_remedies_are_written_to_be_copied(name: str) -> None:
     recipe = RECIPES[name]
     assert re.fullmatch(r"[a-z][a-z0-9-]+", name)
@@ -142,7 +134,7 @@ def test_remedies_are_written_to_be_copied(name: str) -> None:
     assert all(command == command.strip() and "\n" not in command for command in recipe.commands)
 
 
-@pytest.mark.parametrize("name", exams())
+@each("name", exams())
 def test_every_exam_loads(name: str) -> None:
     exam = load_exam(name, FOUND.checks)
     assert exam.title

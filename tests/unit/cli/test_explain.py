@@ -18,6 +18,7 @@ from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
+from tests.support.each import each
 
 IDS = [check.id for check in find_checks().checks]
 SOURCE = '''"""A check of a site."""
@@ -37,7 +38,7 @@ def door_open(here: object) -> list[Problem]:
 '''
 
 
-@pytest.mark.parametrize("id", IDS)
+@each("id", IDS)
 def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert print_page(id, (), Language.EN) == 0
     page = capsys.readouterr().out
@@ -47,7 +48,7 @@ def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert not re.search(r"\{\w+(\.\.\.)?\}", page)
 
 
-@pytest.mark.parametrize("id", IDS)
+@each("id", IDS)
 def test_explain_in_chinese(
     id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

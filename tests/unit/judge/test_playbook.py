@@ -22,6 +22,7 @@ from doctor.judge.playbook import (
 )
 from doctor.judge.registry import find_checks
 from doctor.model import Remedy, Severity
+from tests.support.each import each
 from tests.support.recordings import HEALTHY, heard, recording, report
 
 CHECKS = find_checks().checks
@@ -146,7 +147,7 @@ def test_many_values_make_one_loop() -> None:
     )
 
 
-@pytest.mark.parametrize("name", REMEDIES.recipes)
+@each("name", REMEDIES.recipes)
 def test_loops_stand_outside_quotes_and_comments(name: str) -> None:
     for command in REMEDIES.recipes[name].commands:
         if "...}" in command:

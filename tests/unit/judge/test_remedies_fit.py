@@ -10,6 +10,7 @@ from doctor.devices import VENDORS
 from doctor.judge.playbook import Recipe, load_remedies, placeholders
 from doctor.judge.registry import find_checks
 from doctor.text.yamlfile import plain, read_yaml
+from tests.support.each import each
 from tests.support.paths import ROOT
 
 TOOLS = {
@@ -50,7 +51,7 @@ def test_the_tools_of_every_vendor_are_known() -> None:
 
 
 @pytest.mark.parametrize("vendors", KINDS, ids=lambda kind: "".join(kind) or "cpu")
-@pytest.mark.parametrize("name", PLAYBOOK.recipes)
+@each("name", PLAYBOOK.recipes)
 def test_a_remedy_has_no_tool_of_devices_that_are_not_there(name: str, vendors: tuple[str, ...]) -> None:
     own = vendor_of(name)
     if own is not None and own not in vendors:

@@ -135,6 +135,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_is_bounded_by_length(name: str) -> None:
     data = HOSTILE[name].encode()[:1_000_000]
@@ -142,6 +143,7 @@ def test_time_is_bounded_by_length(name: str) -> None:
     assert spent < 3.0  # a third of a second on an idle machine; what explodes needs hours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_deciding_on_a_line_is_bounded(name: str) -> None:
     text = HOSTILE[name].replace("\n", " ")

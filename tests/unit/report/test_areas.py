@@ -7,9 +7,10 @@ import pytest
 from doctor.judge.fact_table import COLUMNS
 from doctor.judge.registry import find_checks
 from doctor.report.areas import AREAS, OTHER, area_of
+from tests.support.each import each
 
 
-@pytest.mark.parametrize("id", [check.id for check in find_checks().checks])
+@each("id", [check.id for check in find_checks().checks])
 def test_every_bundled_check_has_an_area(id: str) -> None:
     assert area_of(id) in AREAS
 

@@ -264,6 +264,7 @@ def test_healthy_losses_are_near_the_expected_curve() -> None:
     assert fmean(abs(one - two) for one, two in zip(should, losses, strict=True)) < 0.5
 
 
+@pytest.mark.slow
 def test_512_hosts_make_a_page_that_opens() -> None:
     names = [f"node{n}" for n in range(1, 513)]
     sick = NAMES["sick-hosts"]

@@ -173,6 +173,7 @@ def test_hostile_text_in_every_field(kind: str, evil: str, around: bool) -> None
     assert [(e.tag, len(e)) for e in read(poisoned(made, evil, around=around)).iter()] == shape
 
 
+@pytest.mark.slow
 def test_512_hosts() -> None:
     made = many()
     root = read(made)

@@ -103,6 +103,7 @@ def test_the_loss_of_a_rank_is_held_against_the_mean() -> None:
     assert paces[3].loss_share == pytest.approx(2 * paces[0].loss_share, rel=0.05)
 
 
+@pytest.mark.slow
 def test_of_many_ranks_the_latest_are_shown() -> None:
     many = healthy(seated(NAMES, each=16, tp=2))
     many = with_steps(many, 40, lambda step: changed(step, compute=9.0))

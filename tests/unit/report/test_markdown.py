@@ -152,6 +152,7 @@ def test_a_ticket_shows_what_was_seen_on_its_own_host() -> None:
     assert "of node2" not in ticket
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(kind=st.sampled_from(list(furnished())), evil=nasty_text, around=st.booleans())
 @example(kind="sick-hosts", evil="\n\n```\n</details>\n# x\n", around=True)
@@ -203,6 +204,7 @@ def test_words_that_could_act_become_code(text: str, shown: str) -> None:
     assert inline(text) == shown
 
 
+@pytest.mark.slow
 def test_512_hosts_fit_into_a_comment_and_what_does_not_is_counted() -> None:
     made = many()
     text = text_of(made)

@@ -160,6 +160,7 @@ def test_names_that_look_alike_once_cleaned_are_one_series() -> None:
     assert value(replace(made, hosts=twins), "host_healthy", host="a\\x1b") == 0
 
 
+@pytest.mark.slow
 def test_512_hosts_have_no_more_series_than_hosts_times_checks() -> None:
     made = many()
     found = read(made)

@@ -318,7 +318,7 @@ def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
     result = conducted(Cluster(small(number), mute={"node2": since}), patience=patient)
     assert result.end.kind == "trouble"
     assert result.host("node2").trouble == "its agent stopped answering"  # type: ignore[union-attr]
-    assert result.end.seconds < 2.5
+    assert result.end.seconds < 30
     (charge,) = faults(result)
     assert (charge.check, charge.hosts, charge.ranks) == ("smoke-crash", ("node2",), ())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -84,12 +85,9 @@ def test_text_without_end_is_cut_at_the_limit() -> None:
     ear, mouth = os.pipe()
 
     def flood() -> None:
-        with open(mouth, "wb") as pipe:
-            try:
-                while True:
-                    pipe.write(b"node1\n" * 10_000)
-            except BrokenPipeError:
-                pass
+        with contextlib.suppress(BrokenPipeError), open(mouth, "wb") as pipe:  # to close it writes, too
+            while True:
+                pipe.write(b"node1\n" * 10_000)
 
     writer = threading.Thread(target=flood)
     writer.start()

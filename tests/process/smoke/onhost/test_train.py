@@ -35,7 +35,6 @@ def healthy(dp: int, tp: int, steps: int = STEPS) -> list[RankOutput]:
 
 
 @pytest.mark.parametrize(("dp", "tp"), LAYOUTS)
-@pytest.mark.xdist_group("smoke_train")
 class TestHealthyRanks:
     def test_keep_to_the_schedule(self, dp: int, tp: int) -> None:
         for rank in healthy(dp, tp):
@@ -115,7 +114,6 @@ def test_ranks_of_two_hosts_also_measure_the_links() -> None:
         assert list(rank.entries) == calls
 
 
-@pytest.mark.xdist_group("smoke_train")
 def test_thirty_steps_learn() -> None:
     ranks = healthy(2, 2, 30)
     losses = [[event.loss or math.nan for event in rank.all(TrainStep)] for rank in ranks]

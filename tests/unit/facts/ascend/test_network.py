@@ -31,6 +31,7 @@ from doctor.facts.ascend.ports import (
     NpuPort,
 )
 from tests.support.captures import SAMPLES, printed, sample
+from tests.support.each import each
 
 TEXTS = {path.name: path.read_text() for path in sorted((SAMPLES / "hccn_tool").glob("*.txt"))}
 FACTS = {
@@ -110,7 +111,7 @@ def test_an_answer(name: str, fact: str) -> None:
 
 
 @pytest.mark.parametrize("fact", FACTS)
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_an_answer_to_another_question_is_not_understood(text: str, fact: str) -> None:
     known = (text.removesuffix(".txt"), fact) in {*UNDERSTOOD, *PARTLY}
     assert isinstance(read(FACTS[fact], TEXTS[text]), Unsaid) != known

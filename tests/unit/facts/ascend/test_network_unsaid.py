@@ -23,6 +23,7 @@ from doctor.facts.ascend.network import (
 )
 from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_OPTICS
 from tests.support.captures import printed
+from tests.support.each import each
 from tests.support.limits import within
 from tests.unit.facts.ascend.test_network import FACTS, TEXTS, framed, read
 from tests.unit.facts.test_hostile import tolerate
@@ -52,7 +53,7 @@ def test_the_reason_is_given_when_nothing_is_known(fact: Fact[Any], text: str, r
     assert read(fact, text, rc=7) == Unsaid(reason)
 
 
-@pytest.mark.parametrize("fact", FACTS)
+@each("fact", FACTS)
 @pytest.mark.parametrize(
     "name",
     [
@@ -132,7 +133,7 @@ def test_any_part_of_an_answer_with_any_bytes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fact", [*FACTS.values(), HCCN_CONF], ids=lambda fact: fact.name)
-@pytest.mark.parametrize(
+@each(
     "unit",
     [
         *(

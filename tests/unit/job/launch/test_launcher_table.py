@@ -36,8 +36,11 @@ ALLOWED = {
 
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts in a file that are not documentation."""
-    tree = ast.parse(path.read_text())
+    """The texts in a file that are not documentation, if any of its text is a name."""
+    source = path.read_text()
+    if not any(name in source for name in (*COMMANDS, *MODULES)):
+        return
+    tree = ast.parse(source)
     documented = {
         id(node.value)
         for node in ast.walk(tree)

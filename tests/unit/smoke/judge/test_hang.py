@@ -388,6 +388,7 @@ def test_silent_mispairing_is_found_where_it_comes_to_light(
     assert (charge.check, charge.ranks) == ("smoke-mismatch", (1,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", [EIGHT, FOUR, TWO])
 @pytest.mark.parametrize("kind", ["skip", "extra"])
 @pytest.mark.parametrize("reported", [True, False])

@@ -1,0 +1,57 @@
+"""A launch that cannot work on healthy hosts: it is accused, and no host is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from tests.lab.npus import Rack
+from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, replay
+from tests.support.npu_faults import NpuExaminer
+
+JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
+LOOP = "for i in %s; do RANK=$i LOCAL_RANK=$i python train.py & done\nwait\n"
+RESERVED = (*HCCL, "--skip", "ports-not-reserved")
+WRONG = {
+    "launch-ranks": (JOB + LOOP % "{0..6}", "node1", ()),
+    "launch-inconsistent": (
+        JOB + LOOP.replace("RANK", "MASTER_PORT=2950$((i / 7)) RANK", 1) % "{0..7}",
+        "node1",
+        (),
+    ),
+    "master-not-here": (
+        "torchrun --nnodes=2 --node_rank=0 --nproc_per_node=2 --master_addr=127.0.0.1 train.py\n",
+        "node[1-2]",
+        (),
+    ),
+    "launch-timeouts": ("export HCCL_CONNECT_TIMEOUT=10\n" + JOB + LOOP % "{0..7}", "node1", RESERVED),
+}
+
+
+@pytest.mark.parametrize("check", WRONG)
+def test_only_the_launch_is_accused(check: str, examine: Examiner) -> None:
+    script, hosts, more = WRONG[check]
+    path = examine.folder / "run.sh"
+    path.write_text(script)
+    outcome = examine(*ALONE, *more, "--launch", str(path), hosts=hosts)
+    assert {found["check"] for found in outcome.trouble} == {check}, outcome.text
+    assert outcome.hosts("faulty") == set()
+    assert outcome.code == (0 if check == "launch-timeouts" else 1)
+    assert replay(outcome, "--strict")[0] == 1
+    assert_consistent(outcome)
+
+
+def test_a_rank_table_takes_devices_that_do_not_train_together(
+    make_rack: Callable[..., Rack], tmp_path: Path
+) -> None:
+    rack = make_rack("atlas-training", hosts=1)
+    (host,) = rack
+    three = tuple(LiveDevice(npu.device, npu.address) for npu in [*host][:3])
+    path = tmp_path / "hccl.json"
+    path.write_text(make_table([LiveServer("node1", "node1", three)], "1.0"))
+    outcome = NpuExaminer(rack, tmp_path)(*ALONE, "--rank-table", str(path), hosts="")
+    assert {found["check"] for found in outcome.trouble} == {"rank-table-grouping", "plan-invalid"}
+    assert_consistent(outcome)

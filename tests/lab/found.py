@@ -1,0 +1,68 @@
+"""Which checks found the fault they are for: at the end of all tests, each of them must have.
+
+`make test` names a folder in the environment. Every run of `doctor` leaves there what it blamed on whom: a
+check that no run saw go red is not proved by its tests, whatever they say.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from doctor.judge.registry import check_ids
+
+from .needs import missing
+
+FOLDER = "FAULTS_SEEN"
+TOLD = re.compile(r"^(?:FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|means|do|seen) ", re.MULTILINE)
+NOT_IN_THE_LAB = {
+    "smoke-contention": "all hosts share the cores with all tests: who computes beside is lost in it",
+    "smoke-slow-link": "the other tests slow every link: a long cable stands out in some runs only",
+}
+"""Checks whose fault no run of the tests can make for certain, and why: their tests judge recordings."""
+
+
+def keep(args: Sequence[str], code: int, cwd: Path | str, text: str) -> None:
+    """What a run of `doctor ARGS` blamed on whom: from its report, or else from what it printed."""
+    folder = os.environ.get(FOLDER)
+    if folder and code in (0, 1):
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
+        with (Path(folder) / str(os.getpid())).open("a") as file:
+            for check, culprit in {*_blamed(args, Path(cwd), text)}:
+                file.write(f"{check}\t{culprit}\t{test}\n")
+
+
+def _blamed(args: Sequence[str], cwd: Path, text: str) -> Iterable[tuple[str, str]]:
+    reports = [value for name, value in pairwise(args) if name == "--json"]
+    if not reports:
+        return [(headline.split()[-1], culprit) for culprit, headline in TOLD.findall(text)]
+    try:
+        findings = json.loads((cwd / reports[0]).read_bytes())["findings"]
+    except (OSError, ValueError):
+        return []
+    faults = [found for found in findings if found["status"] in ("fail", "warn")]
+    return [(found["check"], found["nodeset"] or found["subject"] or "the run") for found in faults]
+
+
+def unseen(folder: Path) -> list[str]:
+    """The checks that are missing in the record, in words."""
+    lines = "".join(file.read_text() for file in folder.iterdir()).splitlines()
+    seen = {line.partition("\t")[0] for line in lines}
+    return [f"{id}: no run found its fault" for id in check_ids() if id not in {*seen, *NOT_IN_THE_LAB}]
+
+
+def told(folder: Path) -> int:
+    """Say it; the exit code."""
+    if reason := missing():
+        print(f"Whether every check finds its fault is not known: {reason}")
+        return 0
+    wrong = unseen(folder)
+    print(
+        "\n".join(wrong)
+        or f"The fault of every check was found, but for {len(NOT_IN_THE_LAB)} with a reason."
+    )
+    return 1 if wrong else 0

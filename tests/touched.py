@@ -1,0 +1,101 @@
+"""Runs the tests that a change touches: `make touched BASE=main`, or `python -m tests.touched main`.
+
+Folders of tests mirror `doctor/`: a module is tested in the folders of its name, and by the tests that import
+it or name its file. What changed is what git says of the working tree, compared with where it left BASE.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path, PurePath
+
+from tests.support.paths import ROOT
+
+TIERS = ("unit", "process", "hosts")
+LAB = ("tests/unit/lab", "tests/process/lab", "tests/hosts/lab")
+"""The tests of the lab itself."""
+MIRRORED = {
+    "doctor": "",
+    "checks": "checks",
+    "examples": "examples",
+    "playbooks/exams": "judge",
+    "playbooks/remedies": "judge",
+    "playbooks/symptoms": "logs",
+}
+"""Folders of sources, and the folders of tests for them."""
+PAGES = ("tests/hosts/test_docs.py", "tests/unit/test_readmes.py")
+ALWAYS = ("tests/unit/test_layering.py", "tests/unit/test_quoted_commands.py", "tests/unit/test_vendors.py")
+"""Rules for every source file."""
+
+
+def changed(base: str) -> list[str]:
+    """What differs from the commit where this branch left `base`, and files that git does not know yet."""
+    left = _git("merge-base", base, "HEAD").strip()
+    new = _git("ls-files", "--others", "--exclude-standard")
+    return sorted({*_git("diff", "--name-only", left).splitlines(), *new.splitlines()})
+
+
+def touched(paths: Iterable[str]) -> list[str]:
+    """Files and folders of tests for these paths, none of them inside another."""
+    found = {test for path in paths for test in _tests_of(PurePath(path))}
+    there = {test for test in (*found, *ALWAYS) if found and (ROOT / test).exists()}
+    return sorted(test for test in there if not there & {str(parent) for parent in PurePath(test).parents})
+
+
+def _tests_of(path: PurePath) -> set[str]:
+    if path.name.startswith("test_"):
+        return {str(path)}
+    of_all = {*LAB} if path.is_relative_to("tests/lab") else {*PAGES} if path.suffix == ".md" else set()
+    return of_all | _mirror(path) | _naming(path)
+
+
+def _mirror(path: PurePath) -> set[str]:
+    """For each tier the folder that mirrors the folder of a source, or the nearest one above it.
+
+    Where starting programs or hosts takes time, the files that are called like the module are enough.
+    """
+    source = next((name for name in MIRRORED if path.is_relative_to(name)), None)
+    if source is None:
+        return set()
+    inner = PurePath(MIRRORED[source]) / path.parent.relative_to(source)
+    near = [folder for folder in (inner, *inner.parents) if folder.parts]
+    found = set[Path]()
+    for tier in TIERS:
+        folders = (ROOT / "tests" / tier / folder for folder in near)
+        for folder in [folder for folder in folders if folder.is_dir()][:1]:
+            own = [] if tier == "unit" else [*folder.glob(f"test_{path.stem}*.py")]
+            found |= {*(own or [folder])}
+    return {str(test.relative_to(ROOT)) for test in found}
+
+
+def _naming(path: PurePath) -> set[str]:
+    """Files of tests that import a module, or speak of a file by its path or name."""
+    module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+    package, _, name = map(re.escape, module.rpartition("."))
+    said = rf"\b{package}\.{name}\b|from {package} import [^#]*?\b{name}\b"
+    if path.suffix != ".py":
+        said = rf"{re.escape(str(path))}\b|\"{re.escape(path.name)}\""
+    return {test for test, text in _sources().items() if re.search(said, text)}
+
+
+@cache
+def _sources() -> dict[str, str]:
+    files = (path for tier in TIERS for path in (ROOT / "tests" / tier).rglob("test_*.py"))
+    return {str(path.relative_to(ROOT)): path.read_text() for path in files}
+
+
+def _git(*args: str) -> str:
+    return subprocess.run(["git", *args], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    base, *more = sys.argv[1:]
+    if tests := touched(changed(base)):
+        print("touched:", *tests, sep="\n  ", flush=True)
+        os.execv(sys.executable, [sys.executable, "-m", "pytest", "-nauto", "--dist=loadfile", *tests, *more])
+    print("No test is touched.")

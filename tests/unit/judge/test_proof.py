@@ -161,7 +161,8 @@ def no_mesh(case: Case, _: Draw) -> Case:
 
 def nothing_tried(case: Case, draw: Draw) -> Case:
     """A mesh is there, and nothing of it is between some hosts and others; or nothing at all."""
-    assert case.of.mesh is not None
+    if case.of.mesh is None:  # damaged before
+        return case
     names = draw(st.sets(a_host, min_size=1))
     way = draw(st.sampled_from((("source",), ("target",), ("source", "target"))))
     links = tuple(link for link in case.of.mesh.links if not any(getattr(link, end) in names for end in way))

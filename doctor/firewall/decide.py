@@ -6,14 +6,13 @@ The packets of the handshake and the data are followed: a connection whose answe
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
 from doctor.firewall.decision import Action, Decision, accepted, stopped
 from doctor.firewall.evaluate import Budget, Fate, PacketPath, TooMuch, Walk
-from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
+from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, journey
 from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, RuleTable, VerdictMap
 from doctor.firewall.values import Interval, Spans
 
@@ -66,15 +65,10 @@ class Ruleset:
             for low, high in zip(starts, ends, strict=True)
         )
 
-    def alike(self, addresses: Iterable[Address]) -> tuple[tuple[str, ...], ...]:
-        """The addresses in groups that no rule tells apart: one question answers for a whole group."""
-        cuts = sorted(self._cuts(ADDRESSES))
-        groups: dict[tuple[int, int, bool], list[str]] = {}
-        for address in addresses:
-            one = canonical(address)
-            key = (one.version, bisect_right(cuts, int(one)), one.is_loopback)
-            groups.setdefault(key, []).append(str(one))
-        return tuple(tuple(group) for group in groups.values())
+    @property
+    def address_cuts(self) -> set[int]:
+        """Where rules begin and end to hold: between two cuts all addresses of a version fare alike."""
+        return self._cuts(ADDRESSES)
 
     @property
     def rules(self) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from doctor.devices import Vendor
 from doctor.job.launch import ToldTable
@@ -11,6 +12,7 @@ from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
 from doctor.model import Backend, Sourced
+from doctor.text.addresses import Holders
 
 HCCL_PORTS = 32
 HCCL_PORTS_UP_TO_8_0 = 16
@@ -42,9 +44,12 @@ class PlannedHost:
     """What the rank table calls it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobPlan:
-    """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address."""
+    """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address.
+
+    What is counted over all hosts is counted once: checks ask for it on each of thousands.
+    """
 
     hosts: tuple[PlannedHost, ...]
     backend: Sourced[Backend]
@@ -69,12 +74,12 @@ class JobPlan:
     """Where a rank table may lie on the hosts: first where the launch says it does."""
     said_world: Sourced[int] | None = None
     """The most ranks that the launch, the rank table or --plan gives the whole job."""
-    _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {host.name: host for host in self.hosts})
+    @cached_property
+    def _by_name(self) -> Mapping[str, PlannedHost]:
+        return {host.name: host for host in self.hosts}
 
-    @property
+    @cached_property
     def ranks(self) -> int:
         return sum(host.ranks.value for host in self.hosts if host.ranks)
 
@@ -84,7 +89,7 @@ class JobPlan:
         said = self.said_world
         return said if said and said.value > self.ranks else Sourced(self.ranks, EXAMINED)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts)
 
@@ -108,7 +113,17 @@ class JobPlan:
         ranks = self.host(name).ranks
         return ranks.value if ranks else 0
 
-    @property
+    @cached_property
+    def holders(self) -> Holders:
+        """Who holds which data address."""
+        return Holders({name: self.data_address(name) for name in self.names})
+
+    @cached_property
+    def fullest(self) -> int:
+        """The most ranks that a host has."""
+        return max((self.ranks_on(name) for name in self.names), default=0)
+
+    @cached_property
     def most_on_a_host(self) -> int:
         """Ranks; 0 where their number is a default that nobody chose and no host showed."""
         known = (host.ranks.value for host in self.hosts if host.ranks and host.ranks.source != "default")

@@ -1,7 +1,8 @@
 """Recordings of any number of hosts, made of the few of a demo: each host a copy of one of them, with names,
-addresses, cards, devices and neighbours of its own. One host in 97 is a copy of a sick one.
+addresses, cards, devices and neighbours of its own. One in 97 is a copy of a sick one, with a clock that is
+wrong in its own way, and nobody can connect to it.
 
-    python -m benchmarks.forge npus 1000 big.run.json [--mesh] [--doubled]
+    python -m benchmarks.forge npus 1000 big.run.json --mesh --doubled
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,11 @@ from typing import Any
 DEMOS = Path(__file__).parents[1] / "doctor" / "demos"
 GOOD = {"gpus": 3, "npus": 5}
 """The host of each demo that stands for all healthy ones."""
-SICK_ONE_IN = 97
+ONE_IN = 97
 DEVICES = 8
+REACH = 12
+"""Hosts that each host connects to, as in the sparse mesh of 4,096."""
+WALLS = Path(__file__).parents[1] / "tests" / "samples" / "firewall" / "firewalld_rich.nft.json"
 OWN_WORDS = re.compile(
     r"\b(?:node(?P<name>\d)"
     r"|198\.18\.0\.1(?P<address>\d)"
@@ -35,22 +38,30 @@ OWN_WORDS = re.compile(
 """What says in an answer of a demo which of its hosts gave it, or which other host it speaks of."""
 
 
-def forge(demo: str, hosts: int, *, mesh: bool, doubled: bool = False) -> dict[str, Any]:
-    """The recording, as its JSON. With `doubled`, the devices of all hosts have the addresses of one."""
+def forge(
+    demo: str, hosts: int, *, mesh: bool, doubled: bool = False, walled: bool = False, one_in: int = ONE_IN
+) -> dict[str, Any]:
+    """The recording, as its JSON. With `doubled`, the devices of all hosts have the addresses of one; if
+    `walled`, each host has a firewall, which keeps few of the others out.
+    """
     recording: dict[str, Any] = json.loads(gzip.decompress((DEMOS / f"{demo}.run.json.gz").read_bytes()))
     answers = {int(name.removeprefix("node")): answer for name, answer in recording["heard"].items()}
-    sick = [number for number in answers if number != GOOD[demo]]
-    numbers = range(1, hosts + 1)
+    models = [number for number in answers if number != GOOD[demo]]
     known = recording["hosts"][0]
-    recording["hosts"] = [{**known, "name": f"node{n}", "address": f"node{n}"} for n in numbers]
+    recording["hosts"] = [{**known, "name": f"node{n}", "address": f"node{n}"} for n in range(1, hosts + 1)]
     recording["heard"] = {}
-    for n in numbers:
-        of = sick[n // SICK_ONE_IN % len(sick)] if n % SICK_ONE_IN == 0 else GOOD[demo]
+    for n in range(1, hosts + 1):
+        sick = n % one_in == 0
+        of = models[n // one_in % len(models)] if sick else GOOD[demo]
         places = {other: _neighbour(n, (other - of) % len(answers), hosts) for other in answers}
         renamed = partial(OWN_WORDS.sub, partial(_renamed, places, doubled))
         said = {key: {**c, "stdout": renamed(c["stdout"])} for key, c in answers[of]["captures"].items()}
+        for name in ("clock", "clock-end") if sick else ():
+            said[name]["stdout"] = str(float(said[name]["stdout"]) + 60 + n)
+        if walled:
+            said["firewall"]["stdout"] = f"== nft\n{WALLS.read_text().strip()}\n== end 0"
         recording["heard"][f"node{n}"] = {**answers[of], "host": f"node{n}", "captures": said}
-    recording["mesh"] = _mesh(recording["mesh"], hosts) if mesh else None
+    recording["mesh"] = _mesh(recording["mesh"], hosts, one_in) if mesh else None
     return recording
 
 
@@ -82,8 +93,9 @@ def _renamed(places: dict[int, int], doubled: bool, word: re.Match[str]) -> str:
     }[kind]
 
 
-def _mesh(seen: dict[str, Any], hosts: int) -> dict[str, Any]:
+def _mesh(seen: dict[str, Any], hosts: int, one_in: int) -> dict[str, Any]:
     link = next(link for link in seen["links"] if link["outcome"] == "ok")
+    listener = next(each for each in seen["listeners"] if each["kind"] == "ephemeral")
     links = [
         {
             **link,
@@ -91,17 +103,13 @@ def _mesh(seen: dict[str, Any], hosts: int) -> dict[str, Any]:
             "target": f"node{peer}",
             "address": f"198.18.{peer >> 8}.{peer & 255}",
             "kind": "master" if peer == 1 else "ephemeral",
+            "outcome": "ok" if peer % one_in else "dropped",
         }
-        for n, peer in _pairs(hosts)
+        for n in range(1, hosts + 1)
+        for peer in {_neighbour(n, distance, hosts) for distance in range(1, REACH + 1)} - {n}
     ]
-    return {**seen, "shape": "sparse", "head": "node1", "listeners": [], "links": links}
-
-
-def _pairs(hosts: int) -> Iterator[tuple[int, int]]:
-    for n in range(1, hosts + 1):
-        for distance in range(1, (hosts - 1).bit_length() + 1):
-            if (peer := _neighbour(n, distance, hosts)) != n:
-                yield n, peer
+    listeners = [{**listener, "host": f"node{n}"} for n in range(1, hosts + 1)]
+    return {**seen, "shape": "sparse", "head": "node1", "listeners": listeners, "links": links}
 
 
 def main() -> int:
@@ -111,8 +119,17 @@ def main() -> int:
     parser.add_argument("output", type=Path)
     parser.add_argument("--mesh", action="store_true")
     parser.add_argument("--doubled", action="store_true")
+    parser.add_argument("--walled", action="store_true")
+    parser.add_argument("--one-in", type=int, default=ONE_IN, help="hosts, of which one is sick")
     args = parser.parse_args()
-    made = forge(args.demo, args.hosts, mesh=args.mesh, doubled=args.doubled)
+    made = forge(
+        args.demo,
+        args.hosts,
+        mesh=args.mesh,
+        doubled=args.doubled,
+        walled=args.walled,
+        one_in=args.one_in,
+    )
     args.output.write_text(json.dumps(made))
     return 0
 

@@ -14,14 +14,17 @@ from doctor.api import (
     Confidence,
     Evidence,
     Here,
+    Holders,
     JobPlan,
     Place,
     Problem,
     Scope,
     Severity,
     Sphere,
+    Stretch,
     Undecided,
     check,
+    fewest_networks,
     fold,
     maybe,
 )
@@ -32,7 +35,6 @@ from doctor.facts.run import MESH
 from doctor.firewall import Decision, Manager, Ruleset
 from doctor.mesh import Blame, Link, MeshResult, culprits
 from doctor.rules.ways import proved_blames
-from doctor.text.addresses import Holders, Stretch, fewest_networks
 
 MATTERS = 0.01
 """A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
@@ -238,7 +240,7 @@ def firewall_blocks(
     for inbound in (True, False):
         stopped: dict[str, Stopped] = {}
         for stretch in holders.stretches(mine.version, rules.address_cuts):
-            peer = stretch.any_other(here.name)
+            peer = stretch.another(mine)
             if peer is None:
                 continue
             ends = (str(holders.address[peer]), own)

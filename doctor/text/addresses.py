@@ -48,6 +48,8 @@ class Stretch:
     start: int
     end: int
     _all: Sequence[str] = field(compare=False, repr=False)
+    _numbers: Sequence[int] = field(compare=False, repr=False)
+    """Their addresses."""
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -59,9 +61,10 @@ class Stretch:
     def others(self, host: str) -> list[str]:
         return [each for each in self._all[self.start : self.end] if each != host]
 
-    def any_other(self, host: str) -> str | None:
-        """One that is not this host."""
-        return next((self._all[n] for n in range(self.start, self.end) if self._all[n] != host), None)
+    def another(self, address: AnyAddress) -> str | None:
+        """One with another address."""
+        own = int(address)
+        return next((self._all[n] for n in range(self.start, self.end) if self._numbers[n] != own), None)
 
 
 class Holders:
@@ -94,7 +97,7 @@ class Holders:
         while start < len(numbers):
             above = bisect_right(bounds, numbers[start])
             end = bisect_left(numbers, bounds[above], start) if above < len(bounds) else len(numbers)
-            yield Stretch(start, end, hosts)
+            yield Stretch(start, end, hosts, numbers)
             start = end
 
     def within(self, host: str, stretches: Iterable[Stretch]) -> bool:

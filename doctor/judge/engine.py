@@ -26,7 +26,7 @@ class Unparsed(Missing):
 
 
 class Facts:
-    """The parsed facts of all hosts, each parsed when first asked for; what hosts said alike is parsed once."""
+    """The parsed facts of all hosts, parsed when first asked for; what hosts said alike is parsed once."""
 
     def __init__(
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None

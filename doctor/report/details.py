@@ -15,7 +15,7 @@ LONGEST = 2000
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     """Rows of a label and a text; those without a text are left out."""
-    cause = next((found for found in report.findings if found.id == finding.because), None)
+    cause = report.by_id.get(finding.because or "")
     where = finding.subject if finding.subject and finding.subject not in finding.summary else ""
     said = finding.summary.rstrip(".")
     rows = (
@@ -42,8 +42,8 @@ def evidence(finding: Finding, report: Report, host: str = "") -> tuple[str, tup
     """
     found = finding.evidence
     if host:
-        there = (r.problem for r in report.results if r.check == finding.check and host in r.hosts)
-        found = next((p.evidence for p in there if p and p.summary == finding.summary), found)
+        there = report.problems.get((finding.check, host), ())
+        found = next((p.evidence for p in there if p.summary == finding.summary), found)
     of_one = report.scopes.get(finding.check) is Scope.HOST and len(finding.hosts) > 1
     short = tuple(Evidence(each.source, cut(each.text)) for each in found[:MOST_EVIDENCE])
     return (host or finding.hosts[0] if of_one else ""), short

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from doctor import __version__
@@ -20,10 +21,13 @@ SHOW_SERIAL = "sudo cat /sys/class/dmi/id/product_serial"
 
 def tickets(report: Report) -> Iterator[tuple[str, str]]:
     """Host -> its ticket, of all that a fault names."""
+    against: dict[str, list[Finding]] = defaultdict(list)
+    for finding in filter(report.rules.faults, report.findings):
+        for name in finding.hosts:
+            against[name].append(finding)
     for host in report.hosts:
-        against = [f for f in report.findings if report.rules.faults(f) and host.name in f.hosts]
-        if against:
-            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against))
+        if host.name in against:
+            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against[host.name]))
 
 
 def _ticket(report: Report, host: HostReport, against: list[Finding]) -> str:

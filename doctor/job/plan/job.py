@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,7 +76,7 @@ class JobPlan:
     """The most ranks that the launch, the rank table or --plan gives the whole job."""
 
     @cached_property
-    def _by_name(self) -> Mapping[str, PlannedHost]:
+    def by_name(self) -> Mapping[str, PlannedHost]:
         return {host.name: host for host in self.hosts}
 
     @cached_property
@@ -107,7 +107,7 @@ class JobPlan:
         return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
 
     def host(self, name: str) -> PlannedHost:
-        return self._by_name[name]
+        return self.by_name[name]
 
     def ranks_on(self, name: str) -> int:
         ranks = self.host(name).ranks
@@ -143,14 +143,25 @@ class JobPlan:
         return next(((name, self.env[name]) for name in INTERFACE_VARIABLES if self.env.get(name)), None)
 
 
-def server_of(
-    servers: Sequence[Server], host: PlannedHost, held: Mapping[str, Sequence[str]]
-) -> Server | None:
-    """What a rank table calls a host: by its name, an address that it was given, or one that it has."""
-    names = {host.name, host.given, *((host.data.value,) if host.data else ())}
-    own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
-    found = (server for known in (names, own) for server in servers if known & {server.id, server.host_ip})
-    return next(found, None)
+class ServersByName:
+    """What a rank table calls hosts; the first server that fits counts."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
+        self._place: dict[str, int] = {}
+        for number, server in enumerate(servers):
+            for name in (server.id, server.host_ip):
+                self._place.setdefault(name, number)
+
+    def of(self, host: PlannedHost, held: Mapping[str, Sequence[str]]) -> Server | None:
+        """By its name, an address that it was given, or one that it has."""
+        names = {host.name, host.given, *((host.data.value,) if host.data else ())}
+        own = (a for addresses in held.values() for a in addresses if not is_loopback(a))
+        return self._first(names) or self._first(own)
+
+    def _first(self, names: Iterable[str]) -> Server | None:
+        places = [self._place[name] for name in names if name in self._place]
+        return self.servers[min(places)] if places else None
 
 
 def find_head(

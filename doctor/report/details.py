@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, View
-from doctor.report.headline import title
+from doctor.report.headline import are_counted, named_or_counted, title
 
 MOST_EVIDENCE = 6
 LONGEST = 2000
@@ -19,9 +19,10 @@ def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     where = finding.subject if finding.subject and finding.subject not in finding.summary else ""
     said = finding.summary.rstrip(".")
     rows = (
+        ("hosts", finding.nodeset if are_counted(finding.hosts) else ""),
         ("says", said if said != title(finding) else ""),
         ("where", where),
-        ("because", f"of {cause.check} on {cause.nodeset or 'all'}" if cause else ""),
+        ("because", f"of {cause.check} on {named_or_counted(cause.hosts) or 'all'}" if cause else ""),
         ("found", finding.actual),
         ("expected", finding.expected),
         ("view", "seen from inside the container" if finding.seen_from is View.CONTAINER else ""),

@@ -126,7 +126,7 @@ def _message(finding: Finding) -> str:
 
 
 def _text(report: Report, finding: Finding) -> str:
-    lines = [f"{label}: {text}" for label, text in details(finding, report)]
+    lines = [f"{label}: {text}" for label, text in details(finding, report) if label != "hosts"]
     lines += [f"do: {command}" for command in commands(finding)]
     where, seen = evidence(finding, report)
     lines += [f"seen{where and ' on '}{where}: {each.source}: {each.text}" for each in seen]

@@ -72,7 +72,9 @@ def _part(part: Part) -> str:
 
 def _fault(report: Report, host: str, finding: Finding) -> str:
     text = f"\n**{word(finding)}** {inline(title(finding))} ({code(finding.check)})"
-    text += "".join(f"; {label}: {inline(said)}" for label, said in details(finding, report))
+    text += "".join(
+        f"; {label}: {inline(said)}" for label, said in details(finding, report) if label != "hosts"
+    )
     _, seen = evidence(finding, report, host)
     text += "\n"
     if seen:

@@ -66,8 +66,8 @@ def forge(
 
 
 def _neighbour(n: int, distance: int, hosts: int) -> int:
-    """Each host knows those at 1, 2, 4 … places behind it, as the sparse mesh and the pings choose them."""
-    return n if not distance else (n - 1 + 2 ** (distance - 1)) % hosts + 1
+    """Each host knows those at 1, 3, 6, 10 … places behind it: some near, some far."""
+    return (n - 1 + distance * (distance + 1) // 2) % hosts + 1
 
 
 def _renamed(places: dict[int, int], doubled: bool, word: re.Match[str]) -> str:

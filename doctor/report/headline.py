@@ -24,6 +24,7 @@ FEW, LONG = 4, 32
 
 _IT = re.compile(r"^(?:its?|kernel log:) ", re.IGNORECASE)
 _ASIDE = re.compile(r" \([^()]*\)")
+_WHERE_OPEN = re.compile(r"^[\w-]+ could not be decided: (?:[\w-]+: )?")
 _CLAUSE = re.compile(r"[:;,] ")
 _NEVER_ENTERED = re.compile(
     r"^it never entered (?P<group>\w+) (?P<op>\w+) \d+ \([^()]*\) of (?:training (?P<step>step \d+)|the "
@@ -168,7 +169,7 @@ def unexamined(report: Report) -> str:
     rest = {host.name: host.reason or "" for host in left if host.name not in guilty}
     if not are_counted(tuple(rest)):
         return f" Not proved healthy: {fold(rest)}." if rest else ""
-    why = {_CLAUSE.split(_ASIDE.sub("", reason))[0] for reason in rest.values()}
+    why = {_CLAUSE.split(_ASIDE.sub("", _WHERE_OPEN.sub("", reason)))[0] for reason in rest.values()}
     return f" {len(rest)} not proved healthy{f': {why.pop()}' if len(why) == 1 else ''}."
 
 

@@ -38,7 +38,8 @@ def fewest_networks(addresses: Iterable[AnyAddress]) -> tuple[str, ...]:
     held = list(addresses)
     four = collapse_addresses(IPv4Network(one) for one in held if isinstance(one, IPv4Address))
     six = collapse_addresses(IPv6Network(one) for one in held if isinstance(one, IPv6Address))
-    return tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in (*four, *six))
+    networks: list[IPv4Network | IPv6Network] = [*four, *six]
+    return tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in networks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,7 +150,7 @@ class ServersByName:
         self.servers = servers
         self._place: dict[str, int] = {}
         for number, server in enumerate(servers):
-            for name in (server.id, server.host_ip):
+            for name in filter(None, (server.id, server.host_ip)):
                 self._place.setdefault(name, number)
 
     def of(self, host: PlannedHost, held: Mapping[str, Sequence[str]]) -> Server | None:

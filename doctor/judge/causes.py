@@ -6,7 +6,7 @@ A finding is held against those that share a host with it, and no others: there 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.api import Check
@@ -58,16 +58,17 @@ class _Causes:
 
     def that_explain(self, symptom: Finding, check: str) -> Iterator[_Cause]:
         """The findings of a check that explain the symptom, in their order."""
+        fitting: Iterable[int]
         if symptom.hosts and symptom.confidence is not Confidence.SUSPECT:
             # Its other hosts have a fault of their own unless the cause names them all.
             numbers = self._on.get((check, symptom.hosts[0]), ())
             fitting = (n for n in numbers if self._found[n].hosts.issuperset(symptom.hosts))
         elif symptom.hosts:
-            fitting = iter(sorted({n for host in symptom.hosts for n in self._on.get((check, host), ())}))
+            fitting = sorted({n for host in symptom.hosts for n in self._on.get((check, host), ())})
         else:
             struck = {place.host for place in symptom.where}
             shared = Counter(n for host in struck for n in self._on.get((check, host), ()))
-            fitting = iter(sorted(n for n, hosts in shared.items() if hosts >= NEARLY_ALL * len(struck)))
+            fitting = sorted(n for n, hosts in shared.items() if hosts >= NEARLY_ALL * len(struck))
         places = _by_end(symptom)
         for cause in (self._found[number] for number in fitting):
             if (cause.finding.status, symptom.status) in _MAY_EXPLAIN and (

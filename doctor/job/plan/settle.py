@@ -97,7 +97,7 @@ class _Counts:
         names = vendor.visible if vendor else ()
         wanted = ({word for word in plan.env.get(name, "").split(",") if word.strip()} for name in names)
         self._most = min((len(words) for words in wanted if words), default=MOST_RANKS)
-        known = (sight.devices[vendor] for sight in sights.values() if vendor in sight.devices)
+        known = (sight.devices.get(vendor, 0) for sight in sights.values()) if vendor else iter(())
         others = Counter(min(count, self._most) for count in known if count).most_common(1)
         self._usual = others[0][0] if others else 0
 

@@ -23,7 +23,10 @@ NAMES = 12
 """Columns at least for names of hosts."""
 VERDICT = 20
 """Columns at least for the verdict."""
+LEAST = 8
+"""Columns for the verdict where there is no room for more."""
 GAP = "  "
+_NOTHING_WRONG = {OK, NOTHING, NOT_READ, PART_READ}
 _SHORT = {"device network": "links", PART_READ: "part", NOT_READ: "unread", UNDECIDED: "open"}
 _STYLE = {
     OK: "green",
@@ -57,6 +60,8 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
         styles = ["bold", *map(_style, cells), _style(line.row.verdict)]
         said = [cut(line.who, layout.widths[0]), *map(layout.say, cells), line.row.verdict]
         _print_row(said, styles, layout.widths, console)
+    if layout.lost:
+        put_wrapped(Text(f"faults also in: {', '.join(layout.lost)}", "dim"), console)
     if layout.well:
         put_wrapped(Text(f"ok on all: {', '.join(layout.well)}", "dim"), console)
     if len(shown) < len(rows):
@@ -78,6 +83,8 @@ class _Layout:
 
     areas: Sequence[str]
     well: Sequence[str]
+    lost: Sequence[str]
+    """Areas with a fault for which no terminal of this width has room."""
     widths: Sequence[int]
     say: Callable[[str], str]
 
@@ -99,36 +106,41 @@ def _layout(lines: Sequence[_Line], room: int) -> _Layout:
     """What is wrong is never left out: names and verdict give way to it, then the words grow shorter."""
     rows = [line.row for line in lines]
     areas = [area for area in rows[0].cells if any(row.cells[area] != NOTHING for row in rows)]
-    odd = [area for area in areas if any(row.cells[area] not in (OK, NOTHING) for row in rows)]
-    names = min(
-        max(cell_len(name) for name in ("HOST", *(line.who for line in lines))), max(NAMES, room // 3)
-    )
+    cells = {area: {row.cells[area] for row in rows} for area in areas}
+    wrong = [area for area in areas if not cells[area] <= _NOTHING_WRONG]
+    unread = [area for area in areas if area not in wrong and not cells[area] <= {OK, NOTHING}]
+    longest = max(cell_len(name) for name in ("HOST", *(line.who for line in lines)))
+    names = min(longest, max(NAMES, room // 3))
     verdict = min(max(cell_len(row.verdict) for row in rows), max(VERDICT, room // 2))
+    small = (min(names, NAMES), min(verdict, VERDICT))
     tries: Sequence[tuple[int, int, Callable[[str], str]]] = (
         (names, verdict, str),
-        (min(names, NAMES), min(verdict, VERDICT), str),
-        (min(names, NAMES), min(verdict, VERDICT), _short),
+        (*small, str),
+        (*small, _short),
+        (small[0], min(verdict, LEAST), _short),
     )
     for first, last, say in tries:
-        widths = {area: max(len(say(area)), *(len(say(row.cells[area])) for row in rows)) for area in areas}
-        left = room - first - last - len(GAP) - sum(len(GAP) + widths[area] for area in odd)
-        if left >= 0:
+        widths = {area: max(len(say(text)) for text in (area, *cells[area])) for area in areas}
+        left = room - first - last - len(GAP)
+        if sum(len(GAP) + widths[area] for area in wrong) <= left:
             break
-    wider = min(names - first, max(left, 0))
+    kept: list[str] = []
+    for area in wrong:
+        if len(GAP) + widths[area] <= left:
+            kept.append(area)
+            left -= len(GAP) + widths[area]
+    wider = min(names - first, left)
     first, left = first + wider, left - wider
-    kept = list(odd)
-    for area in (area for area in areas if area not in odd):
+    left -= min(verdict - last, left)
+    for area in (*unread, *(area for area in areas if area not in (*wrong, *unread))):
         if len(GAP) + widths[area] <= left:
             kept.append(area)
             left -= len(GAP) + widths[area]
     shown = [area for area in areas if area in kept]
     rest = room - first - sum(len(GAP) + widths[area] for area in shown) - len(GAP)
-    return _Layout(
-        shown,
-        [a for a in areas if a not in kept],
-        [first, *(widths[a] for a in shown), max(rest, NAMES)],
-        say,
-    )
+    well = [area for area in areas if area not in (*kept, *wrong, *unread)]
+    lost = [area for area in wrong if area not in kept]
+    return _Layout(shown, well, lost, [first, *(widths[area] for area in shown), max(rest, 1)], say)
 
 
 def _short(cell: str) -> str:

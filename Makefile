@@ -49,6 +49,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.preflight
 	$(BIN)/python -m benchmarks.hang
 	$(BIN)/python -m benchmarks.explain
+	$(BIN)/python -m benchmarks.replay
 
 # Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
 trials: $(VENV)/.ready

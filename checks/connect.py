@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses
 
 from doctor.api import (
     GUESSES,
@@ -15,14 +14,17 @@ from doctor.api import (
     Confidence,
     Evidence,
     Here,
+    Holders,
     JobPlan,
     Place,
     Problem,
     Scope,
     Severity,
     Sphere,
+    Stretch,
     Undecided,
     check,
+    fewest_networks,
     fold,
     maybe,
 )
@@ -30,7 +32,7 @@ from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
 from doctor.facts.run import ANSWERED, MESH
-from doctor.firewall import Decision, Manager, Ruleset, canonical
+from doctor.firewall import Decision, Manager, Ruleset
 from doctor.mesh import Blame, Link, MeshResult, culprits, unproved
 from doctor.rules.ways import proved_blames
 
@@ -50,6 +52,9 @@ _SEEN = {
     "error": "fail",
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
+
+Stopped = tuple[Decision, list[Stretch]]
+"""What stops connections, and with whom."""
 
 
 @check(
@@ -161,12 +166,7 @@ def _summary(blame: Blame, ports: str, seen: str) -> str:
 
 
 def _actual(blame: Blame, mesh: MeshResult) -> str:
-    tested = [
-        link
-        for link in mesh.links
-        if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
-    ]
-    fine = sum(not link.failed for link in tested)
+    fine = sum(not link.failed for link in (mesh.tested if blame.common else mesh.touching(blame.hosts)))
     where = " to or from it" if len(blame.hosts) == 1 else ""
     return f"{len(blame.links)} connections failed, {fine} others{where} worked"
 
@@ -213,31 +213,31 @@ def firewall_blocks(
 
     What to do: let the other hosts' addresses through, instead of switching the firewall off.
     """
-    mine = _address(plan, here.name)
-    others = {host.name: _address(plan, host.name) for host in plan.hosts if host.name != here.name}
-    if mine is None or not any(others.values()):
+    holders = plan.holders
+    mine = holders.address.get(here.name)
+    if mine is None or len(holders.address) < 2:
         raise Undecided("the data addresses of this host and its peers are not known")
-    own = str(mine)
-    peers = {str(a): name for name, a in others.items() if a and a.version == mine.version}
-    if not peers:
+    if holders.count(mine.version) < 2:
         raise Undecided(f"no other host has an IPv{mine.version} data address, as this one has")
+    own = str(mine)
     interface = next((name for name, held in addresses.items() if own in held), None)
     doubts: list[str] = []
-    ways: dict[bool, dict[str, tuple[Decision, list[str]]]] = {}
+    ways: dict[bool, dict[str, Stopped]] = {}
     for inbound in (True, False):
-        stopped: dict[str, tuple[Decision, list[str]]] = {}
-        for group in rules.alike(peers):
+        stopped: dict[str, Stopped] = {}
+        for stretch in holders.stretches(mine.version, rules.address_cuts):
+            peer = stretch.another(mine)
+            if peer is None:
+                continue
+            ends = (str(holders.address[peer]), own)
             for what, first, last in _wanted(plan, ports, here, inbound):
-                decision, share, span = _decide(
-                    rules, inbound, (group[0], own), (first, last), interface, ports
-                )
+                decision, share, span = _decide(rules, inbound, ends, (first, last), interface, ports)
                 if decision is None:
                     continue
                 if not decision.blocked:
                     doubts.append(decision.reason)
                 elif share >= MATTERS:
-                    known = stopped.setdefault(f"{what} {span}", (decision, []))
-                    known[1].extend(peers[address] for address in group)
+                    stopped.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
         if stopped:
             ways[inbound] = stopped
     for inbound, stopped in ways.items():
@@ -247,15 +247,7 @@ def firewall_blocks(
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
 
 
-def _address(plan: JobPlan, host: str) -> IPv4Address | IPv6Address | None:
-    """The data address; None where it is not known, or given as a name."""
-    try:
-        return canonical((plan.data_address(host) or "").partition("%")[0])
-    except ValueError:
-        return None
-
-
-def _only_answers(stopped: Mapping[str, tuple[Decision, list[str]]]) -> bool:
+def _only_answers(stopped: Mapping[str, Stopped]) -> bool:
     """Whether only the answers are stopped: by a rule of the other direction, which is fixed there."""
     return all(decision.reason.startswith("the answers") for decision, _ in stopped.values())
 
@@ -296,21 +288,22 @@ def _decide(
 
 
 def _blocked(
-    stopped: Mapping[str, tuple[Decision, list[str]]],
+    stopped: Mapping[str, Stopped],
     inbound: bool,
     plan: JobPlan,
     here: Here,
     mesh: MeshResult | None,
 ) -> Problem:
     decision, _ = next(iter(stopped.values()))
-    blocked_peers = sorted({peer for _, hosts in stopped.values() for peer in hosts})
     way = "from" if inbound else "to"
     verb = "rejects" if decision.action.value == "reject" else "drops"
-    contrary = _proved_contrary(stopped, inbound, here, mesh)
-    everybody = len(blocked_peers) == len(plan.hosts) - 1
+    contrary = _proved_contrary(stopped, inbound, here, plan.holders, mesh)
+    holders, stretches = plan.holders, {stretch for _, found in stopped.values() for stretch in found}
+    everybody = sum(map(len, stretches)) - holders.within(here.name, stretches) == len(plan.hosts) - 1
     # Including its own address is harmless and lets hosts with the same drops fold into one finding.
-    allowed = [host.name for host in plan.hosts] if everybody else blocked_peers
-    whom = "all other hosts" if everybody else fold(blocked_peers)
+    peers = [] if everybody else sorted(p for stretch in stretches for p in stretch.others(here.name))
+    addresses = holders.networks if everybody else fewest_networks(map(holders.address.__getitem__, peers))
+    whom = "all other hosts" if everybody else fold(peers)
     return Problem(
         f"the firewall {verb} what the job needs {way} other hosts"
         + ("; yet real connections got through" if contrary else ""),
@@ -319,7 +312,7 @@ def _blocked(
         subject=next(iter(stopped)),
         where=(Place(host=here.name),)
         if everybody
-        else tuple(Place(host=here.name, peer=peer) for peer in blocked_peers),
+        else tuple(Place(host=here.name, peer=peer) for peer in peers),
         severity=Severity.WARN if contrary else None,
         evidence=tuple(
             Evidence(
@@ -328,7 +321,7 @@ def _blocked(
             for what, (d, _) in stopped.items()
         ),
         remedy=_remedy(decision, inbound != _only_answers(stopped)),
-        values={**_peers([str(a) for peer in allowed if (a := _address(plan, peer))]), **_place(decision)},
+        values={**_peers(addresses), **_place(decision)},
     )
 
 
@@ -339,7 +332,7 @@ def _rule(decision: Decision) -> str:
 
 
 def _proved_contrary(
-    stopped: Mapping[str, tuple[Decision, list[str]]], inbound: bool, here: Here, mesh: MeshResult | None
+    stopped: Mapping[str, Stopped], inbound: bool, here: Here, holders: Holders, mesh: MeshResult | None
 ) -> bool:
     """Whether every connection that the rules would stop was tried, at least in part, and succeeded."""
     if mesh is None:
@@ -347,12 +340,10 @@ def _proved_contrary(
     kinds = {"the master port": "master", "HCCL's ports": "hccl", "ephemeral ports": "ephemeral"}
     outcomes = [
         link.failed
-        for what, (_, hosts) in stopped.items()
-        for link in mesh.links
-        if link.tested
-        and link.kind == next(kind for words, kind in kinds.items() if what.startswith(words))
-        and (link.target if inbound else link.source) == here.name
-        and (link.source if inbound else link.target) in hosts
+        for what, (_, stretches) in stopped.items()
+        for link in (mesh.into if inbound else mesh.out_of).get(here.name, ())
+        if link.kind == next(kind for words, kind in kinds.items() if what.startswith(words))
+        and holders.within(link.source if inbound else link.target, stretches)
     ]
     return bool(outcomes) and not any(outcomes)
 
@@ -369,12 +360,8 @@ def _place(decision: Decision) -> dict[str, str | int]:
     return {"family": family, "table": table, "chain": decision.chain} if table and decision.chain else {}
 
 
-def _peers(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The addresses in the fewest networks that hold no other address: all, and those of each family."""
-    v4 = list(collapse_addresses(IPv4Network(source) for source in sources if ":" not in source))
-    v6 = list(collapse_addresses(IPv6Network(source) for source in sources if ":" in source))
-    peers4, peers6 = (
-        tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in networks)
-        for networks in (v4, v6)
-    )
-    return {"peers": (*peers4, *peers6), "peers4": peers4, "peers6": peers6}
+def _peers(networks: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """All of them, and those of each family."""
+    four = tuple(network for network in networks if ":" not in network)
+    six = tuple(network for network in networks if ":" in network)
+    return {"peers": (*four, *six), "peers4": four, "peers6": six}

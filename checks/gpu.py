@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from doctor.api import (
     AMD,
@@ -192,7 +193,7 @@ def amd_missing(
         yield from scene.lost(host, expects.get(host, Expect()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scene:
     """The GPUs of one vendor on all hosts, and which of them the job wants by `words` of `variable`."""
 
@@ -287,23 +288,30 @@ class Scene:
         why = "at least one, for an nccl job" if self.plan.backend.value is Backend.NCCL else "at least one"
         return Wanted(1, why)
 
+    @cached_property
+    def _counts(self) -> Mapping[frozenset[str], Counter[int]]:
+        """Names of GPUs -> how many hosts with such GPUs have how many."""
+        counts: dict[frozenset[str], Counter[int]] = defaultdict(Counter)
+        for host, own in self.here.items():
+            counts[_names(self.listed.get(host))][len(own.numbers)] += 1
+        return counts
+
+    @cached_property
+    def _all(self) -> Counter[int]:
+        return sum(self._counts.values(), Counter())
+
     def _by_peers(self, host: str) -> Wanted | None:
         """The number on hosts whose GPUs are the same, or may be; a host that has none fails in any case."""
         there, own = self._count(host), _names(self.listed.get(host))
-        same: list[int] = []
-        unknown: list[int] = []
-        for name, other in self.here.items():
-            names = _names(self.listed.get(name))
-            if name != host and (not own or not names):
-                unknown.append(len(other.numbers))
-            elif name != host and names == own:
-                same.append(len(other.numbers))
+        itself = Counter([len(self.here[host].numbers)])
+        same = self._counts[own] - itself if own else Counter[int]()
+        unknown = self._counts[frozenset()] if own else self._all - itself
         peers = same + unknown
-        more = [count for count in peers if count > there]
-        if not more or len(more) < NEARLY_ALL * len(peers):
+        more = Counter({count: hosts for count, hosts in peers.items() if count > there})
+        if not more or more.total() < NEARLY_ALL * peers.total():
             return None
-        count, votes = Counter(more).most_common(1)[0]
-        sure = not there or same.count(count) > 1 or votes >= max(ENOUGH, NEARLY_ALL * len(peers))
+        count, votes = more.most_common(1)[0]
+        sure = not there or same[count] > 1 or votes >= max(ENOUGH, NEARLY_ALL * peers.total())
         return Wanted(
             count,
             f"as on {votes} other host{'s' if votes > 1 else ''} of the job",

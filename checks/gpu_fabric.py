@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from doctor.api import (
     NVIDIA,
@@ -29,6 +30,7 @@ from doctor.facts.system import VIEW
 from doctor.rules.devices import alike
 from doctor.rules.gpus import SHOWN, cuda_gpus, gpu_problem
 
+K = TypeVar("K")
 Topology = Mapping[tuple[int, int], str]
 ENOUGH = 3
 """Other GPUs of the host that must agree before one that differs is blamed by them alone."""
@@ -74,11 +76,13 @@ def nvlink_down(
     """
     if not links:
         raise Skip("no GPU has NVLinks")
+    kinds = _kinds(links, topologies)
     for host, own in links.items():
         mine = _mine(gpus.get(host), plan, own)
+        kind = kinds[_names(own)]
         blamed: dict[tuple[Usual, int], list[int]] = {}
         for index in mine:
-            usual = _usual(host, index, links)
+            usual = _usual(index, own, kind)
             if usual and len(own[index].active) < usual.count:
                 blamed.setdefault((usual, len(own[index].active)), []).append(index)
         for (usual, count), indices in blamed.items():
@@ -89,7 +93,7 @@ def nvlink_down(
             for pair, joined in topologies.get(host, {}).items()
             if not named & set(pair) and set(pair) <= mine
         }
-        yield from _distant(host, topology, topologies, links)
+        yield from _distant(host, topology, kind)
 
 
 def _mine(gpus: Gpus | None, plan: JobPlan, own: Mapping[int, Links]) -> set[int]:
@@ -97,13 +101,38 @@ def _mine(gpus: Gpus | None, plan: JobPlan, own: Mapping[int, Links]) -> set[int
     return set(own) if gpus is None or gpus.silent else {g.index for g in cuda_gpus(gpus, plan)} & set(own)
 
 
-def _alike(one: Mapping[int, Links], other: Mapping[int, Links]) -> bool:
-    return {i: links.name for i, links in one.items()} == {i: links.name for i, links in other.items()}
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What hosts with the same GPUs have, counted: GPU -> numbers of active links, pair -> ways between."""
+
+    active: Mapping[int, Counter[int]]
+    joined: Mapping[tuple[int, int], Counter[str]]
 
 
-def _usual(host: str, index: int, links: Mapping[str, Mapping[int, Links]]) -> Usual | None:
-    own = links[host]
-    peers = [len(other[index].active) for name, other in links.items() if name != host and _alike(own, other)]
+def _names(own: Mapping[int, Links]) -> frozenset[tuple[int, str]]:
+    return frozenset((index, links.name) for index, links in own.items())
+
+
+def _kinds(
+    links: Mapping[str, Mapping[int, Links]], topologies: Mapping[str, Topology]
+) -> dict[frozenset[tuple[int, str]], Kind]:
+    kinds: dict[frozenset[tuple[int, str]], Kind] = {}
+    for host, own in links.items():
+        kind = kinds.setdefault(_names(own), Kind(defaultdict(Counter), defaultdict(Counter)))
+        for index, of_gpu in own.items():
+            kind.active[index][len(of_gpu.active)] += 1
+        for pair, joined in topologies.get(host, {}).items():
+            kind.joined[pair][joined] += 1
+    return kinds
+
+
+def _without(counts: Counter[K], own: K) -> Counter[K]:
+    """What the others have."""
+    return counts - Counter([own])
+
+
+def _usual(index: int, own: Mapping[int, Links], kind: Kind) -> Usual | None:
+    peers = _without(kind.active[index], len(own[index].active))
     if peers:
         count, votes = _common(peers)
         others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
@@ -111,16 +140,15 @@ def _usual(host: str, index: int, links: Mapping[str, Mapping[int, Links]]) -> U
     beside = [len(other.active) for i, other in own.items() if i != index and other.name == own[index].name]
     if len(beside) < ENOUGH:
         return None
-    count, votes = _common(beside)
+    count, votes = _common(Counter(beside))
     if votes < MOST * len(beside):
         return None
     # GPUs without a bridge next to pairs that have one: having no link may be intended.
     return Usual(count, f"as {votes} other GPUs of the host have", bool(own[index].active))
 
 
-def _common(counts: Sequence[int]) -> tuple[int, int]:
+def _common(votes: Counter[int]) -> tuple[int, int]:
     """The most frequent count (the larger of two that are equally frequent), and how often it occurs."""
-    votes = Counter(counts)
     best = max(votes, key=lambda count: (votes[count], count))
     return best, votes[best]
 
@@ -143,22 +171,12 @@ def _fewer(host: str, usual: Usual, count: int, indices: Sequence[int], own: Map
     )
 
 
-def _distant(
-    host: str,
-    topology: Topology,
-    topologies: Mapping[str, Topology],
-    links: Mapping[str, Mapping[int, Links]],
-) -> Iterator[Problem]:
+def _distant(host: str, topology: Topology, kind: Kind) -> Iterator[Problem]:
     """Pairs of GPUs that are connected by fewer links than usual."""
-    peers = [
-        other
-        for name, other in topologies.items()
-        if name != host and name in links and _alike(links[name], links[host])
-    ]
     within, votes = Counter(topology.values()).most_common(1)[0] if topology else ("", 0)
     lost: dict[tuple[str, str], list[tuple[int, int]]] = {}
     for pair, joined in topology.items():
-        seen = Counter(other[pair] for other in peers if pair in other)
+        seen = _without(kind.joined[pair], joined)
         if seen:
             usual = max(seen, key=lambda kind: (seen[kind], _strength(kind)))
         else:

@@ -371,8 +371,7 @@ def arp_table_small(neighbours: int | None, plan: JobPlan, expect: Expect) -> It
 
 def _hosts_of_job(plan: JobPlan) -> tuple[int, str]:
     """How many hosts the whole job has if all of them have as many ranks as the fullest, and why."""
-    examined, world = len(plan.hosts), plan.world
-    on_each = max((plan.ranks_on(name) for name in plan.names), default=0)
+    examined, world, on_each = len(plan.hosts), plan.world, plan.fullest
     needed = -(-world.value // on_each) if on_each else 0
     if needed <= examined:
         return examined, f", for {examined} examined hosts"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
 from shlex import quote
 
 from doctor.api import (
@@ -101,7 +104,7 @@ def host_named_twice(
     What to do: leave one of the names out of the list. Nothing is wrong with the machine.
     """
     surplus = named_twice(identities, machines, addresses)
-    rest = [name for name in plan.names if name not in surplus]
+    rest = quote(fold(name for name in plan.names if name not in surplus)) if surplus else ""
     for name, first in surplus.items():
         yield Problem(
             f"{name} and {first} are one machine: the list of hosts names it twice",
@@ -116,7 +119,7 @@ def host_named_twice(
             ),
             commands=(
                 f"# Name each machine once: leave {name} out of the list of hosts.",
-                f"doctor check {quote(fold(rest))}",
+                f"doctor check {rest}",
             ),
         )
 
@@ -177,13 +180,13 @@ def names_disagree(
     What to do: fix /etc/hosts or DNS on the host that differs. If no host resolves a name that the user gave,
     only this machine knows that name: nothing is wrong as long as the job uses addresses.
     """
+    answers: dict[str, dict[str, frozenset[str]]] = {name: {} for name in plan.names}
+    for viewer, names in views.items():
+        for name, found_there in names.addresses.items():
+            if name in answers and name != viewer:
+                answers[name][viewer] = frozenset(found_there)
     wrong: dict[str, list[tuple[str, str, str]]] = {}
-    for name in (host.name for host in plan.hosts):
-        seen = {
-            viewer: frozenset(names.addresses[name])
-            for viewer, names in views.items()
-            if viewer != name and name in names.addresses
-        }
+    for name, seen in answers.items():
         if not any(seen.values()):
             continue
         held = frozenset(a for found in addresses.get(name, {}).values() for a in found if not is_loopback(a))
@@ -329,10 +332,13 @@ def _agreed(offsets: Sequence[Offset]) -> Offset:
     """The interval that most offsets share (Marzullo); of several, the one nearest to this machine."""
     best: tuple[int, float] = (0, 0.0)
     found = Offset(0.0, 0.0)
-    for low in {offset.low for offset in offsets}:
-        sharing = [offset for offset in offsets if offset.low <= low <= offset.high]
-        high = min(offset.high for offset in sharing)
-        rank = (len(sharing), -min(abs(low), abs(high)))
+    highs: list[float] = []  # of those that share the low at hand, the least first
+    for low, same in groupby(sorted((offset.low, offset.high) for offset in offsets), itemgetter(0)):
+        for _, high in same:
+            heappush(highs, high)
+        while highs[0] < low:
+            heappop(highs)
+        rank = (len(highs), -min(abs(low), abs(highs[0])))
         if rank > best:
-            best, found = rank, Offset(low, high)
+            best, found = rank, Offset(low, highs[0])
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +39,8 @@ from doctor.rules.devices import alike, problem_of, unless_on_cpus
 NEARLY_ALL = 0.9
 SHOWN = 8
 MOST = 256
+ANY = ""
+"""In place of a product."""
 """Devices of a host: whoever expects more of them made a slip."""
 
 
@@ -85,10 +87,11 @@ def device_missing(
     it does, the driver could not start it: see the kernel log. Start containers with every device.
     """
     outside = _outside(devices, expects, views)
+    counts = _counts(devices)
     for host, own in devices.items():
         if host in outside:
             continue
-        wanted = _wanted(host, devices, expects.get(host, Expect()), plan, views.get(host))
+        wanted = _wanted(host, own, counts, expects.get(host, Expect()), plan, views.get(host))
         if wanted.count > len(own.npus):
             yield _missing(host, own, wanted, plan)
     if outside:
@@ -107,9 +110,14 @@ def _outside(
 
 
 def _wanted(
-    host: str, devices: Mapping[str, Devices], expect: Expect, plan: JobPlan, view: str | None
+    host: str,
+    own: Devices,
+    counts: Mapping[str, Counter[int]],
+    expect: Expect,
+    plan: JobPlan,
+    view: str | None,
 ) -> Wanted:
-    own, ids, ranks = devices[host], chosen(plan), plan.host(host).ranks
+    ids, ranks = chosen(plan), plan.host(host).ranks
     there, on_bus = len(own.npus), own.of(ASCEND).on_bus
     if expect.devices:
         return Wanted(expect.devices, "as expected of this host")
@@ -122,11 +130,11 @@ def _wanted(
         return Wanted(on_bus, "as many as on the PCI bus", lost)
     if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
         return Wanted(ranks.value, f"one for each rank ({ranks.source})")
-    peers = [len(d.npus) for name, d in devices.items() if name != host and _comparable(d, own)]
-    more = [count for count in peers if count > there]
+    peers = counts[own.product if own.npus else ANY] - Counter([there])
+    more = Counter({count: hosts for count, hosts in peers.items() if count > there})
     whole = ASCEND.server_size(own.product, there) if view == "host" else None
-    if more and len(more) >= NEARLY_ALL * len(peers):
-        count, votes = Counter(more).most_common(1)[0]
+    if more and more.total() >= NEARLY_ALL * peers.total():
+        count, votes = more.most_common(1)[0]
         others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
         severity = Severity.WARN if there and votes == 1 and whole in (None, there) else None
         return Wanted(count, others, confidence=Confidence.STRONG, severity=severity)
@@ -136,8 +144,13 @@ def _wanted(
     return Wanted(1, "at least one, for an hccl job")
 
 
-def _comparable(other: Devices, own: Devices) -> bool:
-    return other.product == own.product or not own.npus
+def _counts(devices: Mapping[str, Devices]) -> Mapping[str, Counter[int]]:
+    """Product, or any -> how many hosts have how many NPUs: a host without any may be of any product."""
+    counts: dict[str, Counter[int]] = defaultdict(Counter)
+    for own in devices.values():
+        counts[own.product][len(own.npus)] += 1
+        counts[ANY][len(own.npus)] += 1
+    return counts
 
 
 def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:

@@ -24,7 +24,7 @@ from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import HostDevice, OddDevices, named, note_unknown, of_cluster, of_host, problem_of
-from doctor.rules.npu_segments import fabric_unused, in_rail, in_sequence, products_of, severity_of
+from doctor.rules.npu_segments import AddressPattern, fabric_unused, products_of, severity_of
 
 CONF = "/etc/hccn.conf"
 SHOWN = 8
@@ -203,7 +203,8 @@ def device_ip_duplicate(
         holders.setdefault(_plain(address.ip), []).append(seat)
     doubled = {ip: tuple(seats) for ip, seats in holders.items() if len(seats) > 1}
     groups: dict[object, list[str]] = {}
-    wrong = {ip: _wrong(seats, held, confs) for ip, seats in doubled.items()}
+    pattern = AddressPattern(held)
+    wrong = {ip: _wrong(seats, held, confs, pattern) for ip, seats in doubled.items()}
     for ip, seats in doubled.items():
         at_fault = wrong[ip] or seats
         groups.setdefault((tuple(host for host, _ in at_fault), bool(wrong[ip])), []).append(ip)
@@ -219,12 +220,16 @@ def device_ip_duplicate(
 
 
 def _wrong(
-    seats: tuple[HostDevice, ...], held: Mapping[HostDevice, Address], confs: Mapping[str, Conf]
+    seats: tuple[HostDevice, ...],
+    held: Mapping[HostDevice, Address],
+    confs: Mapping[str, Conf],
+    pattern: AddressPattern,
 ) -> tuple[HostDevice, ...]:
     """All devices with one address except the one that it belongs to; empty if nothing decides."""
     configured = {s: confs.get(s[0], {}).get(s[1], {}).get("address", "") for s in seats}
     by_file = {s: _plain(ip) == _plain(held[s].ip) for s, ip in configured.items() if ip}
-    for fits in (by_file, {s: in_sequence(s, held) for s in seats}, {s: in_rail(s, held) for s in seats}):
+    in_sequence = {s: pattern.in_sequence(s) for s in seats}
+    for fits in (by_file, in_sequence, {s: pattern.in_rail(s) for s in seats}):
         strays = tuple(seat for seat in seats if fits.get(seat) is False)
         if len(strays) == len(seats) - 1:
             return strays

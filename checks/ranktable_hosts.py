@@ -30,7 +30,7 @@ from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPodPlace
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, Devices
 from doctor.facts.tables import RANK_TABLE, TableSeen
-from doctor.job.plan import server_of
+from doctor.job.plan import ServersByName
 from doctor.job.ranktable import RankEntry, Server
 
 IP = IPv4Address | IPv6Address
@@ -145,11 +145,12 @@ def _placed(
     HCCL accepts any text as a server_id, so a server may only be known by the addresses of its devices.
     """
     owners = {ip_address(e.address): server for server in servers for e in server.entries if e.address}
+    names = ServersByName(servers)
     found: dict[str, Server] = {}
     missed: list[str] = []
     by_name = False
     for host in hosts:
-        named = server_of(servers, plan.host(host), addresses.get(host, {}))
+        named = names.of(plan.host(host), addresses.get(host, {}))
         server = named or _by_devices(owners, _told(npus.get(host, {})))
         by_name = by_name or named is not None
         if server:
@@ -157,7 +158,7 @@ def _placed(
         else:
             missed.append(host)
     known = {server.id for server in found.values()}
-    rest = [server for server in servers if server.id not in known]
+    rest = {_shows(server) for server in servers if server.id not in known}
     doubts = {
         host: "neither a server_id nor a device_ip says which server of the table it is"
         for host in missed
@@ -178,13 +179,14 @@ def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server |
     return None
 
 
-def _is_none_of(servers: Sequence[Server], names_are_known: bool, told: Mapping[int, IP]) -> bool:
-    """Whether a host that was not found among the servers is certainly none of them."""
-    return all(
-        (names_are_known and _is_ip(server.host_ip or server.id))
-        or (told and any(e.address for e in server.entries))
-        for server in servers
-    )
+def _shows(server: Server) -> tuple[bool, bool]:
+    """Whether the table gives an address of the host, and of its devices."""
+    return _is_ip(server.host_ip or server.id), any(entry.address for entry in server.entries)
+
+
+def _is_none_of(shown: Iterable[tuple[bool, bool]], names_are_known: bool, told: Mapping[int, IP]) -> bool:
+    """Whether a host that was not found among servers that show this is certainly none of them."""
+    return all((names_are_known and host) or (told and devices) for host, devices in shown)
 
 
 def _told(npus: PerDevice[Address | None]) -> dict[int, IP]:

@@ -24,7 +24,7 @@ from doctor.api import (
 from doctor.facts.network import FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Route, Routes
 from doctor.facts.run import MESH
 from doctor.mesh import MeshResult
-from doctor.rules.ways import lost_routes, tried_pairs, wrong_neighbours
+from doctor.rules.ways import lost_routes, wrong_neighbours
 
 
 @check("route-leads-nowhere", ROUTES, PLAN, HERE, maybe(MESH), several_hosts=True, sphere=Sphere.NETWORK)
@@ -43,7 +43,7 @@ def route_leads_nowhere(
 
     What to do: delete the route, or name a gateway that exists. Without any route, add one.
     """
-    for route, peers in lost_routes(here.name, routes, plan, tried_pairs(mesh)).items():
+    for route, peers in lost_routes(here.name, routes, plan, mesh).items():
         addresses = [held for peer in peers if (held := plan.data_address(peer))]
         yield Problem(
             _summary(route),
@@ -97,7 +97,7 @@ def neighbour_fixed_wrong(
 
     What to do: delete the entry; the kernel then asks for the address by itself.
     """
-    for wrong in wrong_neighbours(fixed, links, plan, tried_pairs(mesh)):
+    for wrong in wrong_neighbours(fixed, links, plan, mesh.between if mesh else {}):
         yield Problem(
             f"it was told a wrong Ethernet address of {wrong.peer}",
             expected=f"{wrong.address} at {', '.join(wrong.cards[:4])}",

@@ -29,6 +29,7 @@ from doctor.model import (
     Sphere,
     View,
 )
+from doctor.text.addresses import Holders, Stretch, fewest_networks
 from doctor.text.nodeset import fold
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ __all__ = [
     "Given",
     "Group",
     "Here",
+    "Holders",
     "JobPlan",
     "Need",
     "NotUnderstood",
@@ -68,10 +70,12 @@ __all__ = [
     "Severity",
     "Skip",
     "Sphere",
+    "Stretch",
     "Undecided",
     "Vendor",
     "View",
     "check",
+    "fewest_networks",
     "files",
     "fold",
     "is_loopback",

@@ -17,7 +17,7 @@ from doctor import __version__
 from doctor.errors import UsageError
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
-from doctor.model import Host, Unreached
+from doctor.model import Capture, Host, Unreached
 from doctor.probe import HostAnswer
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
@@ -114,12 +114,25 @@ def decoded(raw: bytes, path: Path) -> Recording:
             f"{path}: is a recording of form {schema}; this version ({__version__}) reads form {SCHEMA}."
         )
     try:
-        recording = msgspec.json.decode(raw, type=Recording)
+        recording = _shared(head)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: is a damaged recording: {clean_line(str(error))}.") from None
     for nonsense in _nonsense(recording):
         raise UsageError(f"{path}: is a damaged recording: {nonsense}.")
     return _with_our_commands(recording)
+
+
+def _shared(head: Mapping[str, msgspec.Raw]) -> Recording:
+    """What hosts said alike is kept once: thousands of them say much the same."""
+    rest = {name: value for name, value in head.items() if name != "heard"}
+    recording = msgspec.json.decode(msgspec.json.encode(rest), type=Recording)
+    known: dict[Capture, Capture] = {}
+    heard = {}
+    for name, value in msgspec.json.decode(head.get("heard", b"{}"), type=dict[str, msgspec.Raw]).items():
+        answer = msgspec.json.decode(value, type=HostAnswer)
+        captures = {fact: known.setdefault(capture, capture) for fact, capture in answer.captures.items()}
+        heard[name] = replace(answer, captures=captures)
+    return replace(recording, heard=heard)
 
 
 def _with_our_commands(recording: Recording) -> Recording:

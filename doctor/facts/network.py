@@ -112,6 +112,12 @@ class Routes:
         fitting = [route for route in self.routes if wanted in route.target]
         return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
 
+    @property
+    def cuts(self) -> set[int]:
+        """Where routes begin and end to fit: between two cuts all addresses take the same one."""
+        ends = ((int(route.target[0]), int(route.target[-1]) + 1) for route in self.routes)
+        return {cut for both in ends for cut in both}
+
     def towards(self, address: str) -> str | None:
         """The interface by which traffic to an IPv4 address leaves, if it does."""
         best = self.route_to(address)

@@ -8,7 +8,6 @@ from doctor.firewall.decide import Ruleset, combine
 from doctor.firewall.decision import Action, Decision, Manager
 from doctor.firewall.iptables import parse_iptables_save
 from doctor.firewall.nft import parse_nft
-from doctor.firewall.packet import canonical
 from doctor.firewall.rules import RuleTable
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "Manager",
     "RuleTable",
     "Ruleset",
-    "canonical",
     "combine",
     "parse_iptables_save",
     "parse_nft",

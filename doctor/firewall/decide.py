@@ -9,13 +9,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 
 from doctor.firewall.decision import Action, Decision, accepted, stopped
 from doctor.firewall.evaluate import Budget, Fate, PacketPath, TooMuch, Walk
-from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
+from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, journey
 from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, RuleTable, VerdictMap
 from doctor.firewall.values import Interval, Spans
+from doctor.text.addresses import LOOPBACK, AnyAddress, canonical
 
 MAX_RULES = 20_000
 PORTS = (Field.SPORT, Field.DPORT)
@@ -33,9 +35,12 @@ class PortSpan:
         return f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ruleset:
-    """All rules of one host. Make it with `combine`, so that no table counts twice."""
+    """All rules of one host. Make it with `combine`, so that no table counts twice.
+
+    It may be that of thousands of hosts: what was decided for one holds for those whose addresses fare alike.
+    """
 
     tables: tuple[RuleTable, ...] = ()
 
@@ -56,6 +61,26 @@ class Ruleset:
         the loopback. The caller's own port is one of `ephemeral`. Exact, with one question for each stretch
         that no rule divides, and one budget for all: thousands of boundaries cost seconds and not hours.
         """
+        ends = tuple(self._stretch(canonical(address)) for address in (source, dest))
+        question = (*ends, source == dest, first, last, interface, ephemeral, incoming)
+        if question not in self._decided:
+            self._decided[question] = self._spans(source, dest, first, last, interface, ephemeral, incoming)
+        return self._decided[question]
+
+    def _stretch(self, address: AnyAddress) -> tuple[int, int]:
+        """What no rule tells apart has the same one."""
+        return address.version, bisect_right(self._bounds, int(address))
+
+    def _spans(
+        self,
+        source: Address,
+        dest: Address,
+        first: int,
+        last: int,
+        interface: str | None,
+        ephemeral: Interval,
+        incoming: bool,
+    ) -> tuple[PortSpan, ...]:
         budget = Budget()
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
         ends = [start - 1 for start in starts[1:]] + [last]
@@ -66,17 +91,20 @@ class Ruleset:
             for low, high in zip(starts, ends, strict=True)
         )
 
-    def alike(self, addresses: Iterable[Address]) -> tuple[tuple[str, ...], ...]:
-        """The addresses in groups that no rule tells apart: one question answers for a whole group."""
-        cuts = sorted(self._cuts(ADDRESSES))
-        groups: dict[tuple[int, int, bool], list[str]] = {}
-        for address in addresses:
-            one = canonical(address)
-            key = (one.version, bisect_right(cuts, int(one)), one.is_loopback)
-            groups.setdefault(key, []).append(str(one))
-        return tuple(tuple(group) for group in groups.values())
+    @cached_property
+    def _decided(self) -> dict[tuple[object, ...], tuple[PortSpan, ...]]:
+        return {}
 
-    @property
+    @cached_property
+    def _bounds(self) -> list[int]:
+        return sorted({*self.address_cuts, *LOOPBACK})
+
+    @cached_property
+    def address_cuts(self) -> set[int]:
+        """Where rules begin and end to hold: between two cuts all addresses of a version fare alike."""
+        return self._cuts(ADDRESSES)
+
+    @cached_property
     def rules(self) -> int:
         return sum(len(chain.rules) for table in self.tables for chain in table.chains.values())
 

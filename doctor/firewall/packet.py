@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from doctor.firewall.rules import ADDRESS_TYPES, STATES, TCP, Field
 from doctor.firewall.values import WORD, Bits, Interval
+from doctor.text.addresses import AnyAddress, canonical
 
-Address: TypeAlias = "str | ipaddress.IPv4Address | ipaddress.IPv6Address"
+Address: TypeAlias = "str | AnyAddress"
 
 EPHEMERAL: Interval = (32768, 60999)
 """The port that a caller gets for itself, as Linux gives it unless another range was set."""
@@ -24,14 +24,6 @@ ANY_STATE: Interval = (1, 64)
 
 UNICAST = (ADDRESS_TYPES["unicast"],) * 2
 LOCAL = (ADDRESS_TYPES["local"],) * 2
-
-
-def canonical(address: Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address as the kernel's filters see it: an IPv4-mapped IPv6 address is IPv4."""
-    parsed = ipaddress.ip_address(address) if isinstance(address, str) else address
-    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
-        return parsed.ipv4_mapped
-    return parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from doctor.errors import UsageError
 from doctor.facts.ascend.hccn_tool import split_known
@@ -34,7 +35,7 @@ ADDRESSED = ("device-ip-missing", "device-ip-duplicate")
 """Checks whose devices need another address."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JustRun:
     """The run that made the findings."""
 
@@ -44,9 +45,13 @@ class JustRun:
     hosts: tuple[Host, ...]
     way: Way
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Host]:
+        return {host.name: host for host in self.hosts}
 
 
 def fitting(
@@ -97,11 +102,11 @@ def _doctor(words: Sequence[str], run: JustRun) -> str | None:
             break
         sets.append(word)
     try:
-        hosts = [name for text in sets for name in unfold(text)] or list(run.names)
+        hosts: Sequence[str] = [name for text in sets for name in unfold(text)] or run.names
     except UsageError:
         return None
     options = pairs(words[at + len(sets) :])
-    whole = set(hosts) == set(run.names)
+    whole = hosts is run.names or (len(hosts) >= len(run.names) and run.by_name.keys() == {*hosts})
     if whole and _just_made(command, options, run):
         return ""
     given = {option[0] for option in options}
@@ -142,7 +147,7 @@ def _covered(option: Typed, run: JustRun) -> bool:
 
 def _ssh(words: Sequence[str], run: JustRun) -> str | None:
     """ssh to a host of the run, with what reaches it."""
-    host = next((host for host in run.hosts if words[1:2] == [host.name]), None)
+    host = run.by_name.get(words[1]) if len(words) > 1 else None
     if host is None:
         return None
     own = {"--port": str(host.port) if host.port else None, "--jump": host.jump}

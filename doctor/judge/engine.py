@@ -16,7 +16,7 @@ from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
 from doctor.judge.hung_tools import HungTools, hung_tools
-from doctor.model import Missing, Problem, Result, Scope, Severity, Status
+from doctor.model import Capture, Missing, Problem, Result, Scope, Severity, Status
 from doctor.probe import HostAnswer
 
 
@@ -26,7 +26,7 @@ class Unparsed(Missing):
 
 
 class Facts:
-    """The parsed facts of all hosts, parsed when first asked for, once."""
+    """The parsed facts of all hosts, parsed when first asked for; what hosts said alike is parsed once."""
 
     def __init__(
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
@@ -34,6 +34,7 @@ class Facts:
         """`known` are values that need not be asked of the host: (host, fact) -> value."""
         self.heard = heard
         self._parsed: dict[tuple[str, str], Any] = dict(known or {})
+        self._read: dict[tuple[str, Capture], Any] = {}
         self.hosts = tuple(heard)
 
     def get(self, host: str, fact: Fact[Any]) -> Any:
@@ -63,12 +64,19 @@ class Facts:
         capture = heard.captures.get(fact.name)
         if capture is None:
             return Missing(fact.name, "the recording does not hold it")
-        try:
-            return fact.parse(capture)
-        except NotUnderstood as error:
-            return Missing(fact.name, error.message)
-        except (Exception, SystemExit) as error:  # whatever a host printed must not stop the others
-            return Unparsed(fact.name, f"its parser broke ({type(error).__name__}: {error})")
+        said = (fact.name, capture)
+        if said not in self._read:
+            self._read[said] = _read(fact, capture)
+        return self._read[said]
+
+
+def _read(fact: Fact[Any], capture: Capture) -> Any:
+    try:
+        return fact.parse(capture)
+    except NotUnderstood as error:
+        return Missing(fact.name, error.message)
+    except (Exception, SystemExit) as error:  # whatever a host printed must not stop the others
+        return Unparsed(fact.name, f"its parser broke ({type(error).__name__}: {error})")
 
 
 def _same(one: HostAnswer, other: HostAnswer, fact: str) -> bool:
@@ -211,7 +219,8 @@ def _run(
     except Undecided as undecided:
         doubtful = undecided.hosts or hosts
         yield Result(check.id, doubtful, Status.UNKNOWN, str(undecided))
-        sure = tuple(host for host in hosts if host not in doubtful)
+        unsure = set(doubtful)
+        sure = tuple(host for host in hosts if host not in unsure)
         if sure and not problems:
             yield Result(check.id, sure, Status.PASS)
     except (Exception, SystemExit) as error:  # a broken check is a line in the report

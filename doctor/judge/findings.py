@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from doctor.api import Check
+from doctor.judge.causes import link_causes
 from doctor.model import (
-    UNDECIDED,
-    Confidence,
     Finding,
     Place,
     Problem,
@@ -22,11 +21,9 @@ from doctor.model import (
 )
 from doctor.text.nodeset import fold
 
-NEARLY_ALL = 0.9
 IN_CONTAINER = "-in-container"
 """Ends the id of a remedy that is to be used instead when a container is short."""
 OUTSIDE = "# On the host, outside of the container:"
-_MAY_EXPLAIN = {(Status.FAIL, Status.FAIL), (Status.FAIL, Status.WARN), (Status.WARN, Status.WARN)}
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
 FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
 FillHere = Callable[[str, Values], Remedy | None]
@@ -73,7 +70,7 @@ def fold_findings(
         return lambda name, values: fill(name, values, there)
 
     made = [_finding(str(number), group, checks, sights, fill_for) for number, group in groups]
-    ordered = _order(_link(made, checks))
+    ordered = _order(link_causes(made, checks))
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
 
@@ -156,72 +153,6 @@ def _places(result: Result) -> tuple[Place, ...]:
         lone = result.hosts[0] if len(result.hosts) == 1 else None
         return tuple(p if p.host else replace(p, host=lone) for p in result.problem.where)
     return tuple(Place(host=host) for host in result.hosts)
-
-
-def _link(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
-    """Point each symptom at its cause. A cause that is sure of one host also clears the symptom's others."""
-    linked = []
-    because: dict[str, str] = {}
-    for finding in found:
-        causes = checks[finding.check].causes if finding.check in checks else ()
-        fitting = (c for name in causes for c in found if c.check == name and _explains(c, finding))
-        cause = next((c for c in fitting if finding.id not in _chain(c.id, because)), None)
-        if cause is None:
-            linked.append(finding)
-            continue
-        because[finding.id] = cause.id
-        finding = replace(finding, because=cause.id)
-        linked.append(_decided(finding, cause) if _covers(cause, finding) else finding)
-    return linked
-
-
-def _decided(finding: Finding, cause: Finding) -> Finding:
-    """Of several suspects those that the cause names."""
-    if finding.confidence is not Confidence.SUSPECT:
-        return finding
-    hosts = tuple(host for host in finding.hosts if host in cause.hosts)
-    summary = finding.summary.removesuffix(UNDECIDED)
-    return replace(finding, hosts=hosts, nodeset=fold(hosts), summary=summary, confidence=Confidence.STRONG)
-
-
-def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
-    """A finding, its cause, that one's cause and so on: without end if a check led back to itself."""
-    while id is not None:
-        yield id
-        id = because.get(id)
-
-
-def _explains(cause: Finding, symptom: Finding) -> bool:
-    if (cause.status, symptom.status) not in _MAY_EXPLAIN:
-        return False
-    if symptom.hosts:
-        if symptom.confidence is not Confidence.SUSPECT and not set(symptom.hosts) <= set(cause.hosts):
-            return False  # its other hosts have a fault of their own
-        return bool(set(cause.hosts) & set(symptom.hosts)) and any(_at(cause, p) for p in symptom.where)
-    struck = {place.host for place in symptom.where}
-    return len(struck & set(cause.hosts)) >= NEARLY_ALL * len(struck) > 0
-
-
-def _covers(cause: Finding, symptom: Finding) -> bool:
-    """Whether the cause explains every place of the symptom, so that no other host is needed."""
-    return all(_at(cause, place) for place in symptom.where)
-
-
-def _at(cause: Finding, place: Place) -> bool:
-    """Whether the cause is at one end of this place, and towards the other end where it says so."""
-    for end, other in ((place.host, place.peer), (place.peer, place.host)):
-        if end in cause.hosts:
-            here = [p for p in cause.where if p.host == end and _same_device(p, place)]
-            towards = {p.peer for p in here}
-            if not any(p.host == end for p in cause.where):
-                return True
-            if here and (other is None or None in towards or other in towards):
-                return True
-    return False
-
-
-def _same_device(cause: Place, symptom: Place) -> bool:
-    return cause.device is None or symptom.device is None or cause.device == symptom.device
 
 
 def _order(found: Sequence[Finding]) -> list[Finding]:

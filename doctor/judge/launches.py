@@ -6,7 +6,6 @@ They are those of the named files, of the inventory, and of the processes that r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
@@ -25,7 +24,7 @@ from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of, world_of_launch
-from doctor.job.plan import JobPlan, server_of
+from doctor.job.plan import JobPlan, ServersByName
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
@@ -107,7 +106,9 @@ class _Seats:
             world = world_of_launch(launch)
             if len(known.servers) > 1 or (world is not None and world.value != known.ranks):
                 return launch  # of which server its ranks are is not known, or the table is of another job
-        return replace(launch, told=tuple(self._seated(each, path, known) for each in launch.told))
+        servers = ServersByName(known.servers)
+        told = tuple(self._seated(each, path, known, servers) for each in launch.told)
+        return replace(launch, told=told)
 
     def _of_most(self, launch: Launch) -> tuple[str, RankTable | None]:
         """The table that most of its processes have, and its path."""
@@ -121,8 +122,8 @@ class _Seats:
             return path, read_table(text)[0]
         return "", None
 
-    def _seated(self, each: ProcessEnv, path: str, table: RankTable) -> ProcessEnv:
-        server = self._server(table.servers, self._book.host(each.host)) if is_by_device(each) else None
+    def _seated(self, each: ProcessEnv, path: str, table: RankTable, servers: ServersByName) -> ProcessEnv:
+        server = self._server(servers, self._book.host(each.host)) if is_by_device(each) else None
         if server is None:
             return each
         device = ToldNumber(DEVICE, each.env[DEVICE]).value
@@ -134,10 +135,10 @@ class _Seats:
         rank = None if device is None else ranks.get(device)
         return replace(each, seat=Seat(rank, table.ranks, ranks, path))
 
-    def _server(self, servers: Sequence[Server], host: str | None) -> Server | None:
+    def _server(self, named: ServersByName, host: str | None) -> Server | None:
         """A table of one server is about the host of whoever reads it."""
-        if len(servers) == 1:
-            return servers[0]
-        if host not in self._plan.names:
+        if len(named.servers) == 1:
+            return named.servers[0]
+        if host is None or host not in self._plan.by_name:
             return None
-        return server_of(servers, self._plan.host(host), self._addresses.get(host, {}))
+        return named.of(self._plan.host(host), self._addresses.get(host, {}))

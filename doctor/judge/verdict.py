@@ -16,8 +16,10 @@ healthy and no fault is left without a culprit. Exit code 0 needs that, or as ma
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import SmokeSeen
@@ -27,7 +29,7 @@ from doctor.judge.hardware import Hardware
 from doctor.judge.npu_network import why_unread
 from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
 from doctor.mesh.result import MeshResult
-from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
+from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, Unreached, Verdict
 from doctor.rules.smoke import named_by, passed
 from doctor.text.nodeset import fold
 from doctor.transport.way import Way
@@ -111,8 +113,10 @@ def refuse_without_essentials(ids: Sequence[str]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Report:
+    """What is worked out of all results is worked out once: formats ask for it for each of thousands."""
+
     run: RunInfo
     plan: JobPlan
     hosts: tuple[HostReport, ...]
@@ -141,21 +145,35 @@ class Report:
     hardware: Mapping[str, Hardware] = field(default_factory=dict)
     """Host -> its serial numbers, slots and switch ports, of those that answered."""
 
-    @property
+    @cached_property
+    def by_id(self) -> Mapping[str, Finding]:
+        return {finding.id: finding for finding in self.findings}
+
+    @cached_property
+    def problems(self) -> Mapping[tuple[str, str], Sequence[Problem]]:
+        """Check and host -> what was found there."""
+        found: dict[tuple[str, str], list[Problem]] = defaultdict(list)
+        for result in self.results:
+            if result.problem:
+                for host in result.hosts:
+                    found[result.check, host].append(result.problem)
+        return found
+
+    @cached_property
     def healthy_hosts(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts if host.status is HostStatus.HEALTHY)
 
-    @property
+    @cached_property
     def other_hosts(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts if host.status is not HostStatus.HEALTHY)
 
-    @property
+    @cached_property
     def silent(self) -> dict[str, str]:
         """Hosts that told nothing of themselves -> why."""
         told = {host for row in self.facts for host in row.values}
         return {host.name: host.reason or "unknown" for host in self.hosts if host.name not in told}
 
-    @property
+    @cached_property
     def npu_network_unread(self) -> str:
         """That the network of NPUs was not examined, where and why; empty if nothing of it is open."""
         unread = {host: None for finding in self.findings for host in self.rules.unread_on(finding)}
@@ -173,12 +191,12 @@ class Report:
             return ()
         return tuple(id for id in NPU_NETWORK if id not in self.scopes)
 
-    @property
+    @cached_property
     def broken(self) -> bool:
         """Whether a check broke, or could not be loaded: that is never passed over in silence."""
         return bool(self.rules.unloaded) or any(found.status is Status.CRASH for found in self.findings)
 
-    @property
+    @cached_property
     def verdict(self) -> Verdict:
         if any(self.rules.faults(finding) for finding in self.findings):
             return Verdict.FAULTY

@@ -5,9 +5,11 @@ Each group of links that share suspects is solved on its own: exactly up to `EXA
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import Literal
 
 from doctor.mesh.result import Kind, Link
@@ -17,14 +19,14 @@ Arm = tuple[str, Side, Kind]
 EXACT = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fault:
     """A failing link and the arms that may be blamed for it, each with the share of its links that work."""
 
     link: Link
     arms: Mapping[Arm, float]
 
-    @property
+    @cached_property
     def hosts(self) -> frozenset[str]:
         return frozenset(arm[0] for arm in self.arms)
 
@@ -38,13 +40,22 @@ def explain(faults: Sequence[Fault]) -> Iterator[Explanation]:
         covers = _best(group)
         sure = frozenset.intersection(*covers)
         used = _needed_arms(group, covers[0])
+        of_host = _by_host(group)
         for host in sorted(sure):
-            arms = {arm for arm in used if arm[0] == host}
-            yield (host,), arms, [f.link for f in group if arms & f.arms.keys()], True
+            arms = {arm for fault in of_host[host] for arm in fault.arms if arm[0] == host} & used
+            yield (host,), arms, [f.link for f in of_host[host] if arms & f.arms.keys()], True
         torn = frozenset.union(*covers) - sure
         if torn:
             sure_arms = {arm for arm in used if arm[0] in sure}
             yield tuple(sorted(torn)), set(), [f.link for f in group if not sure_arms & f.arms.keys()], False
+
+
+def _by_host(group: Iterable[Fault]) -> Mapping[str, Sequence[Fault]]:
+    found: dict[str, list[Fault]] = defaultdict(list)
+    for fault in group:
+        for host in fault.hosts:
+            found[host].append(fault)
+    return found
 
 
 def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
@@ -53,6 +64,7 @@ def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
 
     def find(host: str) -> str:
         while leader.setdefault(host, host) != host:
+            leader[host] = leader[leader[host]]  # shorter for the next who asks
             host = leader[host]
         return host
 
@@ -90,21 +102,35 @@ def _covers(edges: Sequence[frozenset[str]], size: int, chosen: frozenset[str]) 
 
 
 def _greedy(group: Sequence[Fault]) -> frozenset[str]:
+    """Whoever explains the most of what is left, with the least doubt, again and again."""
+    of_host = _by_host(group)
     chosen = {next(iter(f.hosts)) for f in group if len(f.hosts) == 1}
-    left = [f for f in group if not f.hosts & chosen]
-    while left:
-        explains: Counter[str] = Counter(host for f in left for host in f.hosts)
-        doubt: dict[str, float] = defaultdict(float)
-        for fault in left:
-            for arm, share in fault.arms.items():
-                doubt[arm[0]] += share
-        host = max(sorted(explains), key=lambda h: (explains[h], -doubt[h]))
-        chosen.add(host)
-        left = [f for f in left if host not in f.hosts]
+    left = {host: [f for f in own if not f.hosts & chosen] for host, own in of_host.items()}
+    # Ranks only fall: one that was pushed earlier and no longer holds is pushed again as it is now.
+    queue = [_rank(host, own) for host, own in left.items() if own]
+    heapify(queue)
+    while queue:
+        known = heappop(queue)
+        host = known[2]
+        left[host] = [fault for fault in left[host] if not fault.hosts & chosen]
+        now = _rank(host, left[host])
+        if left[host] and now != known:
+            heappush(queue, now)
+        elif left[host]:
+            chosen.add(host)
     for host in sorted(chosen):
-        if all(f.hosts & (chosen - {host}) for f in group):
+        if all(len(fault.hosts & chosen) > 1 for fault in of_host[host]):
             chosen.discard(host)
     return frozenset(chosen)
+
+
+def _rank(host: str, faults: Sequence[Fault]) -> tuple[int, float, str]:
+    """The lowest is the best suspect."""
+    doubt = 0.0
+    for fault in faults:
+        for arm, share in fault.arms.items():
+            doubt += share if arm[0] == host else 0.0
+    return -len(faults), doubt, host
 
 
 def _least_doubt(fault: Fault, cover: Iterable[str]) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from typing import Literal
 
 from doctor.mesh.cover import Arm, Fault, Side, explain
@@ -97,20 +98,22 @@ def _splits(tested: Sequence[Link]) -> list[Blame]:
     """Groups of at least two hosts that reach one another, but no other such group."""
     groups = [g for g in _components(tested) if len(g) >= 2]
     groups.sort(key=len, reverse=True)
+    number = {host: n for n, group in enumerate(groups) for host in group}
+    across: dict[int, list[Link]] = defaultdict(list)
+    cut_from: dict[str, set[str]] = defaultdict(set)
+    for link in tested:
+        here, there = number.get(link.source), number.get(link.target)
+        if here is not None and there is not None and here != there:
+            across[here].append(link)
+            across[there].append(link)
+            cut_from[link.source].add(link.target)
+            cut_from[link.target].add(link.source)
     blames: list[Blame] = []
-    for group in groups[1:]:
-        others = set().union(*(g for g in groups if g is not group))
-        across: list[Link] = []
-        cut_from: dict[str, set[str]] = defaultdict(set)
-        for link in tested:
-            for here, there in ((link.source, link.target), (link.target, link.source)):
-                if here in group and there in others:
-                    across.append(link)
-                    cut_from[here].add(there)
+    for n, group in enumerate(groups[1:], 1):
         if all(cut_from[h] for h in group):
             decided = len(group) < len(groups[0]) and all(len(cut_from[h]) >= 2 for h in group)
             named = group if len(group) < len(groups[0]) else group | groups[0]
-            blames.append(_blame(sorted(named), "split", across, decided=decided))
+            blames.append(_blame(sorted(named), "split", across[n], decided=decided))
     return blames
 
 
@@ -118,11 +121,10 @@ def _components(tested: Sequence[Link]) -> list[set[str]]:
     """Hosts joined by links that work, in whichever direction."""
     group: dict[str, set[str]] = {h: {h} for link in tested for h in (link.source, link.target)}
     for link in tested:
-        here, there = group[link.source], group[link.target]
-        if not link.failed and here is not there:
-            here |= there
-            for host in there:
-                group[host] = here
+        small, large = sorted((group[link.source], group[link.target]), key=len)
+        if not link.failed and small is not large:
+            large |= small
+            group |= dict.fromkeys(small, large)
     return list({id(g): g for g in group.values()}.values())
 
 
@@ -140,21 +142,33 @@ def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[Blame]:
 def _suspicions(weak: Sequence[Link]) -> list[Blame]:
     """Failures that no host's record explains: the host that several have in common, else the pair."""
     blames: list[Blame] = []
-    left = list(weak)
-    while left:
-        peers: dict[str, set[str]] = defaultdict(set)
-        for link in left:
-            peers[link.source].add(link.target)
-            peers[link.target].add(link.source)
-        host = max(sorted(peers), key=lambda h: len(peers[h]))
-        if len(peers[host]) == 1:
-            break
-        mine = [link for link in left if host in (link.source, link.target)]
+    of_host: dict[str, list[Link]] = defaultdict(list)
+    for link in weak:
+        for host in {link.source, link.target}:
+            of_host[host].append(link)
+    explained: set[int] = set()
+
+    def left(host: str) -> list[Link]:
+        return [link for link in of_host[host] if id(link) not in explained]
+
+    def rank(host: str) -> tuple[int, str]:
+        return -len({end for link in left(host) for end in (link.source, link.target)} - {host}), host
+
+    # Ranks only fall: one that was pushed earlier and no longer holds is pushed again as it is now.
+    queue = [rank(host) for host in of_host]
+    heapify(queue)
+    while queue and queue[0][0] < -1:
+        known = heappop(queue)
+        host = known[1]
+        if rank(host) != known:
+            heappush(queue, rank(host))
+            continue
+        mine = left(host)
         ways: set[Side] = {"outbound" if link.source == host else "inbound" for link in mine}
         blames.append(_blame((host,), _direction(ways), mine, decided=False))
-        left = [link for link in left if link not in mine]
+        explained |= set(map(id, mine))
     pairs: dict[tuple[str, ...], list[Link]] = defaultdict(list)
-    for link in left:
+    for link in (link for link in weak if id(link) not in explained):
         pairs[tuple(sorted((link.source, link.target)))].append(link)
     return blames + [_blame(pair, "pair", links, decided=False) for pair, links in pairs.items()]
 

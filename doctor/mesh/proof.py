@@ -29,14 +29,12 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
     for link in seen.links:
         if not link.tested and not {link.source, link.target} & why.keys():
             why[link.source] = f"{link.source} -> {link.target}: {link.detail}"
-    tested = [link for link in seen.links if link.tested]
-    sources, targets = {link.source for link in tested}, {link.target for link in tested}
     for host in hosts:
-        if host not in sources:
+        if host not in seen.out_of:
             why.setdefault(host, "there was nobody that it could connect to")
-        if host not in targets:
+        if host not in seen.into:
             why.setdefault(host, "there was nobody that could connect to it")
-    tried = {(link.source, link.target, link.kind) for link in tested}
+    tried = {(link.source, link.target, link.kind) for link in seen.tested}
     for source, target, kind in _planned(seen, hosts):
         if (source, target, kind) not in tried and not {source, target} & why.keys():
             why[source] = f"{source} -> {target}: not tried"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Kind = Literal["master", "hccl", "ephemeral"]
@@ -59,6 +62,10 @@ class Link:
         return self.outcome != "untested"
 
 
+Pairs = Mapping[frozenset[str], Sequence[Link]]
+"""What was tried between two hosts, in either direction."""
+
+
 @dataclass(frozen=True, slots=True)
 class MeshTrouble:
     """Why a host took no part, or not all of it."""
@@ -76,9 +83,9 @@ class LeftOut:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeshResult:
-    """Everything that one mesh run saw, including failures of the tools."""
+    """Everything that one mesh run saw, including failures of the tools; its links are sorted once."""
 
     shape: MeshShape
     head: str | None
@@ -87,3 +94,36 @@ class MeshResult:
     troubles: tuple[MeshTrouble, ...]
     left_out: tuple[LeftOut, ...]
     seconds: float
+
+    @cached_property
+    def tested(self) -> tuple[Link, ...]:
+        return tuple(link for link in self.links if link.tested)
+
+    @cached_property
+    def between(self) -> Pairs:
+        pairs: dict[frozenset[str], list[Link]] = defaultdict(list)
+        for link in self.tested:
+            pairs[frozenset((link.source, link.target))].append(link)
+        return dict(pairs)
+
+    @cached_property
+    def out_of(self) -> Mapping[str, Sequence[Link]]:
+        """Host -> what it tried."""
+        return _grouped((link.source, link) for link in self.tested)
+
+    @cached_property
+    def into(self) -> Mapping[str, Sequence[Link]]:
+        """Host -> what others tried to reach there."""
+        return _grouped((link.target, link) for link in self.tested)
+
+    def touching(self, hosts: Iterable[str]) -> list[Link]:
+        """What was tested to or from one of these."""
+        ways = (way.get(host, ()) for host in hosts for way in (self.out_of, self.into))
+        return list({id(link): link for links in ways for link in links}.values())
+
+
+def _grouped(ends: Iterable[tuple[str, Link]]) -> Mapping[str, Sequence[Link]]:
+    found: dict[str, list[Link]] = defaultdict(list)
+    for host, link in ends:
+        found[host].append(link)
+    return dict(found)

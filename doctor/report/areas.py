@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import cache
 
 from doctor.devices import VENDORS
 
@@ -38,6 +39,7 @@ _GLOBS = (
 """The first that fits counts."""
 
 
+@cache
 def area_of(check_id: str) -> str:
     fitting = (area for area, globs in _GLOBS for glob in globs if fnmatchcase(check_id, glob))
     return next(fitting, OTHER)

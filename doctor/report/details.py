@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, View
-from doctor.report.headline import title
+from doctor.report.headline import are_counted, named_or_counted, title
 
 MOST_EVIDENCE = 6
 LONGEST = 2000
@@ -15,13 +15,14 @@ LONGEST = 2000
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     """Rows of a label and a text; those without a text are left out."""
-    cause = next((found for found in report.findings if found.id == finding.because), None)
+    cause = report.by_id.get(finding.because or "")
     where = finding.subject if finding.subject and finding.subject not in finding.summary else ""
     said = finding.summary.rstrip(".")
     rows = (
+        ("hosts", finding.nodeset if are_counted(finding.hosts) else ""),
         ("says", said if said != title(finding) else ""),
         ("where", where),
-        ("because", f"of {cause.check} on {cause.nodeset or 'all'}" if cause else ""),
+        ("because", f"of {cause.check} on {named_or_counted(cause.hosts) or 'all'}" if cause else ""),
         ("found", finding.actual),
         ("expected", finding.expected),
         ("view", "seen from inside the container" if finding.seen_from is View.CONTAINER else ""),
@@ -42,8 +43,8 @@ def evidence(finding: Finding, report: Report, host: str = "") -> tuple[str, tup
     """
     found = finding.evidence
     if host:
-        there = (r.problem for r in report.results if r.check == finding.check and host in r.hosts)
-        found = next((p.evidence for p in there if p and p.summary == finding.summary), found)
+        there = report.problems.get((finding.check, host), ())
+        found = next((p.evidence for p in there if p.summary == finding.summary), found)
     of_one = report.scopes.get(finding.check) is Scope.HOST and len(finding.hosts) > 1
     short = tuple(Evidence(each.source, cut(each.text)) for each in found[:MOST_EVIDENCE])
     return (host or finding.hosts[0] if of_one else ""), short

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.model import Finding
-from doctor.report.headline import bare, title
+from doctor.report.headline import bare, named_or_counted, title
 from doctor.text.nodeset import fold
 
 MOST = 3
@@ -88,12 +88,12 @@ def _span(numbers: Iterable[str]) -> str:
 
 def _values(said: Iterable[tuple[str, Finding]]) -> str:
     """ "50 MB (node1) … 57 MB (node8)"; the value alone where it is the same everywhere."""
-    hosts: dict[str, list[str]] = {}
+    hosts: dict[str, dict[str, None]] = {}
     for text, finding in said:
-        hosts.setdefault(text, []).extend(finding.hosts)
+        hosts.setdefault(text, {}).update(dict.fromkeys(finding.hosts))
     if len(hosts) < 2:
         return next(iter(hosts), "")
-    shown = [f"{text or 'nothing'} ({fold(dict.fromkeys(names))})" for text, names in hosts.items()]
+    shown = [f"{text or 'nothing'} ({named_or_counted(tuple(names))})" for text, names in hosts.items()]
     if len(shown) <= MOST:
         return ", ".join(shown)
     ordered = sorted(shown, key=_first_number)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from doctor.judge.verdict import Report
@@ -16,9 +17,14 @@ WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Statu
 LONGEST = 60
 """Of a summary that is a headline as it is, in characters."""
 NOBODY = "no single host"
+MANY = 16
+"""From so many hosts on they are counted, and listed in one place only."""
+FEW, LONG = 4, 32
+"""More than so many are counted, too, where their names fold into more than so many characters."""
 
 _IT = re.compile(r"^(?:its?|kernel log:) ", re.IGNORECASE)
 _ASIDE = re.compile(r" \([^()]*\)")
+_WHERE_OPEN = re.compile(r"^[\w-]+ could not be decided: (?:[\w-]+: )?")
 _CLAUSE = re.compile(r"[:;,] ")
 _NEVER_ENTERED = re.compile(
     r"^it never entered (?P<group>\w+) (?P<op>\w+) \d+ \([^()]*\) of (?:training (?P<step>step \d+)|the "
@@ -44,10 +50,20 @@ class Culprit:
     """ "rank 3" """
 
     def __str__(self) -> str:
-        names = fold(self.hosts)
+        names = named_or_counted(self.hosts)
         if self.ranks:
             return f"{self.ranks} on {names}"
-        return f"{names} {self.devices}" if self.devices else names
+        between = ", " if are_counted(self.hosts) else " "
+        return f"{names}{between}{self.devices}" if self.devices else names
+
+
+def are_counted(hosts: Sequence[str]) -> bool:
+    """Whether their names would be a wall."""
+    return len(hosts) >= MANY or (len(hosts) > FEW and len(fold(hosts)) > LONG)
+
+
+def named_or_counted(hosts: Sequence[str]) -> str:
+    return f"{len(hosts)} hosts" if are_counted(hosts) else fold(hosts)
 
 
 def culprits(finding: Finding) -> tuple[Culprit, ...]:
@@ -117,8 +133,8 @@ def _healthy(report: Report) -> str:
     if left_out := ", ".join(report.npu_network_left_out):
         said += f", except that nobody looked at the NPU network ({left_out} left out as asked for)"
     if not warned:
-        names = fold(report.healthy_hosts)
-        return f"{said}: {names}." if names else f"{said}. No host was asked."
+        names = named_or_counted(report.healthy_hosts)
+        return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."
     number = len({finding.check for finding in warned})
     return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_named(warned)}."
 
@@ -133,7 +149,9 @@ def guilty_line(report: Report) -> str:
     states = {host.name: host.status for host in report.hosts}
     guilty = {host for finding in faults for host in finding.hosts if host in states}
     faulty = len(guilty) if HostStatus.FAULTY in states.values() else 0
-    return f"{_how_many(faulty, len(report.hosts))}: {_named(roots)}."
+    counted = faulty > FEW and len(report.hosts) >= MANY
+    said = _by_area(roots) if counted else _named(roots)
+    return f"{_how_many(faulty, len(report.hosts))}: {said}."
 
 
 def _how_many(faulty: int, hosts: int) -> str:
@@ -147,17 +165,33 @@ def _how_many(faulty: int, hosts: int) -> str:
 def unexamined(report: Report) -> str:
     """A sentence after the verdict, of hosts that no fault names; empty if there are none."""
     guilty = {host for f in report.findings if report.rules.faults(f) for host in f.hosts}
-    left = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
-    names = [name for name in left if name not in guilty]
-    return f" Not proved healthy: {fold(names)}." if names else ""
+    left = [host for host in report.hosts if host.status is HostStatus.UNEXAMINED]
+    rest = {host.name: host.reason or "" for host in left if host.name not in guilty}
+    if not are_counted(tuple(rest)):
+        return f" Not proved healthy: {fold(rest)}." if rest else ""
+    why = {_CLAUSE.split(_ASIDE.sub("", _WHERE_OPEN.sub("", reason)))[0] for reason in rest.values()}
+    return f" {len(rest)} not proved healthy{f': {why.pop()}' if len(why) == 1 else ''}."
+
+
+def _by_area(findings: Iterable[Finding]) -> str:
+    """ "20 devices, 13 memory": the areas with the number of hosts, those with most hosts first."""
+    hosts: dict[str, set[str]] = defaultdict(set)
+    for finding in findings:
+        hosts[_said_area(finding)].update(finding.hosts)
+    ordered = sorted(hosts.items(), key=lambda each: -len(each[1]))
+    return ", ".join(f"{len(names) or NOBODY} {area}" for area, names in ordered)
+
+
+def _said_area(finding: Finding) -> str:
+    area = area_of(finding.check)
+    return finding.check if area == OTHER else _OUT_OF_REACH.get(finding.check, area)
 
 
 def _named(findings: Iterable[Finding]) -> str:
     """Each culprit once, with the areas of its faults."""
     areas: dict[Culprit, dict[str, None]] = {}
     for finding in findings:
-        area = area_of(finding.check)
-        said = finding.check if area == OTHER else _OUT_OF_REACH.get(finding.check, area)
+        said = _said_area(finding)
         for each in culprits(finding):
             for host in each.hosts:
                 areas.setdefault(Culprit((host,), each.devices, each.ranks), {})[said] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -28,19 +28,24 @@ class HostRow:
 
 def host_rows(report: Report) -> tuple[HostRow, ...]:
     """In the order of the hosts."""
-    seen = _statuses(report)
+    unheard = unheard_hosts(report)
+    seen = _statuses(report, unheard)
     areas = [area for area in (*AREAS, OTHER) if any(area in found for found in seen.values())]
+    troubles = _Troubles(report)
     rows: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for host in report.hosts:
-        cells = tuple(_cell(report, host.name, area, seen[host.name]) for area in areas)
-        rows.setdefault((cells, _verdict(report, host)), []).append(host.name)
+        own = seen[host.name]
+        cells = tuple(
+            troubles.told(host.name, area) or _untroubled(own, area, host.name in unheard) for area in areas
+        )
+        rows.setdefault((cells, troubles.verdict(host)), []).append(host.name)
     return tuple(
         HostRow(tuple(hosts), MappingProxyType(dict(zip(areas, cells, strict=True))), verdict)
         for (cells, verdict), hosts in rows.items()
     )
 
 
-def _statuses(report: Report) -> dict[str, dict[str, set[Status]]]:
+def _statuses(report: Report, unheard: set[str]) -> dict[str, dict[str, set[Status]]]:
     """Host -> area -> what became of its checks, but for those that do not apply."""
     seen: dict[str, dict[str, set[Status]]] = {host.name: {} for host in report.hosts}
     for result in report.results:
@@ -50,7 +55,7 @@ def _statuses(report: Report) -> dict[str, dict[str, set[Status]]]:
         for host in result.hosts:
             seen.setdefault(host, {}).setdefault(area, set()).add(result.status)
     for check, named in _compared(report).items():
-        for host in seen.keys() - named - unheard_hosts(report):
+        for host in seen.keys() - named - unheard:
             seen[host].setdefault(area_of(check), set()).add(Status.PASS)
     return seen
 
@@ -79,41 +84,61 @@ def unheard_hosts(report: Report) -> set[str]:
     return {place.host for place in places if place.host}
 
 
-def _cell(report: Report, host: str, area: str, seen: Mapping[str, set[Status]]) -> str:
-    here = [found for found in report.findings if found.status in _TROUBLE and area_of(found.check) == area]
-    kinds = Counter(
-        "broken check"
-        if found.status is Status.CRASH
-        else "fault"
-        if report.rules.faults(found)
-        else "warning"
-        for found in here
-        if host in found.hosts
-    )
-    for kind in ("fault", "broken check", "warning"):
-        if number := kinds[kind]:
-            return f"{number} {kind}{'s' if number > 1 else ''}"
-    if any(not found.hosts and (host in _struck(found) or not _struck(found)) for found in here):
-        return UNDECIDED
+def _untroubled(seen: Mapping[str, set[Status]], area: str, unheard: bool) -> str:
+    """The cell of a host on which nothing of the area is wrong."""
     statuses = seen.get(area, set())
-    if Status.UNKNOWN in statuses or not seen or host in unheard_hosts(report):
+    if Status.UNKNOWN in statuses or not seen or unheard:
         return PART_READ if Status.PASS in statuses else NOT_READ
     return OK if Status.PASS in statuses else NOTHING
 
 
-def _struck(finding: Finding) -> set[str]:
-    """Hosts where the fault shows."""
-    return {host for place in finding.where for host in (place.host, place.peer) if host}
+class _Troubles:
+    """What is wrong, by host: gone through once, whatever the number of hosts and findings."""
+
+    def __init__(self, report: Report) -> None:
+        self._on: dict[str, list[Finding]] = defaultdict(list)
+        self._kinds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        self._parts: dict[str, str] = {}
+        self._undecided: dict[str, set[str] | None] = {}
+        """Area -> the hosts where a fault shows that is nobody's; None: on all."""
+        for found in report.findings:
+            if found.status in _TROUBLE:
+                self._add(found, area_of(found.check), _kind(found, report))
+
+    def _add(self, found: Finding, area: str, kind: str) -> None:
+        for host in found.hosts:
+            self._kinds[host, area][kind] += 1
+            self._on[host].append(found)
+        for each in culprits(found):
+            for host in each.hosts:
+                self._parts.setdefault(host, each.devices or each.ranks)
+        if not found.hosts:
+            struck = {host for place in found.where for host in (place.host, place.peer) if host}
+            known = self._undecided.setdefault(area, set())
+            self._undecided[area] = known | struck if struck and known is not None else None
+
+    def told(self, host: str, area: str) -> str:
+        """The worst of it in a word or two; empty where nothing is wrong."""
+        kinds = self._kinds.get((host, area), Counter())
+        for kind in ("fault", "broken check", "warning"):
+            if number := kinds[kind]:
+                return f"{number} {kind}{'s' if number > 1 else ''}"
+        struck = self._undecided.get(area, set())
+        return UNDECIDED if struck is None or host in struck else ""
+
+    def verdict(self, host: HostReport) -> str:
+        """Its worst fault, and how many more there are: "FAIL  NPU 3 device-link-down (+1)"."""
+        mine = self._on.get(host.name)
+        if not mine:
+            return {HostStatus.HEALTHY: OK, HostStatus.UNEXAMINED: "not proved healthy"}.get(
+                host.status, host.status.value
+            )
+        more = f"(+{len(mine) - 1})" if len(mine) > 1 else ""
+        words = filter(None, (self._parts.get(host.name), mine[0].check, more))
+        return f"{word(mine[0])}  {' '.join(words)}"
 
 
-def _verdict(report: Report, host: HostReport) -> str:
-    """Its worst fault, and how many more there are: "FAIL  NPU 3 device-link-down (+1)"."""
-    mine = [found for found in report.findings if found.status in _TROUBLE and host.name in found.hosts]
-    if not mine:
-        return {HostStatus.HEALTHY: OK, HostStatus.UNEXAMINED: "not proved healthy"}.get(
-            host.status, host.status.value
-        )
-    first = mine[0]
-    part = next((each.devices or each.ranks for each in culprits(first) if host.name in each.hosts), "")
-    more = f"(+{len(mine) - 1})" if len(mine) > 1 else ""
-    return f"{word(first)}  {' '.join(filter(None, (part, first.check, more)))}"
+def _kind(found: Finding, report: Report) -> str:
+    if found.status is Status.CRASH:
+        return "broken check"
+    return "fault" if report.rules.faults(found) else "warning"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from doctor.judge.verdict import HostReport, Report
-from doctor.model import HostStatus, Status, Verdict
+from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.details import commands, details, evidence
 from doctor.report.headline import culprit, last_line, title, word
 from doctor.report.outcomes import NO_HOST, Outcome, outcomes
@@ -42,14 +42,14 @@ class _Case:
 
 def as_junit(report: Report) -> bytes:
     root = Xml.Element("testsuites", name=NAME, time=f"{report.run.seconds:.3f}")
-    table = outcomes(report)
+    table, told = outcomes(report), _told(report)
     hosts = {host.name: _examined(host) for host in report.hosts}
-    whole = [_verdict(report), *_unloaded(report), *_cases(report, table.get(NO_HOST, {}))]
+    whole = [_verdict(report), *_unloaded(report), *_cases(report, told, table.get(NO_HOST, {}))]
     _add_suite(root, report, ALL_HOSTS, whole)
     for host, row in table.items():
         if host != NO_HOST:
             first = [hosts[host]] if host in hosts else []
-            _add_suite(root, report, host, [*first, *_cases(report, row)])
+            _add_suite(root, report, host, [*first, *_cases(report, told, row)])
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     Xml.indent(root, " ")
@@ -96,7 +96,7 @@ def _examined(host: HostReport) -> _Case:
     return _Case("examined", SKIPPED, "not-examined", f"not examined: {host.reason or 'no reason is known'}")
 
 
-def _cases(report: Report, row: Mapping[str, Outcome]) -> Iterator[_Case]:
+def _cases(report: Report, told: Mapping[str, _Told], row: Mapping[str, Outcome]) -> Iterator[_Case]:
     for check, outcome in row.items():
         if outcome.status is Status.PASS:
             yield _Case(check)
@@ -104,17 +104,30 @@ def _cases(report: Report, row: Mapping[str, Outcome]) -> Iterator[_Case]:
             yield _Case(check, SKIPPED, "skip", f"does not apply: {outcome.reason}")
         else:
             kind = FAILURE if report.rules.decides(outcome.status) else KINDS.get(outcome.status, SKIPPED)
-            first = outcome.findings[0]
-            message = f"{word(first)}  {culprit(first)}: {title(first)}"
-            texts = "\n\n".join(_texts(report, outcome))
-            yield _Case(check, kind, outcome.status.value, message, texts)
+            first, *more = (told[finding.id] for finding in outcome.findings)
+            texts = "\n\n".join([first.text, *(f"{each.message}\n{each.text}" for each in more)])
+            yield _Case(check, kind, outcome.status.value, first.message, texts)
 
 
-def _texts(report: Report, outcome: Outcome) -> Iterator[str]:
-    for number, finding in enumerate(outcome.findings):
-        lines = [f"{word(finding)}  {culprit(finding)}: {title(finding)}"] if number else []
-        lines += [f"{label}: {text}" for label, text in details(finding, report)]
-        lines += [f"do: {command}" for command in commands(finding)]
-        where, seen = evidence(finding, report)
-        lines += [f"seen{where and ' on '}{where}: {each.source}: {each.text}" for each in seen]
-        yield "\n".join([*lines, f"more: doctor explain {finding.check}"])
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A finding in words, which are the same for each of its hosts."""
+
+    message: str
+    text: str
+
+
+def _told(report: Report) -> Mapping[str, _Told]:
+    return {finding.id: _Told(_message(finding), _text(report, finding)) for finding in report.findings}
+
+
+def _message(finding: Finding) -> str:
+    return f"{word(finding)}  {culprit(finding)}: {title(finding)}"
+
+
+def _text(report: Report, finding: Finding) -> str:
+    lines = [f"{label}: {text}" for label, text in details(finding, report) if label != "hosts"]
+    lines += [f"do: {command}" for command in commands(finding)]
+    where, seen = evidence(finding, report)
+    lines += [f"seen{where and ' on '}{where}: {each.source}: {each.text}" for each in seen]
+    return "\n".join([*lines, f"more: doctor explain {finding.check}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from doctor import __version__
@@ -20,10 +21,13 @@ SHOW_SERIAL = "sudo cat /sys/class/dmi/id/product_serial"
 
 def tickets(report: Report) -> Iterator[tuple[str, str]]:
     """Host -> its ticket, of all that a fault names."""
+    against: dict[str, list[Finding]] = defaultdict(list)
+    for finding in filter(report.rules.faults, report.findings):
+        for name in finding.hosts:
+            against[name].append(finding)
     for host in report.hosts:
-        against = [f for f in report.findings if report.rules.faults(f) and host.name in f.hosts]
-        if against:
-            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against))
+        if host.name in against:
+            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against[host.name]))
 
 
 def _ticket(report: Report, host: HostReport, against: list[Finding]) -> str:
@@ -68,7 +72,9 @@ def _part(part: Part) -> str:
 
 def _fault(report: Report, host: str, finding: Finding) -> str:
     text = f"\n**{word(finding)}** {inline(title(finding))} ({code(finding.check)})"
-    text += "".join(f"; {label}: {inline(said)}" for label, said in details(finding, report))
+    text += "".join(
+        f"; {label}: {inline(said)}" for label, said in details(finding, report) if label != "hosts"
+    )
     _, seen = evidence(finding, report, host)
     text += "\n"
     if seen:

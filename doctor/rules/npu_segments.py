@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from itertools import pairwise
 from typing import TypeVar
 
@@ -73,20 +73,6 @@ def spans(product: str, found: Mapping[HostDevice, str]) -> bool:
     return len(rails) > len({rail for rail, _ in rails})
 
 
-def in_sequence(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | None:
-    """Whether its address follows those of its host's other devices, where these are a sequence.
-
-    On Atlas training servers devices 0 to 3 are one and 4 to 7 another.
-    """
-    host, device = seat
-    others = {n: int(ip_address(a.ip)) for (name, n), a in held.items() if name == host and n != device}
-    near = {n: ip for n, ip in others.items() if n // RAILS == device // RAILS}
-    own = int(ip_address(held[seat].ip))
-    return next(
-        (own == ip for ip in (continued(others, device), continued(near, device)) if ip is not None), None
-    )
-
-
 def continued(others: Mapping[int, int], place: int) -> int | None:
     """The address at a place of the sequence of the others; one of them may be out of line."""
     steps = Counter((others[b] - others[a]) // (b - a) for a, b in pairwise(sorted(others)))
@@ -97,11 +83,34 @@ def continued(others: Mapping[int, int], place: int) -> int | None:
     return base + step * place if votes >= max(3, len(others) - 1) else None
 
 
-def in_rail(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | None:
-    """Whether it is in the segment of the devices of its number on other hosts."""
-    host, device = seat
-    others = Counter(a.network for (name, number), a in held.items() if name != host and number == device)
-    if not others:
-        return None
-    usual, votes = others.most_common(1)[0]
-    return held[seat].network == usual if 2 * votes > sum(others.values()) else None
+class AddressPattern:
+    """What the addresses of a cluster follow: on each host a sequence, over the hosts a segment by number."""
+
+    def __init__(self, held: Mapping[HostDevice, Address]) -> None:
+        self._held = held
+        self._on_host: dict[str, dict[int, int]] = defaultdict(dict)
+        rails: dict[int, Counter[IPv4Network | IPv6Network]] = defaultdict(Counter)
+        for (host, number), address in held.items():
+            self._on_host[host][number] = int(ip_address(address.ip))
+            rails[number][address.network] += 1
+        self._rails = {number: (votes.most_common(2), votes.total()) for number, votes in rails.items()}
+
+    def in_sequence(self, seat: HostDevice) -> bool | None:
+        """Whether its address follows those of its host's other devices, where these are a sequence.
+
+        On Atlas training servers devices 0 to 3 are one and 4 to 7 another.
+        """
+        host, device = seat
+        others = {n: ip for n, ip in self._on_host[host].items() if n != device}
+        near = {n: ip for n, ip in others.items() if n // RAILS == device // RAILS}
+        own = self._on_host[host][device]
+        return next(
+            (own == ip for ip in (continued(others, device), continued(near, device)) if ip is not None), None
+        )
+
+    def in_rail(self, seat: HostDevice) -> bool | None:
+        """Whether it is in the segment of most devices of its number on other hosts."""
+        own = self._held[seat].network
+        most, held = self._rails[seat[1]]
+        usual = (segment for segment, votes in most if 2 * (votes - (segment == own)) > held - 1 > 0)
+        return next((own == segment for segment in usual), None)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from doctor.api import JobPlan
 from doctor.facts.network import Counters, Route, Routes
 from doctor.mesh import Blame, Link, MeshResult
-
-Pairs = Mapping[frozenset[str], Collection[Link]]
-"""What was tried between two hosts, in either direction."""
+from doctor.mesh.result import Pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,30 +24,37 @@ class WrongNeighbour:
     tried: bool
 
 
-def tried_pairs(mesh: MeshResult | None) -> Pairs:
-    pairs: dict[frozenset[str], list[Link]] = defaultdict(list)
-    for link in mesh.links if mesh else ():
-        if link.tested:
-            pairs[frozenset((link.source, link.target))].append(link)
-    return pairs
-
-
 def lost_routes(
-    host: str, routes: Routes, plan: JobPlan, pairs: Pairs
+    host: str, routes: Routes, plan: JobPlan, mesh: MeshResult | None
 ) -> dict[Route | None, tuple[str, ...]]:
     """The routes of a host that lead nowhere, each with the hosts that are lost by it; None is "no route".
 
     Where a connection succeeded, another route takes it than those of the main table.
     """
-    lost: dict[Route | None, tuple[str, ...]] = {}
-    for peer in plan.names:
+    pairs = mesh.between if mesh else {}
+    doubtful = {link.target for link in mesh.out_of.get(host, ()) if link.failed} if mesh else set()
+    doubtful |= _thrown_away(host, routes, plan)
+    lost: dict[Route | None, list[str]] = {}
+    for peer in plan.holders.in_order(doubtful):
         address, tried = plan.data_address(peer), pairs.get(frozenset((host, peer)), ())
         if peer == host or address is None or ":" in address or any(not link.failed for link in tried):
             continue
         route = routes.route_to(address)
         if _leads_nowhere(route, [link for link in tried if link.source == host]):
-            lost[route] = (*lost.get(route, ()), peer)
-    return lost
+            lost.setdefault(route, []).append(peer)
+    return {route: tuple(peers) for route, peers in lost.items()}
+
+
+def _thrown_away(host: str, routes: Routes, plan: JobPlan) -> set[str]:
+    """The hosts whose packets a route throws away, whatever was tried."""
+    if not any(route.kind for route in routes.routes):
+        return set()
+    found: set[str] = set()
+    for stretch in plan.holders.stretches(4, routes.cuts):
+        route = routes.route_to(str(plan.holders.address[stretch.first]))
+        if route and route.kind:
+            found.update(stretch.others(host))
+    return found
 
 
 def _leads_nowhere(route: Route | None, failed: Collection[Link]) -> bool:
@@ -85,10 +90,10 @@ def proved_blames(
     mesh: MeshResult,
 ) -> list[Blame]:
     """The failed connections that the facts of one of the two hosts explain, by that host."""
-    pairs = tried_pairs(mesh)
+    pairs = mesh.between
     guilty: dict[frozenset[str], str] = {}
     for host, own in routes.items():
-        for peers in lost_routes(host, own, plan, pairs).values():
+        for peers in lost_routes(host, own, plan, mesh).values():
             guilty |= {frozenset((host, peer)): host for peer in peers}
     for wrong in wrong_neighbours(fixed, links, plan, pairs):
         guilty[frozenset((wrong.host, wrong.peer))] = wrong.host

@@ -162,6 +162,15 @@ def fold(names: Iterable[str]) -> str:
     return ",".join(text for _, text in sorted(keyed, key=lambda item: (":" in item[1], _natural(item[1]))))
 
 
+def cut(folded: str, room: int) -> str:
+    """No longer than that, and never inside of a range: `node[7,42,…]`."""
+    if len(folded) <= room:
+        return folded
+    end = max(map(folded[: max(room - 2, 0)].rfind, ",["))
+    kept = folded[: end + 1 or max(room - 1, 0)]
+    return f"{kept}…{']' if kept.count('[') > kept.count(']') else ''}"
+
+
 def quoted(names: Iterable[str]) -> str:
     """The names as one node set to type: to a shell, plain brackets are a pattern for names of files."""
     return shlex.quote(fold(names))

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 
 from doctor.text.interpreter import PLAIN, to_type
@@ -90,11 +91,15 @@ class Way:
 
     def node_set(self, hosts: Sequence[str]) -> str:
         """The hosts in their order, which is that of the ranks."""
+        if not self.users:
+            return _in_order(tuple(hosts), "")
         groups = groupby(hosts, key=lambda host: self.users.get(host, ""))
-        return ",".join(_in_order(list(names), f"{user}@" if user else "") for user, names in groups)
+        return ",".join(_in_order(tuple(names), f"{user}@" if user else "") for user, names in groups)
 
 
-def _in_order(names: Sequence[str], login: str) -> str:
+@lru_cache(maxsize=64)
+def _in_order(names: tuple[str, ...], login: str) -> str:
+    """Many commands of a report name all hosts."""
     folded = fold(names)
     if not all(map(is_host, names)) or (not login and unfold(folded) == list(names)):
         return folded

@@ -6,7 +6,7 @@ say of themselves. Everything later reads the settled plan and nothing else.
 
 from doctor.job.plan.draft import draft
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
-from doctor.job.plan.job import GUESSES, HCCL_PORTS_UP_TO_8_0, JobPlan, PlannedHost, server_of
+from doctor.job.plan.job import GUESSES, HCCL_PORTS_UP_TO_8_0, JobPlan, PlannedHost, ServersByName
 from doctor.job.plan.settle import HostView, settle
 
 __all__ = [
@@ -16,9 +16,9 @@ __all__ = [
     "HostView",
     "JobPlan",
     "PlannedHost",
+    "ServersByName",
     "draft",
     "is_loopback",
     "matching_interfaces",
-    "server_of",
     "settle",
 ]

@@ -17,7 +17,7 @@ from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import world_of
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
 from doctor.job.launch.started import ranks_of_a_host, understood
-from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, find_head, server_of
+from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, ServersByName, find_head
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Backend, Host, Sourced
@@ -35,7 +35,8 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     env = {**wishes.env, **told}
     table = read_table(wishes.table.text)[0] if wishes.table else None
     started = ranks_of_a_host(wishes.launch, len(hosts)) if wishes.launch else None
-    planned = tuple(_planned(host, wishes, table, started) for host in hosts)
+    servers = ServersByName(table.servers if table else ())
+    planned = tuple(_planned(host, wishes, servers, started) for host in hosts)
     tables = _told_tables(wishes)
     port = _master_port(wishes, told)
     base = env.get("HCCL_IF_BASE_PORT", "")
@@ -135,10 +136,10 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> Sourced[int]:
     return wishes.master_port or _DEFAULT_PORT
 
 
-def _planned(host: Host, wishes: JobWishes, table: RankTable | None, started: int | None) -> PlannedHost:
+def _planned(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:
     data = Sourced(host.data, "inventory") if host.data else None
     plain = PlannedHost(host.name, host.address, None, data)
-    server = server_of(table.servers if table else (), plain, {})
+    server = servers.of(plain, {})
     return replace(plain, server=server, ranks=_said_ranks(host, wishes, server, started))
 
 

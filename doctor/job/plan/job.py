@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from doctor.devices import Vendor
 from doctor.job.launch import ToldTable
@@ -11,6 +12,7 @@ from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
 from doctor.model import Backend, Sourced
+from doctor.text.addresses import Holders
 
 HCCL_PORTS = 32
 HCCL_PORTS_UP_TO_8_0 = 16
@@ -42,9 +44,12 @@ class PlannedHost:
     """What the rank table calls it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobPlan:
-    """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address."""
+    """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address.
+
+    What is counted over all hosts is counted once: checks ask for it on each of thousands.
+    """
 
     hosts: tuple[PlannedHost, ...]
     backend: Sourced[Backend]
@@ -69,12 +74,12 @@ class JobPlan:
     """Where a rank table may lie on the hosts: first where the launch says it does."""
     said_world: Sourced[int] | None = None
     """The most ranks that the launch, the rank table or --plan gives the whole job."""
-    _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {host.name: host for host in self.hosts})
+    @cached_property
+    def by_name(self) -> Mapping[str, PlannedHost]:
+        return {host.name: host for host in self.hosts}
 
-    @property
+    @cached_property
     def ranks(self) -> int:
         return sum(host.ranks.value for host in self.hosts if host.ranks)
 
@@ -84,7 +89,7 @@ class JobPlan:
         said = self.said_world
         return said if said and said.value > self.ranks else Sourced(self.ranks, EXAMINED)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts)
 
@@ -102,13 +107,23 @@ class JobPlan:
         return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
 
     def host(self, name: str) -> PlannedHost:
-        return self._by_name[name]
+        return self.by_name[name]
 
     def ranks_on(self, name: str) -> int:
         ranks = self.host(name).ranks
         return ranks.value if ranks else 0
 
-    @property
+    @cached_property
+    def holders(self) -> Holders:
+        """Who holds which data address."""
+        return Holders({name: self.data_address(name) for name in self.names})
+
+    @cached_property
+    def fullest(self) -> int:
+        """The most ranks that a host has."""
+        return max((self.ranks_on(name) for name in self.names), default=0)
+
+    @cached_property
     def most_on_a_host(self) -> int:
         """Ranks; 0 where their number is a default that nobody chose and no host showed."""
         known = (host.ranks.value for host in self.hosts if host.ranks and host.ranks.source != "default")
@@ -128,14 +143,25 @@ class JobPlan:
         return next(((name, self.env[name]) for name in INTERFACE_VARIABLES if self.env.get(name)), None)
 
 
-def server_of(
-    servers: Sequence[Server], host: PlannedHost, held: Mapping[str, Sequence[str]]
-) -> Server | None:
-    """What a rank table calls a host: by its name, an address that it was given, or one that it has."""
-    names = {host.name, host.given, *((host.data.value,) if host.data else ())}
-    own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
-    found = (server for known in (names, own) for server in servers if known & {server.id, server.host_ip})
-    return next(found, None)
+class ServersByName:
+    """What a rank table calls hosts; the first server that fits counts."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = servers
+        self._place: dict[str, int] = {}
+        for number, server in enumerate(servers):
+            for name in filter(None, (server.id, server.host_ip)):
+                self._place.setdefault(name, number)
+
+    def of(self, host: PlannedHost, held: Mapping[str, Sequence[str]]) -> Server | None:
+        """By its name, an address that it was given, or one that it has."""
+        names = {host.name, host.given, *((host.data.value,) if host.data else ())}
+        own = (a for addresses in held.values() for a in addresses if not is_loopback(a))
+        return self._first(names) or self._first(own)
+
+    def _first(self, names: Iterable[str]) -> Server | None:
+        places = [self._place[name] for name in names if name in self._place]
+        return self.servers[min(places)] if places else None
 
 
 def find_head(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.devices import VENDORS, Vendor
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
-from doctor.job.plan.job import MOST_RANKS, ON_BUS, JobPlan, PlannedHost, find_head, server_of
+from doctor.job.plan.job import MOST_RANKS, ON_BUS, JobPlan, PlannedHost, ServersByName, find_head
 from doctor.model import Backend, Sourced
 
 DEFAULT_CPU_RANKS = 2
@@ -38,16 +38,19 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
     backend = plan.backend
     if backend.source == "default":
         backend = Sourced(vendor.backend if vendor else Backend.GLOO, why)
-    known = tuple(_known(host, plan, sights.get(host.name)) for host in plan.hosts)
+    servers = ServersByName(plan.servers)
+    known = tuple(_known(host, servers, sights.get(host.name)) for host in plan.hosts)
     held = {
         name: ({a for own in sight.addresses.values() for a in own}, sight.names)
         for name, sight in sights.items()
     }
+    counts = _Counts(plan, vendor, sights)
+    resolved = _resolved(sights)
     hosts = tuple(
         replace(
             host,
-            ranks=host.ranks or _ranks(host.name, plan, vendor, sights),
-            data=host.data or _data_address(host, plan, sights),
+            ranks=host.ranks or counts.ranks(sights.get(host.name)),
+            data=host.data or _data_address(host, plan, sights.get(host.name), resolved.get(host.name)),
         )
         for host in known
     )
@@ -55,9 +58,9 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
     return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head)
 
 
-def _known(host: PlannedHost, plan: JobPlan, sight: HostView | None) -> PlannedHost:
+def _known(host: PlannedHost, servers: ServersByName, sight: HostView | None) -> PlannedHost:
     """The host with its place in the rank table, which may call it by an address that only it knows."""
-    server = host.server or (server_of(plan.servers, host, sight.addresses) if sight else None)
+    server = host.server or (servers.of(host, sight.addresses) if sight else None)
     if server is host.server or server is None:
         return host
     flagged = host.ranks and host.ranks.source.startswith("--")
@@ -86,28 +89,46 @@ def _plugged(vendor: Vendor, sights: Mapping[str, HostView]) -> int:
     return sum(counts) - sum(sight.screens.get(vendor, 0) for sight in sights.values())
 
 
-def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> Sourced[int]:
-    """One for each device that the job may see, or that could be seen if it had a driver. A host of which
-    nothing is known is taken to be like the others.
-    """
-    if vendor is None:
-        return Sourced(DEFAULT_CPU_RANKS, "default")
-    wanted = ({word for word in plan.env.get(name, "").split(",") if word.strip()} for name in vendor.visible)
-    most = min((len(words) for words in wanted if words), default=MOST_RANKS)
-    counts = {
-        name: min(sight.devices[vendor], most) for name, sight in sights.items() if vendor in sight.devices
-    }
-    if counts.get(host):
-        return Sourced(counts[host], "devices found")
-    others = Counter(count for count in counts.values() if count)
-    if host not in counts and others:
-        return Sourced(others.most_common(1)[0][0], "as the other hosts")
-    plugged = min(sights[host].plugged_in.get(vendor, 0), most) if host in sights else 0
-    return Sourced(plugged, ON_BUS) if plugged else Sourced(DEFAULT_CPU_RANKS, "default")
+class _Counts:
+    """How many devices hosts have that the job may see."""
+
+    def __init__(self, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> None:
+        self._vendor = vendor
+        names = vendor.visible if vendor else ()
+        wanted = ({word for word in plan.env.get(name, "").split(",") if word.strip()} for name in names)
+        self._most = min((len(words) for words in wanted if words), default=MOST_RANKS)
+        known = (sight.devices.get(vendor, 0) for sight in sights.values()) if vendor else iter(())
+        others = Counter(min(count, self._most) for count in known if count).most_common(1)
+        self._usual = others[0][0] if others else 0
+
+    def ranks(self, sight: HostView | None) -> Sourced[int]:
+        """One for each device, or that could be seen if it had a driver. A host of which nothing is known is
+        taken to be like the others.
+        """
+        if self._vendor is None:
+            return Sourced(DEFAULT_CPU_RANKS, "default")
+        count = sight.devices.get(self._vendor) if sight else None
+        if count:
+            return Sourced(min(count, self._most), "devices found")
+        if count is None and self._usual:
+            return Sourced(self._usual, "as the other hosts")
+        plugged = min(sight.plugged_in.get(self._vendor, 0), self._most) if sight else 0
+        return Sourced(plugged, ON_BUS) if plugged else Sourced(DEFAULT_CPU_RANKS, "default")
 
 
-def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, HostView]) -> Sourced[str] | None:
-    name, sight = host.name, sights.get(host.name)
+def _resolved(sights: Mapping[str, HostView]) -> Mapping[str, Counter[str]]:
+    """Name of a host -> the addresses to which its peers resolve it, each with the number of peers."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for peer, seen in sights.items():
+        for name, addresses in seen.names.items():
+            if peer != name and addresses and not is_loopback(addresses[0]):
+                found[name][addresses[0]] += 1
+    return found
+
+
+def _data_address(
+    host: PlannedHost, plan: JobPlan, sight: HostView | None, resolved: Counter[str] | None
+) -> Sourced[str] | None:
     if sight is None:
         return None
     own = {address for addresses in sight.addresses.values() for address in addresses}
@@ -122,17 +143,10 @@ def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, HostVie
     for said in (host.server.host_ip, host.server.id) if host.server else ():
         if said in own and not is_loopback(said):
             return Sourced(said, "rank table")
-    resolved = Counter(
-        address
-        for peer, seen in sights.items()
-        if peer != name
-        for address in seen.names.get(name, ())[:1]
-        if not is_loopback(address)
-    )
-    for address, _ in resolved.most_common():
+    for address, _ in resolved.most_common() if resolved else ():
         if address in own:
             return Sourced(address, "its name, as its peers resolve it")
-    for given in (host.given, name):
+    for given in (host.given, host.name):
         if given in own and not is_loopback(given):
             return Sourced(given, "the address given")
     for address in sight.addresses.get(sight.default_interface or "", ()):

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
-from doctor.report.html.markup import NOTHING, Html, folded, join, section, table, tag, text
-from doctor.text.nodeset import fold
+from doctor.report.html.markup import NOTHING, Html, folded, join, listed, section, table, tag, text
 
 MOST_VALUES = 5
 """More different ones of a fact are folded."""
@@ -56,4 +55,4 @@ def _values(row: FactRow, hosts: int) -> Html:
 
 
 def _where(names: Sequence[str]) -> Html:
-    return tag("span", f" {fold(names)}", class_="soft")
+    return tag("span", " ", listed(names), class_="soft")

@@ -8,10 +8,10 @@ from doctor.judge.verdict import Report
 from doctor.model import Status, View
 from doctor.report.again import verify
 from doctor.report.folded import Fault, fold_faults
-from doctor.report.headline import bare, culprit, culprits, title, word
+from doctor.report.headline import are_counted, bare, culprit, culprits, title, word
 from doctor.report.host_rows import unheard_hosts
 from doctor.report.html.head import KINDS, trouble
-from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, tag
+from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, section, tag
 from doctor.report.terminal.fault import to_type
 from doctor.report.terminal.unexamined import unexamined
 
@@ -56,6 +56,8 @@ def _card(fault: Fault, unheard: Set[str], report: Report) -> Html:
 
 def _rows(fault: Fault) -> Iterator[tuple[str, str]]:
     finding, cause = fault.first, fault.cause
+    if are_counted(finding.hosts):
+        yield "hosts", listed(finding.hosts)
     if cause:
         yield "because", tag("a", f"{culprit(cause)}: {title(cause)}", href=f"#{cause.id}")
     shown = finding.summary + finding.actual + culprit(finding)

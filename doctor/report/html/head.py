@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.folded import Fault, fold_faults
-from doctor.report.headline import culprit, last_line, title, word
+from doctor.report.headline import culprit, last_line, named_or_counted, title, word
 from doctor.report.html.markup import NOTHING, Html, join, pill, tag
 from doctor.report.html.times import time_tag
-from doctor.text.nodeset import fold
 
 MOST = 12
 """Faults that are named here; all of them stand below."""
@@ -74,11 +73,15 @@ def whom(report: Report) -> str:
         return title(faults[0]) if lone else _cut(list(names))
     if report.verdict is Verdict.INCONCLUSIVE:
         doubtful = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
-        return _cut([f"{fold(doubtful)} not proved healthy"]) if doubtful else "not everything was examined"
+        return (
+            _cut([f"{named_or_counted(doubtful)} not proved healthy"])
+            if doubtful
+            else "not everything was examined"
+        )
     warned = dict.fromkeys(culprit(finding) for finding in trouble(report))
     number = len({finding.check for finding in trouble(report)})
     but = f", with {number} warning{'s' if number > 1 else ''}: {_cut(list(warned))}" if warned else ""
-    return _cut([fold(report.healthy_hosts)]) + but
+    return named_or_counted(report.healthy_hosts) + but
 
 
 def _cut(names: Sequence[str]) -> str:

@@ -6,9 +6,8 @@ from doctor.judge.verdict import Report
 from doctor.report.areas import AREAS, OTHER
 from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
 from doctor.report.html.markup import NOTHING as EMPTY
-from doctor.report.html.markup import Html, section, table, tag
+from doctor.report.html.markup import Html, listed, section, table, tag
 from doctor.report.measured import Measured, measured
-from doctor.text.nodeset import fold
 
 _SIGNS = {OK: ("✓ ok", "good"), NOTHING: ("–", "soft")}
 _OPEN = (NOT_READ, PART_READ, UNDECIDED)
@@ -30,7 +29,7 @@ def _row(row: HostRow, areas: list[str]) -> Html:
     cells = (_cell(row.cells.get(area, NOTHING)) for area in areas)
     words = {OK: "good", "FAIL": "fail", "HANG": "fail", "BROKEN": "fail", "WARN": "warn"}
     verdict = tag("td", row.verdict, class_=words.get(row.verdict.partition(" ")[0], "open"))
-    return tag("tr", tag("th", fold(row.hosts), scope="row", class_="names"), verdict, *cells)
+    return tag("tr", tag("th", listed(row.hosts), scope="row", class_="names"), verdict, *cells)
 
 
 def _cell(said: str) -> Html:

@@ -7,11 +7,14 @@ plain string again, so that a slip shows markup as text and never text as markup
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from doctor.text.nodeset import cut, fold
 from doctor.text.printable import clean
 
 _VOID = {"meta", "br"}
+LONGEST = 32
+"""Of a list of hosts that is shown whole, in characters."""
 
 
 class Html(str):
@@ -77,3 +80,11 @@ def pill(word: str, kind: str) -> Html:
 
 def folded(summary: str, *inner: str) -> Html:
     return tag("details", tag("summary", summary), *inner)
+
+
+def listed(hosts: Sequence[str]) -> Html:
+    """Of hosts; where they are many, the whole list is behind a fold."""
+    whole = fold(hosts)
+    if len(whole) <= LONGEST:
+        return text(whole)
+    return folded(f"{len(hosts)} hosts: {cut(whole, LONGEST)}", whole)

@@ -10,7 +10,7 @@ from doctor.model import Status, Verdict
 from doctor.report.again import for_the_rest
 from doctor.report.folded import fold_faults
 from doctor.report.go import table_note
-from doctor.report.headline import NOBODY, culprit, last_line
+from doctor.report.headline import NOBODY, are_counted, culprit, last_line
 from doctor.report.terminal.opening import count
 from doctor.report.terminal.page import columns, put_line, put_wrapped
 from doctor.text.printable import clean_line
@@ -56,7 +56,7 @@ def _print_next(report: Report, console: Console) -> None:
     found = [finding for finding in report.findings if finding.status in (Status.FAIL, Status.WARN)]
     if found:
         first = fold_faults(found)[0].first
-        who = culprit(first)
+        who = f"{first.check} on {culprit(first)}" if are_counted(first.hosts) else culprit(first)
         named = Text("" if who == NOBODY else f"Fix first: {clean_line(who)}.", "bold")
         more = Text.assemble(("More: ", "dim"), clean_line(f"doctor explain {first.check}"))
         if named and named.cell_len + 3 + more.cell_len > columns(console):

@@ -13,7 +13,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Finding, Status, View
 from doctor.report.again import verify
 from doctor.report.folded import Fault
-from doctor.report.headline import bare, culprit, culprits, word
+from doctor.report.headline import are_counted, bare, culprit, culprits, named_or_counted, word
 from doctor.report.terminal.page import LABEL, put_edged, put_line, put_rows
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean, clean_line
@@ -44,6 +44,9 @@ def print_fault(fault: Fault, report: Report, unheard: Set[str], console: Consol
     )
     indent = 8 if cause else 6
     put_edged(head, Text(clean_line(finding.check), "dim"), console, indent)
+    if are_counted(finding.hosts):  # one line, which can be copied whole
+        label = (f"{'hosts':<{LABEL}}  ", "dim")
+        put_line(Text.assemble(" " * indent, label, clean_line(finding.nodeset)), console)
     put_rows(_rows(fault, finding, verbose), console, indent)
     if cause is None:  # what mends the cause mends the symptom
         _print_commands(fault, unheard, console, indent)
@@ -60,7 +63,7 @@ def _seen_from(finding: Finding) -> str:
 
 def _rows(fault: Fault, finding: Finding, verbose: bool) -> Iterator[tuple[str, str]]:
     if cause := fault.cause:
-        yield "because", f"{cause.check} on {cause.nodeset or 'all'}"
+        yield "because", f"{cause.check} on {named_or_counted(cause.hosts) or 'all'}"
     yield "where", _where(fault, finding)
     found, expected = fault.found, fault.expected
     if expected.partition(" ")[2] in finding.summary:
@@ -140,7 +143,8 @@ def to_type(fault: Fault, unheard: Set[str]) -> Iterator[tuple[str, tuple[str, .
         if all(command.startswith("#") for command in there) and len(there) < len(commands):
             there = ()  # a comment stays with the commands that it is about
         here = tuple(command for command in commands if command not in there)
-        for where, lines in ((f"type on {fold(hosts)}:", there), ("type here:", here)):
+        on = "each of them" if hosts == fault.first.hosts and are_counted(hosts) else fold(hosts)
+        for where, lines in ((f"type on {on}:", there), ("type here:", here)):
             if lines:
                 yield where, lines
     if len(typed) > 2:

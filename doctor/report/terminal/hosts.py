@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -10,18 +11,23 @@ from rich.text import Text
 
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus
+from doctor.report.headline import MANY
 from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
 from doctor.report.terminal.page import columns, put_line, put_wrapped
-from doctor.text.nodeset import fold
+from doctor.text.nodeset import cut, fold
 from doctor.text.printable import clean_line
 
 MOST = 12
 """Rows: with the last lines below it, the table fits into a terminal of 24."""
-NAMES = 10
+NAMES = 12
 """Columns at least for names of hosts."""
 VERDICT = 20
 """Columns at least for the verdict."""
+LEAST = 8
+"""Columns for the verdict where there is no room for more."""
 GAP = "  "
+_NOTHING_WRONG = {OK, NOTHING, NOT_READ, PART_READ}
+_SHORT = {"device network": "links", PART_READ: "part", NOT_READ: "unread", UNDECIDED: "open"}
 _STYLE = {
     OK: "green",
     NOTHING: "dim",
@@ -38,24 +44,110 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
     if len(report.hosts) < 2 or all(row.verdict == OK for row in rows):
         return
     shown = rows if verbose or len(rows) <= MOST else _worst(rows, report)
-    room = columns(console)
-    names = [clean_line(fold(row.hosts)) for row in shown]
-    first = min(max(cell_len(name) for name in ("HOST", *names)), max(NAMES, room // 3))
-    verdict = min(max(cell_len(row.verdict) for row in shown), max(VERDICT, room // 2))
-    areas, well = _fitting(shown, room - first - len(GAP) - verdict)
-    widths = [_width(shown, area) for area in areas]
+    if len(shown) == len(rows) and len(report.hosts) >= MANY:
+        shown = sorted(shown, key=lambda row: _are_most(row, report))
+    lines = [_Line(_who(row, report, len(shown) == len(rows)), row) for row in shown]
+    layout = _layout(lines, columns(console))
     console.print()
-    _print_row(["HOST", *areas, "verdict"], ["dim"] * (len(areas) + 2), [first, *widths, room], console)
-    for name, row in zip(names, shown, strict=True):
-        cells = [row.cells[area] for area in areas]
-        left = room - first - sum(widths) - len(GAP) * (len(areas) + 1)
-        styles = ["bold", *map(_style, cells), _style(row.verdict)]
-        _print_row([name, *cells, row.verdict], styles, [first, *widths, max(left, 1)], console)
-    if well:
-        put_wrapped(Text(f"ok on all: {', '.join(well)}", "dim"), console)
+    _print_row(
+        ["HOST", *map(layout.say, layout.areas), "verdict"],
+        ["dim"] * (len(layout.areas) + 2),
+        layout.widths,
+        console,
+    )
+    for line in lines:
+        cells = [line.row.cells[area] for area in layout.areas]
+        styles = ["bold", *map(_style, cells), _style(line.row.verdict)]
+        said = [cut(line.who, layout.widths[0]), *map(layout.say, cells), line.row.verdict]
+        _print_row(said, styles, layout.widths, console)
+    if layout.lost:
+        put_wrapped(Text(f"faults also in: {', '.join(layout.lost)}", "dim"), console)
+    if layout.well:
+        put_wrapped(Text(f"ok on all: {', '.join(layout.well)}", "dim"), console)
     if len(shown) < len(rows):
         hosts = sum(len(row.hosts) for row in rows) - sum(len(row.hosts) for row in shown)
         put_line(Text(f"and {hosts} more hosts in {len(rows) - len(shown)} rows (-v)", "dim"), console)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    who: str
+    row: HostRow
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """`well` are the areas that are left out: nothing is wrong there. `say` puts a cell or its head in words
+    that fit.
+    """
+
+    areas: Sequence[str]
+    well: Sequence[str]
+    lost: Sequence[str]
+    """Areas with a fault for which no terminal of this width has room."""
+    widths: Sequence[int]
+    say: Callable[[str], str]
+
+
+def _are_most(row: HostRow, report: Report) -> bool:
+    return 2 * len(row.hosts) > len(report.hosts)
+
+
+def _who(row: HostRow, report: Report, whole: bool) -> str:
+    """Many are counted, too; most of them are "others", where no row is left out."""
+    folded = clean_line(fold(row.hosts))
+    if len(report.hosts) < MANY or len(row.hosts) == len(report.hosts):
+        return folded
+    number = f"{len(row.hosts):>{len(str(len(report.hosts)))}}"
+    return f"{number}  {'others' if whole and _are_most(row, report) else folded}"
+
+
+def _layout(lines: Sequence[_Line], room: int) -> _Layout:
+    """What is wrong is never left out: names and verdict give way to it, then the words grow shorter."""
+    rows = [line.row for line in lines]
+    areas = [area for area in rows[0].cells if any(row.cells[area] != NOTHING for row in rows)]
+    cells = {area: {row.cells[area] for row in rows} for area in areas}
+    wrong = [area for area in areas if not cells[area] <= _NOTHING_WRONG]
+    unread = [area for area in areas if area not in wrong and not cells[area] <= {OK, NOTHING}]
+    longest = max(cell_len(name) for name in ("HOST", *(line.who for line in lines)))
+    names = min(longest, max(NAMES, room // 3))
+    verdict = min(max(cell_len(row.verdict) for row in rows), max(VERDICT, room // 2))
+    small = (min(names, NAMES), min(verdict, VERDICT))
+    tries: Sequence[tuple[int, int, Callable[[str], str]]] = (
+        (names, verdict, str),
+        (*small, str),
+        (*small, _short),
+        (small[0], min(verdict, LEAST), _short),
+    )
+    for first, last, say in tries:
+        widths = {area: max(len(say(text)) for text in (area, *cells[area])) for area in areas}
+        left = room - first - last - len(GAP)
+        if sum(len(GAP) + widths[area] for area in wrong) <= left:
+            break
+    kept: list[str] = []
+    for area in wrong:
+        if len(GAP) + widths[area] <= left:
+            kept.append(area)
+            left -= len(GAP) + widths[area]
+    wider = min(names - first, left)
+    first, left = first + wider, left - wider
+    left -= min(verdict - last, left)
+    for area in (*unread, *(area for area in areas if area not in (*wrong, *unread))):
+        if len(GAP) + widths[area] <= left:
+            kept.append(area)
+            left -= len(GAP) + widths[area]
+    shown = [area for area in areas if area in kept]
+    rest = room - first - sum(len(GAP) + widths[area] for area in shown) - len(GAP)
+    well = [area for area in areas if area not in (*kept, *wrong, *unread)]
+    lost = [area for area in wrong if area not in kept]
+    return _Layout(shown, well, lost, [first, *(widths[area] for area in shown), max(rest, 1)], say)
+
+
+def _short(cell: str) -> str:
+    for ending, word in (("fault", "FAIL"), ("warning", "WARN"), ("broken check", "BROKEN")):
+        if cell.rstrip("s").endswith(ending):
+            return word
+    return _SHORT.get(cell, cell)
 
 
 def _worst(rows: Sequence[HostRow], report: Report) -> list[HostRow]:
@@ -64,23 +156,6 @@ def _worst(rows: Sequence[HostRow], report: Report) -> list[HostRow]:
     status = {host.name: order.index(host.status) for host in report.hosts}
     kept = sorted(rows, key=lambda row: (status[row.hosts[0]], row.verdict == OK))[: MOST - 1]
     return [row for row in rows if row in kept]
-
-
-def _fitting(rows: Sequence[HostRow], room: int) -> tuple[list[str], list[str]]:
-    """The areas that are shown, and those left out in which all is well."""
-    areas = [area for area in rows[0].cells if any(row.cells[area] != NOTHING for row in rows)]
-    odd = [area for area in areas if any(row.cells[area] not in (OK, NOTHING) for row in rows)]
-    kept: list[str] = []
-    for area in (*odd, *(area for area in areas if area not in odd)):
-        width = len(GAP) + _width(rows, area)
-        if width <= room:
-            kept.append(area)
-            room -= width
-    return [area for area in areas if area in kept], [a for a in areas if a not in (*kept, *odd)]
-
-
-def _width(rows: Sequence[HostRow], area: str) -> int:
-    return max(len(area), *(len(row.cells[area]) for row in rows))
 
 
 def _style(cell: str) -> str:

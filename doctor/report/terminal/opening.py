@@ -12,7 +12,7 @@ from doctor.judge.verdict import Report, RunInfo
 from doctor.model import Backend, Sourced
 from doctor.report.again import again
 from doctor.report.terminal.page import put_wrapped
-from doctor.text.nodeset import fold
+from doctor.text.nodeset import cut, fold
 from doctor.text.printable import clean_line
 
 T = TypeVar("T")
@@ -51,8 +51,7 @@ def _job(plan: JobPlan) -> str:
 
 def _whom(plan: JobPlan, run: RunInfo) -> str:
     """The hosts by name: a shell, a variable or a file may have named others than were meant."""
-    whole = fold(plan.names)
-    names = whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}…"
+    names = cut(fold(plan.names), LONGEST)
     said = (f"({run.hosts_from})",) if run.hosts_from else ()
     return " ".join(("this machine only,", names, *said) if run.transport == "local" else (names, *said))
 

@@ -1,0 +1,138 @@
+"""Recordings of any number of hosts, made of the few of a demo: each host a copy of one of them, with names,
+addresses, cards, devices and neighbours of its own. One in 97 is a copy of a sick one, with a clock that is
+wrong in its own way, and nobody can connect to it.
+
+    python -m benchmarks.forge npus 1000 big.run.json --mesh --doubled
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+DEMOS = Path(__file__).parents[1] / "doctor" / "demos"
+GOOD = {"gpus": 3, "npus": 5}
+"""The host of each demo that stands for all healthy ones."""
+ONE_IN = 97
+DEVICES = 8
+REACH = 12
+"""Hosts that each host connects to, as in the sparse mesh of 4,096."""
+WALLS = Path(__file__).parents[1] / "tests" / "samples" / "firewall" / "firewalld_rich.nft.json"
+OWN_WORDS = re.compile(
+    r"\b(?:node(?P<name>\d)"
+    r"|198\.18\.0\.1(?P<address>\d)"
+    r"|10\.20\.(?P<device>\d)\.1(?P<number>\d)"
+    r"|02:00:c6:12:00:0(?P<card>\d)"
+    r"|GPU-0000000(?P<gpu>\d)"
+    r"|fd00:c612::(?P<wide>[\da-f]+)"
+    r"|fe80::c6ff:fe12:(?P<link>\d)"
+    r"|V8BD6H00(?P<optic>\d)(?P<module>\d)"
+    r"|400GE1/(?P<switch>\d)/)"
+)
+"""What says in an answer of a demo which of its hosts gave it, or which other host it speaks of."""
+
+
+def forge(
+    demo: str, hosts: int, *, mesh: bool, doubled: bool = False, walled: bool = False, one_in: int = ONE_IN
+) -> dict[str, Any]:
+    """The recording, as its JSON. With `doubled`, the devices of all hosts have the addresses of one; if
+    `walled`, each host has a firewall, which keeps few of the others out.
+    """
+    recording: dict[str, Any] = json.loads(gzip.decompress((DEMOS / f"{demo}.run.json.gz").read_bytes()))
+    answers = {int(name.removeprefix("node")): answer for name, answer in recording["heard"].items()}
+    models = [number for number in answers if number != GOOD[demo]]
+    known = recording["hosts"][0]
+    recording["hosts"] = [{**known, "name": f"node{n}", "address": f"node{n}"} for n in range(1, hosts + 1)]
+    recording["heard"] = {}
+    for n in range(1, hosts + 1):
+        sick = n % one_in == 0
+        of = models[n // one_in % len(models)] if sick else GOOD[demo]
+        places = {other: _neighbour(n, (other - of) % len(answers), hosts) for other in answers}
+        renamed = partial(OWN_WORDS.sub, partial(_renamed, places, doubled))
+        said = {key: {**c, "stdout": renamed(c["stdout"])} for key, c in answers[of]["captures"].items()}
+        for name in ("clock", "clock-end") if sick else ():
+            said[name]["stdout"] = str(float(said[name]["stdout"]) + 60 + n)
+        if walled:
+            said["firewall"]["stdout"] = f"== nft\n{WALLS.read_text().strip()}\n== end 0"
+        recording["heard"][f"node{n}"] = {**answers[of], "host": f"node{n}", "captures": said}
+    recording["mesh"] = _mesh(recording["mesh"], hosts, one_in) if mesh else None
+    return recording
+
+
+def _neighbour(n: int, distance: int, hosts: int) -> int:
+    """Each host knows those at 1, 3, 6, 10 … places behind it: some near, some far."""
+    return (n - 1 + distance * (distance + 1) // 2) % hosts + 1
+
+
+def _renamed(places: dict[int, int], doubled: bool, word: re.Match[str]) -> str:
+    kind, old = word.lastgroup or "", word[0]
+    if kind == "number":
+        place = places.get(int(word["device"]))
+        at = DEVICES * (1 if doubled else place or 0) + int(word["number"])
+        return f"10.20.{at >> 8}.{at & 255}" if place else old
+    if kind == "module":
+        place = places.get(int(word["optic"]))
+        return f"V8BD6H{place:05}{word['module']}" if place else old
+    place = places.get(int(word[kind], 16) - (10 if kind == "wide" else 0))
+    if not place:
+        return old
+    return {
+        "name": f"node{place}",
+        "address": f"198.18.{place >> 8}.{place & 255}",
+        "card": f"02:00:c6:12:{place >> 8:02x}:{place & 255:02x}",
+        "wide": f"fd00:c612::{place:x}",
+        "link": f"fe80::c6ff:fe12:{place:x}",
+        "gpu": f"GPU-{place:08x}",
+        "switch": f"400GE1/{place}/",
+    }[kind]
+
+
+def _mesh(seen: dict[str, Any], hosts: int, one_in: int) -> dict[str, Any]:
+    link = next(link for link in seen["links"] if link["outcome"] == "ok")
+    listener = next(each for each in seen["listeners"] if each["kind"] == "ephemeral")
+    links = [
+        {
+            **link,
+            "source": f"node{n}",
+            "target": f"node{peer}",
+            "address": f"198.18.{peer >> 8}.{peer & 255}",
+            "kind": "master" if peer == 1 else "ephemeral",
+            "outcome": "ok" if peer % one_in else "dropped",
+        }
+        for n in range(1, hosts + 1)
+        for peer in {_neighbour(n, distance, hosts) for distance in range(1, REACH + 1)} - {n}
+    ]
+    listeners = [{**listener, "host": f"node{n}"} for n in range(1, hosts + 1)]
+    return {**seen, "shape": "sparse", "head": "node1", "listeners": listeners, "links": links}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.forge", description=__doc__)
+    parser.add_argument("demo", choices=sorted(GOOD))
+    parser.add_argument("hosts", type=int)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--mesh", action="store_true")
+    parser.add_argument("--doubled", action="store_true")
+    parser.add_argument("--walled", action="store_true")
+    parser.add_argument("--one-in", type=int, default=ONE_IN, help="hosts, of which one is sick")
+    args = parser.parse_args()
+    made = forge(
+        args.demo,
+        args.hosts,
+        mesh=args.mesh,
+        doubled=args.doubled,
+        walled=args.walled,
+        one_in=args.one_in,
+    )
+    args.output.write_text(json.dumps(made))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

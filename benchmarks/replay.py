@@ -1,0 +1,86 @@
+"""`python -m benchmarks.replay`: what it costs to judge and report recordings of thousands of hosts.
+
+The recordings are forged (`benchmarks/forge.py`). Each run is the whole command, from the file to the report,
+start included. CPU counts: it hardly depends on what else the machine does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.forge import forge
+from benchmarks.table import MEGA, columns, kernel
+from doctor import __version__
+
+HOSTS = (300, 1000, 4096)
+KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "GPUs, with a mesh": ("gpus", {"mesh": True}),
+    "GPUs, a firewall each": ("gpus", {"mesh": False, "walled": True}),
+    "NPUs, without a mesh": ("npus", {"mesh": False}),
+    "NPUs, all addresses doubled": ("npus", {"mesh": True, "doubled": True}),
+}
+TARGET_MS, TARGET_KB = 10, 200
+"""A host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    cpu: float
+    peak: int
+    """Bytes."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description=__doc__)
+    parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS)
+    args = parser.parse_args()
+    print(f"One machine with {os.cpu_count()} cores, {kernel()}; load before: {os.getloadavg()[0]:.1f}.")
+    print(f"cluster-doctor {__version__}, Python {platform.python_version()}.\n")
+    lines = []
+    for title, (demo, more) in KINDS.items():
+        for hosts in args.hosts:
+            size, cost = measured(demo, hosts, more)
+            lines.append(
+                [
+                    f"{title}, {hosts:,} hosts",
+                    f"{size / MEGA:.0f} MB",
+                    f"{cost.cpu:.1f} s",
+                    f"{1000 * cost.cpu / hosts:.1f} ms",
+                    f"{cost.peak / MEGA:.0f} MB",
+                    f"{cost.peak / 1000 / hosts:.0f} kB",
+                ]
+            )
+    print(columns(["replay", "recording", "CPU", "a host", "peak memory", "a host"], lines))
+    print(f"\nTarget, for thousands: under {TARGET_MS} ms of CPU and {TARGET_KB} kB a host.")
+    return 0
+
+
+def measured(demo: str, hosts: int, more: Mapping[str, Any]) -> tuple[int, Cost]:
+    """The bytes of the recording, and what its replay costs."""
+    with tempfile.NamedTemporaryFile("w", suffix=".run.json") as file:
+        json.dump(forge(demo, hosts, **more), file)
+        file.flush()
+        return Path(file.name).stat().st_size, _replayed(file.name)
+
+
+def _replayed(path: str) -> Cost:
+    command = [sys.executable, "-m", "doctor", "check", "--replay", path]
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    if os.waitstatus_to_exitcode(status) not in (0, 1, 3):
+        raise SystemExit(f"{' '.join(command)} failed")
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

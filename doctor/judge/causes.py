@@ -1,0 +1,123 @@
+"""Findings -> symptoms that point at their causes, and suspects that a cause has cleared.
+
+A finding is held against those that share a host with it, and no others: there may be thousands.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from doctor.api import Check
+from doctor.model import UNDECIDED, Confidence, Finding, Place, Status
+from doctor.text.nodeset import fold
+
+NEARLY_ALL = 0.9
+_MAY_EXPLAIN = {(Status.FAIL, Status.FAIL), (Status.FAIL, Status.WARN), (Status.WARN, Status.WARN)}
+
+
+def link_causes(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
+    """Point each symptom at its cause. A cause that is sure of one host also clears the symptom's others."""
+    linked = []
+    because: dict[str, str] = {}
+    causes = _Causes(found)
+    for finding in found:
+        names = checks[finding.check].causes if finding.check in checks else ()
+        fitting = (c for name in names for c in causes.that_explain(finding, name))
+        cause = next((c for c in fitting if finding.id not in _chain(c.finding.id, because)), None)
+        if cause is None:
+            linked.append(finding)
+            continue
+        because[finding.id] = cause.finding.id
+        finding = replace(finding, because=cause.finding.id)
+        linked.append(_decided(finding, cause) if _covers(cause, finding) else finding)
+    return linked
+
+
+class _Cause:
+    """A finding that may be one, with its places by host."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        self.hosts = frozenset(finding.hosts)
+        self.places: dict[str | None, list[Place]] = defaultdict(list)
+        for place in finding.where:
+            self.places[place.host].append(place)
+
+
+class _Causes:
+    """All findings, by check and host."""
+
+    def __init__(self, found: Sequence[Finding]) -> None:
+        self._found = [_Cause(finding) for finding in found]
+        self._on: dict[tuple[str, str | None], list[int]] = defaultdict(list)
+        for number, finding in enumerate(found):
+            for host in finding.hosts:
+                self._on[finding.check, host].append(number)
+
+    def that_explain(self, symptom: Finding, check: str) -> Iterator[_Cause]:
+        """The findings of a check that explain the symptom, in their order."""
+        fitting: Iterable[int]
+        if symptom.hosts and symptom.confidence is not Confidence.SUSPECT:
+            # Its other hosts have a fault of their own unless the cause names them all.
+            numbers = self._on.get((check, symptom.hosts[0]), ())
+            fitting = (n for n in numbers if self._found[n].hosts.issuperset(symptom.hosts))
+        elif symptom.hosts:
+            fitting = sorted({n for host in symptom.hosts for n in self._on.get((check, host), ())})
+        else:
+            struck = {place.host for place in symptom.where}
+            shared = Counter(n for host in struck for n in self._on.get((check, host), ()))
+            fitting = sorted(n for n, hosts in shared.items() if hosts >= NEARLY_ALL * len(struck))
+        places = _by_end(symptom)
+        for cause in (self._found[number] for number in fitting):
+            if (cause.finding.status, symptom.status) in _MAY_EXPLAIN and (
+                not symptom.hosts or any(_at(cause, p) for host in cause.hosts for p in places.get(host, ()))
+            ):
+                yield cause
+
+
+def _by_end(finding: Finding) -> Mapping[str, Sequence[Place]]:
+    ends: dict[str, list[Place]] = defaultdict(list)
+    for place in finding.where:
+        for host in filter(None, (place.host, place.peer)):
+            ends[host].append(place)
+    return ends
+
+
+def _decided(finding: Finding, cause: _Cause) -> Finding:
+    """Of several suspects those that the cause names."""
+    if finding.confidence is not Confidence.SUSPECT:
+        return finding
+    hosts = tuple(host for host in finding.hosts if host in cause.hosts)
+    summary = finding.summary.removesuffix(UNDECIDED)
+    return replace(finding, hosts=hosts, nodeset=fold(hosts), summary=summary, confidence=Confidence.STRONG)
+
+
+def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
+    """A finding, its cause, that one's cause and so on: without end if a check led back to itself."""
+    while id is not None:
+        yield id
+        id = because.get(id)
+
+
+def _covers(cause: _Cause, symptom: Finding) -> bool:
+    """Whether the cause explains every place of the symptom, so that no other host is needed."""
+    return all(_at(cause, place) for place in symptom.where)
+
+
+def _at(cause: _Cause, place: Place) -> bool:
+    """Whether the cause is at one end of this place, and towards the other end where it says so."""
+    for end, other in ((place.host, place.peer), (place.peer, place.host)):
+        if end in cause.hosts:
+            own = cause.places.get(end, ())
+            if not own:
+                return True
+            towards = {p.peer for p in own if _same_device(p, place)}
+            if towards and (other is None or None in towards or other in towards):
+                return True
+    return False
+
+
+def _same_device(cause: Place, symptom: Place) -> bool:
+    return cause.device is None or symptom.device is None or cause.device == symptom.device

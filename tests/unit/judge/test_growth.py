@@ -1,0 +1,85 @@
+"""Twice the hosts cost twice the work: nothing that judges or reports goes through all hosts for each."""
+
+from __future__ import annotations
+
+import cProfile
+import json
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchmarks.forge import forge
+from doctor.judge.examine import build_report
+from doctor.judge.playbook import load_exam, load_remedies
+from doctor.judge.reading import read_recording
+from doctor.judge.registry import find_checks
+from doctor.recording import Recording
+from doctor.report.html import as_html
+from doctor.report.json import as_json
+from doctor.report.junit import as_junit
+from doctor.report.markdown import as_markdown
+from doctor.report.prometheus import as_prometheus
+from tests.support.paths import ROOT
+from tests.support.recordings import syllabus
+from tests.support.reports import text
+
+GROWTH = 2.2
+MORE = 5
+"""Calls for each host beyond twice as many: less may be a fault that only the larger cluster has. What goes
+through all hosts for each makes a hundred and more.
+"""
+OURS = tuple(f"{ROOT}/{folder}/" for folder in ("doctor", "checks"))
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpus-and-a-torn-mesh": ("gpus", {"mesh": True, "one_in": 10}),
+    "gpus-behind-firewalls": ("gpus", {"mesh": False, "walled": True, "one_in": 10}),
+    "npus-all-sick": ("npus", {"mesh": False, "one_in": 1}),
+    "npus-with-doubled-addresses": ("npus", {"mesh": True, "doubled": True, "one_in": 20}),
+}
+
+
+@cache
+def calls(kind: str, hosts: int) -> Counter[str]:
+    """How often each function was called, ours and those that these call."""
+    demo, more = KINDS[kind]
+    recording = msgspec.json.decode(json.dumps(forge(demo, hosts, **more)), type=Recording)
+    checks, remedies = find_checks().checks, load_remedies()
+    made = syllabus(checks, load_exam("full", checks))
+    profile = cProfile.Profile()
+    profile.enable()
+    report = build_report(read_recording(recording), made, remedies)
+    text(report, 100)
+    for form in (as_html, as_json, as_junit, as_markdown, as_prometheus):
+        form(report)
+    profile.disable()
+    found: Counter[str] = Counter()
+    for each in profile.getstats():
+        if isinstance(each.code, str):
+            found[each.code] += each.callcount
+        elif each.code.co_filename.startswith(OURS):
+            at = each.code.co_filename.removeprefix(f"{ROOT}/")
+            found[f"{at}:{each.code.co_firstlineno} {each.code.co_name}"] += each.callcount
+    return found
+
+
+def grown(kind: str, hosts: int) -> list[str]:
+    before, after = calls(kind, hosts), calls(kind, 2 * hosts)
+    return [
+        f"{name}: {before[name]} -> {number}"
+        for name, number in after.items()
+        if number > GROWTH * before[name] and number - 2 * before[name] > MORE * hosts
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gpus-and-a-torn-mesh", "npus-with-doubled-addresses"])
+def test_twice_the_hosts_take_twice_the_calls(kind: str) -> None:
+    assert grown(kind, 100) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_so_do_two_thousand_hosts(kind: str) -> None:
+    assert grown(kind, 1000) == []

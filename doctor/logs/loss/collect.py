@@ -10,6 +10,7 @@ One rank may stand in a file more than once: each start of the job is a curve of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -121,6 +122,10 @@ class _Track:
         """Like `add` of each: at once, where no more than steps and losses changes. `first` is the number of
         the line at place 0.
         """
+        rows = self._without_repeats(rows)
+        if not rows:
+            self.back.clear()
+            return
         places, shapes, _, steps, _, epochs, losses, took = zip(*rows, strict=True)
 
         def written(row: int) -> float | None:
@@ -132,6 +137,19 @@ class _Track:
             return
         for number, row in enumerate(rows):
             self.add(said_of(row), written(number), first + row[0])
+
+    def _without_repeats(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Ranks without a prefix print one step many times."""
+        points = self.runs[-1]
+        if self.counted or not points.total or not isfinite(points.last_loss):
+            return rows
+        places = [(row[3], row[5]) for row in rows]
+        known = self.last if points.last_step == self.offset + self.last else None
+        before = [(known, self.epoch if places[0][1] is not None else None), *places]
+        again = [row for row, place, last in zip(rows, places, before, strict=False) if place == last]
+        if not again or any(row[3] in (None, row[4]) for row in again):
+            return rows  # the last step of an epoch may be that of the next
+        return [row for row, place, last in zip(rows, places, before, strict=False) if place != last]
 
     def _all_new(self, steps: Sequence[int], epochs: set[int | None], many: int) -> Sequence[int]:
         """The steps of so many losses; none where one of them may begin something, or be there already."""
@@ -217,9 +235,9 @@ class LossCollector:
         """Add them in their order; `settle` must follow. Rows of a writer that is not known are given back
         one by one: each is to be offered before the next is asked for.
         """
-        of: dict[tuple[Shape, bytes], list[Row]] = {}
+        of: defaultdict[tuple[Shape, bytes], list[Row]] = defaultdict(list)
         for row in rows:
-            of.setdefault(row[1:3], []).append(row)
+            of[row[1:3]].append(row)
         if of.keys() <= self._track_of.keys():
             for key, some in of.items():
                 self._wait(self._track_of[key], some)

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
 from doctor.logs.model import LossForm
 
+SLOWEST = 1e7
+"""Seconds; no step takes so long."""
 LONGEST = 8192
 """Characters of a line that are looked at."""
 _STEP = re.compile(
@@ -145,7 +147,7 @@ def _pace(text: str) -> tuple[float, Span, float] | None:
             continue  # "epoch time: 24.6 ms"
         times = 1e-3 if name.endswith("_ms") else _UNITS.get(unit, 1.0)
         value = as_number(found["value"]) * times
-        if 0 < value < 1e7:
+        if 0 < value < SLOWEST:
             return value, found.span("value"), times
     return None
 

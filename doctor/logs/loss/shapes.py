@@ -13,7 +13,7 @@ from itertools import pairwise, repeat
 from math import isfinite
 from typing import Any
 
-from doctor.logs.loss.lines import Said, Spans
+from doctor.logs.loss.lines import SLOWEST, Said, Spans
 from doctor.logs.loss.names import as_number
 from doctor.logs.model import LossForm
 from doctor.logs.sentence import sentence
@@ -110,26 +110,31 @@ def _rows(shape: Shape, found: Sequence[tuple[bytes, ...]], places: Sequence[int
     def numbers(group: int, number: Callable[[bytes], Any]) -> Iterable[Any]:
         return map(number, columns[group - 1]) if group else repeat(None)
 
-    rows = zip(
+    losses = list(map(float, columns[shape.at_loss - 1]))
+    took = [shape.unit * float(each) for each in columns[shape.at_took - 1]] if shape.at_took else None
+    rows: Iterable[Row] = zip(
         places,
         repeat(shape),
         columns[0],
         numbers(shape.at_step, int),
         numbers(shape.at_of, int),
         numbers(shape.at_epoch, _whole_part),
-        numbers(shape.at_loss, float),
-        numbers(shape.at_took, lambda value: float(value) * shape.unit),
+        losses,
+        took or repeat(None),
         strict=False,
     )
-    return [row for row in rows if not row[6].is_integer() and isfinite(row[6]) and _is_time(row[7])]
+    usual = all(map(isfinite, losses)) and not any(map(float.is_integer, losses))
+    if usual and (not took or (min(took) > 0 and max(took) < SLOWEST)):
+        return list(rows)
+    return [
+        row
+        for row in rows
+        if isfinite(row[6]) and not row[6].is_integer() and (row[7] is None or 0 < row[7] < SLOWEST)
+    ]
 
 
 def _whole_part(number: bytes) -> int:
     return int(number.partition(b".")[0])
-
-
-def _is_time(seconds: float | None) -> bool:
-    return seconds is None or 0 < seconds < 1e7
 
 
 def _shape(text: str, said: Said, spans: Spans | None, prefix: int, timed: bool) -> Shape | None:

@@ -20,7 +20,7 @@ MOST = 100
 
 
 _MARKS = re.compile(
-    rb"\] failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
+    rb"(?<=\] )failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
     rb"|(?P<restart>will restart worker group\b)"
     rb"|(?P<over>SignalException: Process \d{1,9} got signal: \d)"
     rb"|(?P<table>Root Cause \(first observed failure\):)"
@@ -36,7 +36,7 @@ _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run
 def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
     """Its parts in their order, and how each ends."""
     at, number = window.start, window.number
-    for found in _MARKS.finditer(window.data, max(0, window.start - AROUND // 4), window.end):
+    for found in _marks(window.data, max(0, window.start - AROUND // 4), window.end):
         end = window.data.find(b"\n", found.end(), window.end) + 1
         mark = Mark(found.lastgroup) if found.lastgroup != "table" else Mark.OVER
         if found["table"]:
@@ -49,6 +49,14 @@ def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
         at = end
     if at < window.end:
         yield Window(window.data, at, window.end, number), None
+
+
+def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
+    """Where one of the words stands, in their order."""
+    for at in sorted(each.start() for word in WORDS for each in re.finditer(re.escape(word), data)):
+        found = _MARKS.match(data, at, end) if at >= start else None
+        if found:
+            yield found
 
 
 def note(found: Scan, lines: bytes) -> None:

@@ -216,7 +216,7 @@ class LossCollector:
         parts = text.split("\r") if "\r" in text else [text]
         taken = False
         for part in parts[-MOST_PARTS:]:
-            taken = self._offer(part[:LONGEST], number, who, at, prefix) or taken
+            taken = self._offer(part[:LONGEST], number, who, at, prefix if len(parts) == 1 else None) or taken
         return taken
 
     def begin(self, first: int, at: At) -> None:
@@ -288,13 +288,16 @@ class LossCollector:
     def _curve(self, who: Party, track: _Track, points: Points) -> Curve:
         return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
 
-    def _offer(self, text: str, number: int, who: Party, at: float | None, prefix: int) -> bool:
+    def _offer(self, text: str, number: int, who: Party, at: float | None, prefix: int | None) -> bool:
+        """`prefix` is None for a state of a line that has several: it tells nothing of other lines."""
         if self._header and (said := self._header.read(text)):
-            self._shapes.learn(text, said, None, prefix, at is not None)
+            if prefix is not None:
+                self._shapes.learn(text, said, None, prefix, at is not None)
             return self._add(said, number, who, at)
         said, spans = read_spans(text)
         if said:
-            self._shapes.learn(text, said, spans, prefix, at is not None)
+            if prefix is not None:
+                self._shapes.learn(text, said, spans, prefix, at is not None)
             return self._add(said, number, who, at)
         if "oss" in text.lower() and (header := read_header(text)):
             self._header = header

@@ -76,7 +76,7 @@ class Losses:
 
     def _read(self, lines: Lines, place: int) -> bool:
         raw = lines.raw[place]
-        text = raw[:LONGEST].decode("utf-8", "replace")
+        text = _text(raw)
         said = self._writer(raw)
         if self._loss.offer(text, lines.number(place), said.party, said.at, said.prefix):
             return True
@@ -89,4 +89,9 @@ class Losses:
         return raw.translate(_DIGITS) in self._others and not self._loss.headers
 
     def _writer(self, raw: bytes) -> Said:
-        return writer_of(raw[:LONGEST].decode("utf-8", "replace"), self._layout, self._clock)
+        return writer_of(_text(raw), self._layout, self._clock)
+
+
+def _text(raw: bytes) -> str:
+    """A progress bar begins its lines with a \\r."""
+    return raw[:LONGEST].strip(b"\r").decode("utf-8", "replace")

@@ -133,7 +133,9 @@ class _Track:
 
         told = self._all_new([step for step in steps if step is not None], {*epochs, None}, len(rows))
         if told:
-            self.runs[-1].add_all(told, losses, took, [first + place for place in places], written)
+            timed = any(shape.timed for shape in set(shapes))
+            lines = [first + place for place in places]
+            self.runs[-1].add_all(told, losses, took, lines, written if timed else None)
             return
         for number, row in enumerate(rows):
             self.add(said_of(row), written(number), first + row[0])

@@ -72,11 +72,11 @@ class Points:
         losses: Sequence[float],
         took: Sequence[float | None],
         lines: Sequence[int],
-        at: At,
+        at: At | None,
     ) -> None:
         """Like `add` of each, where steps grow, and all losses are numbers as the last one was.
 
-        `at` is asked only of what stays.
+        `at` is asked only of what stays; without it, no time is known.
         """
         place, end = 0, len(steps)
         while place < end:
@@ -102,17 +102,19 @@ class Points:
         losses: Sequence[float],
         took: Sequence[float | None],
         lines: Sequence[int],
-        at: At,
+        at: At | None,
     ) -> None:
         """`first` is the place of the one whose number is `total`."""
         here = slice(places.start, places.stop, places.step)
         self._steps.extend(steps[here])
         self._losses.extend(losses[here])
         self._lines.extend(lines[here])
-        self._took.extend(_NEVER if each is None else each for each in took[here])
-        self._at.extend(_NEVER if (each := at(place)) is None else each for place in places)
+        self._took.extend([_NEVER if each is None else each for each in took[here]])
+        known = [at(place) for place in places] if at else ()
+        self._at.extend([_NEVER if each is None else each for each in known] or [_NEVER] * len(places))
         self._kept.frombytes(bytes(len(places)))
-        self._numbers.extend(self.total - first + place for place in places)
+        number = self.total - first
+        self._numbers.extend(range(number + places.start, number + places.stop, places.step))
 
     def took_last(self, seconds: float) -> None:
         if self.total:

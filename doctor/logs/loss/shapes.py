@@ -112,25 +112,25 @@ def _rows(shape: Shape, found: Sequence[tuple[bytes, ...]], places: Sequence[int
 
     losses = list(map(float, columns[shape.at_loss - 1]))
     took = [shape.unit * float(each) for each in columns[shape.at_took - 1]] if shape.at_took else None
-    rows: Iterable[Row] = zip(
-        places,
-        repeat(shape),
-        columns[0],
-        numbers(shape.at_step, int),
-        numbers(shape.at_of, int),
-        numbers(shape.at_epoch, _whole_part),
-        losses,
-        took or repeat(None),
-        strict=False,
+    rows: list[Row] = list(
+        zip(
+            places,
+            repeat(shape),
+            columns[0],
+            numbers(shape.at_step, int),
+            numbers(shape.at_of, int),
+            numbers(shape.at_epoch, _whole_part),
+            losses,
+            took or repeat(None),
+            strict=False,
+        )
     )
-    usual = all(map(isfinite, losses)) and not any(map(float.is_integer, losses))
-    if usual and (not took or (min(took) > 0 and max(took) < SLOWEST)):
-        return list(rows)
-    return [
-        row
-        for row in rows
-        if isfinite(row[6]) and not row[6].is_integer() and (row[7] is None or 0 < row[7] < SLOWEST)
-    ]
+    odd = {row for row, loss in enumerate(losses) if loss.is_integer() or not isfinite(loss)}
+    if took and (min(took) <= 0 or max(took) >= SLOWEST):
+        odd.update(row for row, each in enumerate(took) if not 0 < each < SLOWEST)
+    for row in sorted(odd, reverse=True):
+        del rows[row]
+    return rows
 
 
 def _whole_part(number: bytes) -> int:

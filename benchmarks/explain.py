@@ -113,7 +113,8 @@ def scan(log: Path) -> int:
 
 
 def _found(text: bytes, matcher: Matcher, table: Sentences) -> int:
-    marks = table.marks(sentence(text).split(b"\n"))
+    sentences = sentence(text).split(b"\n")
+    marks = table.marks(sentences, set(sentences))
     if SYMPTOM not in {mark & SYMPTOM for mark in marks}:
         return 0
     marked = [line for line, mark in zip(text.split(b"\n"), marks, strict=True) if mark & SYMPTOM]

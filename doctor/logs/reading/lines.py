@@ -20,8 +20,10 @@ class Lines:
         self.sentences = sentence(text).split(b"\n")
         if not self.raw[-1]:
             del self.raw[-1], self.sentences[-1]
-        self.marks = table.marks(self.sentences)
+        different = set(self.sentences)
+        self.marks = table.marks(self.sentences, different)
         self.all_marks = reduce(or_, set(self.marks), 0)
+        self.suspicious = table.suspicious(different, text)
 
     def beginning(self) -> Sequence[bytes]:
         """The first lines, by which a file's layout is known."""

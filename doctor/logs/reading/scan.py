@@ -120,9 +120,9 @@ class _Scanner:
             self._edge(lines.window, _lines(lines.window, HEAD), head=True)
         losses = self._losses.take(lines) if self._losses else frozenset()
         wanted = SYMPTOM
-        if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
+        if lines.suspicious and len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
             wanted |= ODD
-        if self._learned < _LOOKED:
+        if lines.suspicious and self._learned < _LOOKED:
             wanted |= TELLS
         for place in lines.places(wanted):
             what = lines.marks[place] & (SYMPTOM if place in losses else wanted)

@@ -6,7 +6,7 @@ never touched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import reduce
 from operator import or_
 
@@ -46,17 +46,23 @@ class Sentences:
         """Sentence -> words that complain or tell, one of which is in each of its lines that does."""
         self._held = 0
 
-    def marks(self, sentences: Sequence[bytes]) -> list[int]:
-        """Of each of them, in their order."""
-        different = set(sentences)
-        fresh = different.difference(self._marks)
+    def marks(self, sentences: Sequence[bytes], different: Set[bytes]) -> list[int]:
+        """Of each of the sentences, in their order; `different` are the same, each once."""
+        fresh = different - self._marks.keys()
         if fresh and self._held > MOST_BYTES:
             self._marks.clear()
             self._written.clear()
-            self._held, fresh = 0, different
+            self._held, fresh = 0, set(different)
         if fresh:
             self._look(list(fresh))
         return list(map(self._marks.__getitem__, sentences))
+
+    def suspicious(self, sentences: Iterable[bytes], text: bytes) -> bool:
+        """Whether a word that complains, or tells who wrote a line, stands in the text as it is written. The
+        text is of these sentences.
+        """
+        wanted = {word for each in sentences for word in self._written.get(each, ())}
+        return any(word in text for word in wanted)
 
     def may(self, words: bytes, line: bytes) -> bool:
         """Whether a line of the sentence may complain, or tell who wrote it: whether it holds such a word as

@@ -174,9 +174,11 @@ def test_memory_of_sentences_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     table = Sentences(Matcher([symptom("a", ("a symptom",))]))
     chance = random.Random(1)
     for _ in range(10):
-        table.marks([chance.randbytes(40).hex().encode() for _ in range(2000)])
+        words = [chance.randbytes(40).hex().encode() for _ in range(2000)]
+        table.marks(words, set(words))
         assert sum(map(len, table._marks)) < 400_000
-    assert table.marks([b"x", b"itisasymptom", b"xError"]) == [0, SYMPTOM, ODD]
+    words = [b"x", b"itisasymptom", b"xError"]
+    assert table.marks(words, set(words)) == [0, SYMPTOM, ODD]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\x00\xff\xfe\n\x80", "é 中 \u2028 x".encode(), b"\r\r\n"])

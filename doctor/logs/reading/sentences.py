@@ -26,7 +26,7 @@ _WORDS = {
     ENDS: attempts.WORDS,
 }
 """One of these is in every such line."""
-MOST_BYTES = 24_000_000
+MOST_BYTES = 12_000_000
 """Of sentences that are remembered; then they are forgotten, and looked at again."""
 _EACH = 120
 """Bytes that Python needs for each one besides its text."""

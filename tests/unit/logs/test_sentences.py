@@ -20,10 +20,12 @@ def test_a_lone_zero_is_no_other_number(tmp_path: Path) -> None:
 
 
 def test_a_complaint_after_very_many_lines_that_only_look_like_one(tmp_path: Path) -> None:
-    healthy = "".join(f"[Epoch {n}] lr 0.{n % 97} ok\n" for n in range(25_000))
+    healthy = "".join(
+        f"[Epoch {n}] lr 0.{n % 97} of the schedule, the warm-up is over\n" for n in range(40_000)
+    )
     text = f"{healthy}Error: the frobnicator is not there\n{healthy}"
     (odd,) = one(tmp_path, text).files[0].odd
-    assert odd.number == 25_001
+    assert odd.number == 40_001
 
 
 def test_words_that_only_a_sentence_holds(tmp_path: Path) -> None:

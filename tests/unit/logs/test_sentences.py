@@ -48,7 +48,7 @@ def test_a_rank_that_stopped_long_before_the_others_has_a_last_step(tmp_path: Pa
 
     text = steps(1, 3000, range(4)) + steps(3000, 9000, range(3))
     progress = {line.who.rank: line for line in one(tmp_path, text).files[0].progress}
-    assert sorted(progress) == [0, 1, 2, 3]
+    assert progress.keys() == {0, 1, 2, 3}
     assert {rank: line.text.split()[2] for rank, line in progress.items() if rank != 3} == dict.fromkeys(
         range(3), "8999"
     )

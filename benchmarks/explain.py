@@ -21,6 +21,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.table import MEGA, columns
+from doctor.logs.reading.sentences import SYMPTOM, Sentences
+from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 
@@ -100,14 +102,23 @@ def literals() -> list[str]:
 def scan(log: Path) -> int:
     """How many lines hold a symptom."""
     matcher = Matcher(load_symptoms().symptoms)
+    table = Sentences(matcher)
     found = 0
     rest = b""
     with log.open("rb") as file:
         while piece := file.read(PIECE):
             whole, _, rest = (rest + piece).rpartition(b"\n")
-            for start, end in matcher.candidates(whole):
-                found += bool(matcher.decide(whole[start:end].decode("utf-8", "replace"), None))
-    return found + sum(bool(matcher.decide(rest.decode(), None)) for _ in range(bool(rest)))
+            found += _found(whole, matcher, table)
+    return found + _found(rest, matcher, table)
+
+
+def _found(text: bytes, matcher: Matcher, table: Sentences) -> int:
+    sentences = sentence(text).split(b"\n")
+    marks = table.marks(sentences, set(sentences))
+    if SYMPTOM not in {mark & SYMPTOM for mark in marks}:
+        return 0
+    marked = [line for line, mark in zip(text.split(b"\n"), marks, strict=True) if mark & SYMPTOM]
+    return sum(bool(matcher.decide(line.decode("utf-8", "replace"), None)) for line in marked)
 
 
 def run(argv: Sequence[str]) -> Run:

@@ -18,6 +18,7 @@ from doctor.logs.reading.jobs import jobs_of, maybe_jobs
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
+from doctor.logs.reading.sentences import Sentences
 from doctor.logs.sources import Given, Limits, Sources
 
 MOST_SIGHTINGS = 200_000
@@ -39,11 +40,12 @@ def read(
     `seen` is told the name of each file before it is read.
     """
     sources = Sources(given, limits or Limits(), time.time() if now is None else now, deadline)
+    table = Sentences(matcher)
     scans: dict[str, list[Scan]] = {}
     for opened in sources.files():
         if seen:
             seen(opened.name)
-        scans.setdefault(opened.name, []).extend(scan(opened, matcher, loss))
+        scans.setdefault(opened.name, []).extend(scan(opened, matcher, table, loss))
     jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
     made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
     return replace(

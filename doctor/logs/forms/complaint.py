@@ -57,11 +57,23 @@ _STARTS = re.compile(
 )
 _FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")
 _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_LONE = re.compile(rb"0(?!\w)(?<!\w0)")
+_DIGITS = bytes.maketrans(b"0123456789", b"1" * 10)
 _MOST = 600
 """Longer lines are data."""
 _SERIOUS = frozenset({"ERROR", "FATAL"})
 _NOISE = frozenset({Form.KERNEL, Form.RAS})
 """Forms whose unknown lines say nothing of the job."""
+
+
+def may_complain(raw: bytes) -> bool:
+    """A cheap look: False means that `complains` would say so too."""
+    return any(map(raw.__contains__, TRIGGERS)) or GLOG.search(raw) is not None
+
+
+def like(raw: bytes) -> bytes:
+    """The same for lines of which `complains` says the same: only a lone 0 is more to it than any number."""
+    return _LONE.sub(b"O", raw).translate(_DIGITS)
 
 
 def complains(text: str, said: Said) -> bool:

@@ -142,19 +142,21 @@ def ordered(case: Case, found: Iterable[Suspect], accused: frozenset[Key]) -> tu
 
     def rank(each: Suspect) -> tuple[bool, int, int]:
         tier = 0 if each.confirmed or each.keys & accused else 1 if each.hard else 2
-        reach = sum(any(explains(event, other) for event in each.symptoms) for other in kinds)
+        symptoms = each.symptoms
+        reach = sum(any(explains(event, other) for event in symptoms) for other in kinds)
         return (each.overcome, tier, -reach)
 
-    kept.sort(key=rank)
+    ranks = {id(each): rank(each) for each in kept}
+    kept.sort(key=lambda each: ranks[id(each)])
     for place in range(1, len(kept)):
         best = kept[0]
-        if rank(kept[place])[:2] == rank(best)[:2] and _earlier(case, kept[place], best):
+        if ranks[id(kept[place])][:2] == ranks[id(best)][:2] and _earlier(case, kept[place], best):
             kept.insert(0, kept.pop(place))
     best = kept[0]
     sure = all(
         (each.overcome and not best.overcome)
         or each.keys <= best.keys
-        or _tier_better(rank(best), rank(each))
+        or _tier_better(ranks[id(best)], ranks[id(each)])
         or _earlier(case, best, each)
         for each in kept[1:]
     )
@@ -180,6 +182,8 @@ def _caused(case: Case, by: Suspect, other: Suspect) -> bool:
     """`by` explains it, and it does not explain `by`."""
     if not by.events or not other.events or (by.overcome and not other.overcome):
         return False
-    forth = any(explains(one, two) for one in by.symptoms for two in other.symptoms)
-    back = any(explains(two, one) for one in by.symptoms for two in other.symptoms)
-    return forth and not back and not _earlier(case, other, by)
+    causes, effects = by.symptoms, other.symptoms
+    if not any(explains(one, two) for one in causes for two in effects):
+        return False
+    back = any(explains(two, one) for one in causes for two in effects)
+    return not back and not _earlier(case, other, by)

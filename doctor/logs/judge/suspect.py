@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 
 from doctor.logs.judge.case import Event
 from doctor.logs.judge.kinds import Kind
@@ -51,4 +52,9 @@ class Suspect:
 
 
 def explains(one: Event, other: Event) -> bool:
-    return any(fnmatchcase(other.id, glob) for glob in one.sighting.symptom.explains)
+    return _named(other.id, one.sighting.symptom.explains)
+
+
+@cache
+def _named(id: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(id, glob) for glob in globs)

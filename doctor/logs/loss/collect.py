@@ -10,20 +10,18 @@ One rank may stand in a file more than once: each start of the job is a curve of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from operator import lt
 
-from doctor.logs.loss.lines import LONGEST, Said, read_pace, wants
-from doctor.logs.loss.points import MOST_POINTS, Points
-from doctor.logs.loss.rows import Columns, Row, columns, find_rows
-from doctor.logs.loss.shapes import Shape, Shapes
+from doctor.logs.loss.lines import LONGEST, Said, read_pace, read_spans, wants
+from doctor.logs.loss.points import MOST_POINTS, At, Points
+from doctor.logs.loss.shapes import Row, Shape, Shapes, said_of
 from doctor.logs.loss.tables import Header, may_be_row, read_header
 from doctor.logs.model import Curve, LossForm, Party
 
-At = Callable[[bytes], float | None]
-"""When a line was written."""
 MOST_PARTIES = 1024
 MOST_NAMES = 6
 MOST_STARTS = 12
@@ -120,35 +118,61 @@ class _Track:
         for said, at, line in back:
             self.add(said, at, line)
 
-    def add_rows(self, rows: Sequence[Row], at: At) -> bool:
-        """Like `add` of each. False, and nothing done, where more than steps and losses changes."""
-        points = self.runs[-1]
-        told = columns(rows)
-        if told is None or not points.total or not isfinite(points.last_loss):
-            return False
-        steps: Sequence[int] = told.steps
-        if self.counted:
-            first = max(points.total, points.last_step) + 1
-            steps = range(first, first + len(rows))
-        elif not self._goes_on(told, len(rows)):
-            return False
-        else:
-            self.last = told.steps[-1]
+    def add_rows(self, rows: Sequence[Row], first: int, at: At) -> None:
+        """Like `add` of each: at once, where no more than steps and losses changes. `first` is the number of
+        the line at place 0.
+        """
+        rows = self._without_repeats(rows)
+        if not rows:
             self.back.clear()
-            steps = [self.offset + step for step in told.steps] if self.offset else told.steps
+            return
+        places, shapes, _, steps, _, epochs, losses, took = zip(*rows, strict=True)
 
-        def rest(place: int) -> tuple[float | None, float | None, int]:
-            row = rows[place]
-            return at(row.found[0]) if row.shape.timed else None, told.took[place], row.number
+        def written(row: int) -> float | None:
+            return at(places[row]) if shapes[row].timed and took[row] is None else None
 
-        points.add_all(steps, told.losses, rest)
-        return True
+        told = self._all_new([step for step in steps if step is not None], {*epochs, None}, len(rows))
+        if told:
+            timed = any(shape.timed for shape in set(shapes))
+            lines = [first + place for place in places]
+            self.runs[-1].add_all(told, losses, took, lines, written if timed else None)
+            return
+        for number, row in enumerate(rows):
+            self.add(said_of(row), written(number), first + row[0])
 
-    def _goes_on(self, told: Columns, rows: int) -> bool:
-        if len(told.steps) < rows or not told.epochs <= {self.epoch}:
-            return False
-        before = [max(self.last, self.runs[-1].last_step - self.offset), *told.steps]
-        return all(map(lt, before, told.steps))
+    def _without_repeats(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Ranks without a prefix print one step many times."""
+        points = self.runs[-1]
+        if self.counted or not points.total or not isfinite(points.last_loss):
+            return rows
+        places = [(row[3], row[5]) for row in rows]
+        known = self.last if points.last_step == self.offset + self.last else None
+        before = [(known, self.epoch if places[0][1] is not None else None), *places]
+        again = [row for row, place, last in zip(rows, places, before, strict=False) if place == last]
+        if not again or any(row[3] in (None, row[4]) for row in again):
+            return rows  # the last step of an epoch may be that of the next
+        return [row for row, place, last in zip(rows, places, before, strict=False) if place != last]
+
+    def _all_new(self, steps: Sequence[int], epochs: set[int | None], many: int) -> Sequence[int]:
+        """The steps of so many losses; none where one of them may begin something, or be there already."""
+        points = self.runs[-1]
+        if not points.total or not isfinite(points.last_loss):
+            return ()
+        if self.counted:
+            begin = max(points.total, points.last_step) + 1
+            return range(begin, begin + many)
+        last = max(self.last, points.last_step - self.offset)
+        if len(steps) < many or not epochs <= {self.epoch, None} or not all(map(lt, (last, *steps), steps)):
+            return ()
+        self.last = steps[-1]
+        self.back.clear()
+        return [self.offset + step for step in steps] if self.offset else steps
+
+    def took_last(self, seconds: float) -> None:
+        if self.waiting:
+            self.waiting[-1] = (*self.waiting[-1][:-1], seconds)
+        else:
+            self.runs[-1].took_last(seconds)
 
     @property
     def total(self) -> int:
@@ -167,13 +191,15 @@ class LossCollector:
         self._most = most
         self._tracks: dict[Party, dict[tuple[str, str], _Track]] = {}
         self._header: Header | None = None
+        self.headers = 0
+        """Lines that named columns."""
         self._latest: _Track | None = None
         self._added: _Track | None = None
         self._shapes = Shapes()
         self._track_of: dict[tuple[Shape, bytes], _Track] = {}
         """By what a launcher wrote in front of a row."""
         self._waiting: list[_Track] = []
-        self._read: Callable[[Row], None] = lambda _: None
+        self._first = 0
         self._at: At = lambda _: None
 
     def wants(self, raw: bytes) -> bool:
@@ -192,41 +218,64 @@ class LossCollector:
         parts = text.split("\r") if "\r" in text else [text]
         taken = False
         for part in parts[-MOST_PARTS:]:
-            taken = self._offer(part[:LONGEST], number, who, at, prefix) or taken
+            taken = self._offer(part[:LONGEST], number, who, at, prefix if len(parts) == 1 else None) or taken
         return taken
 
-    def rows(self, data: bytes, start: int, end: int, number: int) -> list[Row]:
-        """The lines that are like others before; `number` is that of the first line."""
-        return find_rows(self._shapes.known, data, start, end, number)
+    def begin(self, first: int, at: At) -> None:
+        """Lines of another window: the number of its first, and when that at a place was written."""
+        self._first, self._at = first, at
 
-    def offer_rows(self, rows: Sequence[Row], read: Callable[[Row], None], at: At) -> None:
-        """The same as `read` of each, which decodes and offers it; `settle` must follow."""
-        self._read, self._at = read, at
+    def shapes(self, words: bytes) -> int:
+        """How many shapes lines of that sentence are known to have."""
+        return len(self._shapes.of(words))
+
+    def rows(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[Row]:
+        """Those of the lines, which are of one sentence, that have a known shape."""
+        return self._shapes.rows(words, lines, places)
+
+    def add_rows(self, rows: Sequence[Row]) -> Iterator[Row]:
+        """Add them in their order; `settle` must follow. Rows of a writer that is not known are given back
+        one by one: each is to be offered before the next is asked for.
+        """
+        of: defaultdict[tuple[Shape, bytes], list[Row]] = defaultdict(list)
         for row in rows:
-            key = (row.shape, row.found[1])
-            track = self._track_of.get(key)
+            of[row[1:3]].append(row)
+        if of.keys() <= self._track_of.keys():
+            for key, some in of.items():
+                self._wait(self._track_of[key], some)
+            if rows:
+                self._latest = self._track_of[rows[-1][1:3]]
+            return
+        for row in rows:
+            track = self._track_of.get(row[1:3])
             if track is not None:
-                if not track.waiting:
-                    self._waiting.append(track)
-                track.waiting.append(row)
+                self._wait(track, [row])
                 self._latest = track
                 continue
-            read(row)
+            self._added = None
+            yield row
             if self._added and len(self._track_of) < MOST_PARTIES:
-                self._track_of[key] = self._added
+                self._track_of[row[1:3]] = self._added
+
+    def _wait(self, track: _Track, rows: Sequence[Row]) -> None:
+        """A curve is faster with many points at once."""
+        before = track.waiting
+        if not before:
+            self._waiting.append(track)
+        mixed = before and rows[0][0] < before[-1][0]
+        before += rows
+        if mixed:
+            before.sort()
 
     def settle(self) -> None:
-        """Add what waits: a curve is faster with many points at once."""
-        latest = self._latest
+        """Add what waits."""
         while self._waiting:
             self._settle(self._waiting.pop())
-        self._latest = latest
 
     def _settle(self, track: _Track) -> None:
         rows, track.waiting = track.waiting, []
-        if rows and not track.add_rows(rows, self._at):
-            for row in rows:
-                self._read(row)
+        if rows:
+            track.add_rows(rows, self._first, self._at)
 
     def curves(self) -> tuple[Curve, ...]:
         """Of each party the loss that it printed most often; each start of the job is one."""
@@ -241,18 +290,23 @@ class LossCollector:
     def _curve(self, who: Party, track: _Track, points: Points) -> Curve:
         return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
 
-    def _offer(self, text: str, number: int, who: Party, at: float | None, prefix: int) -> bool:
+    def _offer(self, text: str, number: int, who: Party, at: float | None, prefix: int | None) -> bool:
+        """`prefix` is None for a state of a line that has several: it tells nothing of other lines."""
         if self._header and (said := self._header.read(text)):
-            self._shapes.learn(text, said, prefix, at is not None)
+            if prefix is not None:
+                self._shapes.learn(text, said, None, prefix, at is not None)
             return self._add(said, number, who, at)
-        if said := self._shapes.read(text, prefix, at is not None):
+        said, spans = read_spans(text)
+        if said:
+            if prefix is not None:
+                self._shapes.learn(text, said, spans, prefix, at is not None)
             return self._add(said, number, who, at)
         if "oss" in text.lower() and (header := read_header(text)):
             self._header = header
+            self.headers += 1
             self._shapes.forget_rows()
         elif self._latest and "step time" in text and (took := read_pace(text)):
-            self.settle()
-            self._latest.runs[-1].took_last(took)
+            self._latest.took_last(took)
         return False
 
     def _add(self, said: Said, number: int, who: Party, at: float | None) -> bool:

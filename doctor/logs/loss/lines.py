@@ -10,10 +10,13 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
 from doctor.logs.model import LossForm
 
+SLOWEST = 1e7
+"""Seconds; no step takes so long."""
 LONGEST = 8192
 """Characters of a line that are looked at."""
 _STEP = re.compile(
@@ -72,51 +75,80 @@ class Said:
     rank: int | None = None
 
 
+Span = tuple[int, int]
+
+
+class Spans(NamedTuple):
+    """Where the values stand in a line."""
+
+    loss: Span
+    step: Span | None = None
+    of: Span | None = None
+    epoch: Span | None = None
+    took: Span | None = None
+    unit: float = 1.0
+    """Of the time, in seconds."""
+
+
 def wants(raw: bytes) -> bool:
     """A cheap look: False means that `read_line` and `read_pace` would find nothing."""
     return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw or b"step time" in raw
 
 
 def read_line(text: str) -> Said | None:
+    return read_spans(text)[0]
+
+
+def read_spans(text: str) -> tuple[Said | None, Spans | None]:
+    """Also where its values stand; not where the line is JSON."""
     text = text[:LONGEST]
     if "oss" not in text and "OSS" not in text:
-        return None
+        return None, None
     if text.lstrip()[:1] == "{" and '"' in text and (said := _json(text)):
-        return said
+        return said, None
     found = find_loss(text)
     if found is None or "'train_runtime'" in text or '"train_runtime"' in text:
-        return None
-    name, loss, sign, at = found
+        return None, None
+    name, loss, sign, at, span = found
     step, of = _step(text, at)
     epoch = EPOCH.search(text)
     if step is None and not epoch and (not sign or (loss.is_integer() and math.isfinite(loss))):
-        return None  # "loss 3": no more than a word and a number
+        return None, None  # "loss 3": no more than a word and a number
     form = _form(text, name)
     if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):
         loss = math.nan  # the Trainer leaves NaN out of its mean, which is then 0
-    return Said(
+    pace = _pace(text)
+    said = Said(
         form,
         name,
         loss,
-        step,
-        of,
+        _number(text, step),
+        _number(text, of),
         int(epoch["epoch"]) if epoch else None,
         bool(epoch and epoch["part"]),
-        read_pace(text),
+        pace[0] if pace else None,
     )
+    return said, Spans(span, step, of, epoch.span("epoch") if epoch else None, *(pace[1:] if pace else ()))
 
 
 def read_pace(text: str) -> float | None:
     """Seconds that a step took: in the line of the loss, or in MindSpore's line after it."""
+    found = _pace(text)
+    return found[0] if found else None
+
+
+def _pace(text: str) -> tuple[float, Span, float] | None:
+    """Also where the number stands, and its unit."""
     for found in _EACH.finditer(text[:LONGEST]):
         unit = (found["in"] or found["unit"] or "").lower()
         name = found["name"].lower()
         before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t'\"")[-1:]
         if name in _NOT_EACH and (unit != "ms" or before.isalnum()):
             continue  # "epoch time: 24.6 ms"
-        value = as_number(found["value"]) * (1e-3 if name.endswith("_ms") else _UNITS.get(unit, 1.0))
-        if 0 < value < 1e7:
-            return value
+        times = 1e-3 if name.endswith("_ms") else _UNITS.get(unit, 1.0)
+        value = as_number(found["value"]) * times
+        if 0 < value < SLOWEST:
+            return value, found.span("value"), times
     return None
 
 
@@ -132,22 +164,25 @@ def _form(text: str, name: str) -> LossForm:
     return LossForm.JSON if text.lstrip()[:1] == "{" and '"loss"' in text else LossForm.PLAIN
 
 
-def _step(text: str, loss_at: int) -> tuple[int | None, int | None]:
-    """The number of the step, by the clearest name; else the place in a progress bar."""
-    best: tuple[int, int, int | None] | None = None
+def _step(text: str, loss_at: int) -> tuple[Span | None, Span | None]:
+    """The number of the step, by the clearest name, and of how many; else the place in a progress bar."""
+    best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(text):
         rank = _STEP_RANKS.get(found["name"].lower()[:6], 1)
         if rank == 2 and not found["of"] and found["between"].isspace():
             continue  # "batch 16" is as likely its size
         if best is None or rank < best[0]:
-            best = (rank, int(found["step"]), int(found["of"]) if found["of"] else None)
+            best = rank, found
     if best:
-        return best[1:]
+        return best[1].span("step"), best[1].span("of") if best[1]["of"] else None
     place = _PLACE.search(text, 0, loss_at + 80)
     if not place:
         return None, None
-    at, of = (place[1], place[2]) if place[1] else (place[3], place[4])
-    return int(at), int(of)
+    return (place.span(1), place.span(2)) if place[1] else (place.span(3), place.span(4))
+
+
+def _number(text: str, span: Span | None) -> int | None:
+    return int(text[slice(*span)]) if span else None
 
 
 def _json(text: str) -> Said | None:

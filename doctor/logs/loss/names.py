@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][-+]?\d{1,4})?"
 NO_NUMBER = r"[-+]?(?:nan|inf(?:inity)?)"
@@ -73,9 +74,19 @@ def rank_of(name: str) -> int | None:
     return NAMES.get(name.strip().lower())
 
 
-def find_loss(text: str) -> tuple[str, float, str, int] | None:
-    """Its name, its value, what stands between them, and where it begins; the best of several."""
-    best: tuple[int, str, float, str, int] | None = None
+class Found(NamedTuple):
+    name: str
+    value: float
+    sign: str
+    """What stands between them."""
+    at: int
+    span: tuple[int, int]
+    """Of the value."""
+
+
+def find_loss(text: str) -> Found | None:
+    """The best of several."""
+    best: tuple[int, Found] | None = None
     for number, found in enumerate(_WORD.finditer(text)):
         if number >= MOST:
             break
@@ -94,8 +105,11 @@ def find_loss(text: str) -> tuple[str, float, str, int] | None:
         value = _VALUE.match(text, after.end() if after else found.end()) if rank is not None else None
         if rank is None or value is None or (best and best[0] <= rank) or _is_elsewhere(head, name):
             continue
-        best = (rank, name, as_number(value["value"]), value["sign"] or "", at)
-    return best[1:] if best else None
+        best = (
+            rank,
+            Found(name, as_number(value["value"]), value["sign"] or "", at, value.span("value")),
+        )
+    return best[1] if best else None
 
 
 def _is_elsewhere(head: str, name: str) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from math import isfinite
+from typing import Any
 
 from doctor.logs.model import Curve, LossForm, Party
 
 MOST_POINTS = 4000
 _NEVER = float("-inf")
-Rest = tuple[float | None, float | None, int]
+At = Callable[[int], float | None]
+"""When a row was written, by its place."""
 
 
 class Points:
@@ -24,6 +26,9 @@ class Points:
         self._kept = array("b")
         """1 where a point must stay."""
         self._numbers = array("q")
+        self._all: tuple[array[Any], ...] = (
+            *(self._steps, self._losses, self._lines, self._at, self._took, self._kept, self._numbers),
+        )
         self.total = 0
 
     @property
@@ -61,18 +66,55 @@ class Points:
         if len(self._steps) > self._most:
             self._thin()
 
-    def add_all(self, steps: Sequence[int], losses: Sequence[float], rest: Callable[[int], Rest]) -> None:
+    def add_all(
+        self,
+        steps: Sequence[int],
+        losses: Sequence[float],
+        took: Sequence[float | None],
+        lines: Sequence[int],
+        at: At | None,
+    ) -> None:
         """Like `add` of each, where steps grow, and all losses are numbers as the last one was.
 
-        `rest` of a place says when it was, what it took and its line: it is asked only for what stays.
+        `at` is asked only of what stays; without it, no time is known.
         """
-        place, last = 0, len(steps) - 1
-        while place <= last:
-            over = min(-self.total % self._every, last - place)
-            self.total += over
-            place += over
-            self.add(steps[place], losses[place], *rest(place))
-            place += 1
+        place, end = 0, len(steps)
+        while place < end:
+            if self._numbers[-1] % self._every and not self._kept[-1]:
+                for part in self._all:
+                    part.pop()
+            first = place + -self.total % self._every
+            stay = range(first, end, self._every)[: self._most + 1 - len(self._steps)]
+            if len(stay) + len(self._steps) <= self._most and (not stay or stay[-1] < end - 1):
+                self._extend(stay, place, steps, losses, took, lines, at)
+                stay = range(end - 1, end)
+            self._extend(stay, place, steps, losses, took, lines, at)
+            self.total += stay[-1] + 1 - place
+            place = stay[-1] + 1
+            if len(self._steps) > self._most:
+                self._thin()
+
+    def _extend(
+        self,
+        places: range,
+        first: int,
+        steps: Sequence[int],
+        losses: Sequence[float],
+        took: Sequence[float | None],
+        lines: Sequence[int],
+        at: At | None,
+    ) -> None:
+        """`first` is the place of the one whose number is `total`."""
+        here = slice(places.start, places.stop, places.step)
+        self._steps.extend(steps[here])
+        self._losses.extend(losses[here])
+        self._lines.extend(lines[here])
+        self._took.extend([_NEVER if each is None else each for each in took[here]])
+        known = [at(place) for place in places] if at else ()
+        self._at.extend([_NEVER if each is None else each for each in known] or [_NEVER] * len(places))
+        self._kept.frombytes(bytes(len(places)))
+        number = self.total - first
+        self._numbers.extend(range(number + places.start, number + places.stop, places.step))
 
     def took_last(self, seconds: float) -> None:
         if self.total:
@@ -105,10 +147,8 @@ class Points:
                 for place, number in enumerate(self._numbers)
                 if number % self._every == 0 or place in (0, end) or (self._kept[place] and not forced)
             ]
-            for whole in (self._steps, self._lines, self._kept, self._numbers):
-                whole[:] = array(whole.typecode, [whole[place] for place in stay])
-            for part in (self._losses, self._at, self._took):
+            for part in self._all:
                 part[:] = array(part.typecode, [part[place] for place in stay])
             end = len(self._steps) - 1
             if forced:
-                self._kept = array("b", bytes(len(self._steps)))
+                self._kept[:] = array("b", bytes(len(self._steps)))

@@ -113,10 +113,12 @@ def rises(losses: Sequence[float]) -> Mark | None:
     places, values = finite(losses)
     if len(values) < FEWEST or min(values) <= 0:
         return None  # losses of policies go where they will
-    smoothed = smooth(values, max(5, len(values) // 20))
     head = median(values[: max(5, len(values) // 10)])
     end = max(5, len(values) // 10)
     tail = median(values[-end:])
+    if tail < 1.5 * head + 6 * 0.02 * abs(head):
+        return None  # whatever the noise is
+    smoothed = smooth(values, max(5, len(values) // 20))
     lowest = min(smoothed)
     lowest_at = max(place for place, value in enumerate(smoothed) if value <= lowest * 1.02)
     noise = max(spread(values[: lowest_at + 1] or values), spread(values[:end]), 0.02 * abs(head))
@@ -148,11 +150,12 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     if mark := _came_back(values, places, head):
         return mark
     level, noise = fmean(values), spread(values)
-    smoothed = smooth(values, max(9, len(values) // 10))
     # So much the means of its two ends may differ by chance.
     within = 0.01 * head + 2.5 * noise * (10 / len(values) + 5 / len(values)) ** 0.5
-    flat = min(smoothed) > 0.985 * head - noise and max(smoothed) < 1.03 * head + noise
-    if not begins or not flat or abs(head - tail) > within or noise > 0.03 * level:
+    if not begins or abs(head - tail) > within or noise > 0.03 * level:
+        return None
+    smoothed = smooth(values, max(9, len(values) // 10))
+    if min(smoothed) <= 0.985 * head - noise or max(smoothed) >= 1.03 * head + noise:
         return None
     if UNTRAINED[0] < level < UNTRAINED[1]:
         words = f"{number(level)} is the loss of a language model that learned nothing"
@@ -179,12 +182,12 @@ def _frozen(values: Sequence[float]) -> int | None:
 def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> Mark | None:
     """Fell by a third, then was again where it began, to the end."""
     end = max(10, len(values) // 10)
+    tail = values[-end:]
+    if head < 0.3 or not 0.97 * head < median(tail) < 1.1 * head or min(tail) < 0.9 * head:
+        return None
     smoothed = smooth(values, 9)
     lowest = min(smoothed)
-    if lowest > 0.67 * head or head < 0.3 or spread(values) > 0.05 * head:
-        return None
-    tail = values[-end:]
-    if not 0.97 * head < median(tail) < 1.1 * head or min(tail) < 0.9 * head:
+    if lowest > 0.67 * head or spread(values) > 0.05 * head:
         return None
     since = max(place for place, value in enumerate(smoothed) if value < (lowest + head) / 2)
     if len(values) - since < end:
@@ -193,10 +196,21 @@ def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> M
     return Mark(places[since], "is back where it began", how)
 
 
+def _leaps(values: Sequence[float]) -> bool:
+    """Whether a value may be so far above the middle of those around it; most curves need no closer look."""
+    half = WINDOW // 2
+    parts = [values[at : at + half] for at in range(0, len(values), half)]
+    least = [min(part) for part in parts]
+    return any(
+        max(part) >= SPIKE_TIMES * 0.999 * min(least[max(place - 1, 0) : place + 2])
+        for place, part in enumerate(parts)
+    )
+
+
 def spikes(losses: Sequence[float]) -> tuple[int, ...]:
     """Single losses far above all their neighbours, where the noise is not such; each by its place."""
     places, values = finite(losses)
-    if len(values) < 3 * WINDOW or min(values) <= 0:
+    if len(values) < 3 * WINDOW or min(values) <= 0 or not _leaps(values):
         return ()
     # In the logarithm: the noise of a loss is a part of it.
     smoothed = smooth(values, WINDOW)

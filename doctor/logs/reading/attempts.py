@@ -20,26 +20,23 @@ MOST = 100
 
 
 _MARKS = re.compile(
-    rb"\] failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
+    rb"(?<=\] )failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
     rb"|(?P<restart>will restart worker group\b)"
     rb"|(?P<over>SignalException: Process \d{1,9} got signal: \d)"
     rb"|(?P<table>Root Cause \(first observed failure\):)"
 )
 _TABLE = re.compile(rb"={50,90}\r?\n?")
-_WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"Root Cause (first")
+WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"Root Cause (first")
 """One of these is in every mark; most files have none."""
-_GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
+GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
 _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
 
 
 def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
     """Its parts in their order, and how each ends."""
-    if not any(word in window.data for word in _WORDS):
-        yield window, None
-        return
     at, number = window.start, window.number
-    for found in _MARKS.finditer(window.data, max(0, window.start - AROUND // 4), window.end):
+    for found in _marks(window.data, max(0, window.start - AROUND // 4), window.end):
         end = window.data.find(b"\n", found.end(), window.end) + 1
         mark = Mark(found.lastgroup) if found.lastgroup != "table" else Mark.OVER
         if found["table"]:
@@ -54,12 +51,19 @@ def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
         yield Window(window.data, at, window.end, number), None
 
 
-def note(found: Scan, window: Window) -> None:
-    """What the launchers say in it."""
-    if window.data.find(b"torch/distributed/", window.start, window.end) >= 0:
-        found.launchers |= set(map(int, _LAUNCHER.findall(window.data, window.start, window.end)))
-    found.tables |= set(_TABLE_HOST.findall(window.data, window.start, window.end))
-    found.gave_up |= any(window.data.find(word, window.start, window.end) >= 0 for word in _GAVE_UP)
+def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
+    """Where one of the words stands, in their order."""
+    for at in sorted(each.start() for word in WORDS for each in re.finditer(re.escape(word), data)):
+        found = _MARKS.match(data, at, end) if at >= start else None
+        if found:
+            yield found
+
+
+def note(found: Scan, lines: bytes) -> None:
+    """What the launchers say in these lines."""
+    found.launchers |= set(map(int, _LAUNCHER.findall(lines)))
+    found.tables |= set(_TABLE_HOST.findall(lines))
+    found.gave_up |= any(word in lines for word in GAVE_UP)
 
 
 def attempts_of(parts: Sequence[Scan]) -> list[Scan]:

@@ -1,55 +1,97 @@
-"""The lines of a window that print a loss, offered in their order: most of them many at once."""
+"""The lines of one file that print a loss, offered in their order: those of a known shape many at once."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from operator import attrgetter
+from collections.abc import Collection, Sequence
 
 from doctor.logs.forms.line import writer_of
 from doctor.logs.forms.prefix import Layout
+from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
-from doctor.logs.loss.rows import Row, between
+from doctor.logs.loss.names import find_loss
+from doctor.logs.loss.shapes import Row
+from doctor.logs.model import LossForm
+from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.scanned import Collecting
-from doctor.logs.reading.window import LONGEST, Window
+from doctor.logs.reading.sentences import LOSS
+from doctor.logs.reading.window import LONGEST
 
-
-def offer(loss: Collecting, raw: bytes, number: int, layout: Layout, clock: Clock) -> bool:
-    """Whether the line is one of a loss."""
-    text = raw[:LONGEST].decode("utf-8", "replace")
-    said = writer_of(text, layout, clock)
-    return loss.offer(text, number, said.party, said.at, said.prefix)
+FEW = 4
+"""Lines like one that was just learned, for which it is not worth to look again."""
+MOST_OTHERS = 10_000
+_DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 
 
 class Losses:
-    """The rows of a window: lines that are like losses before."""
+    def __init__(self, loss: Collecting, layout: Layout, clock: Clock) -> None:
+        self._loss, self._layout, self._clock = loss, layout, clock
+        self._began = False
+        self._others: set[bytes] = set()
+        """Lines without their digits that speak of a loss and print none."""
 
-    def __init__(self, loss: Collecting | None, window: Window, layout: Layout, clock: Clock) -> None:
-        self._loss, self._window, self._layout, self._clock = loss, window, layout, clock
-        self._rows = loss.rows(window.data, window.start, window.end, window.number) if loss else []
-        self._done = 0
-        self.starts = {row.start for row in self._rows}
+    def take(self, lines: Lines) -> Collection[int]:
+        """The places of those that print one. A header of columns may be in the first window."""
+        loss = self._loss
+        loss.begin(lines.window.number, lambda place: self._writer(lines.raw[place]).at)
+        table, self._began = loss.headers > 0 or not self._began, True
+        wanted = range(len(lines.raw)) if table else lines.places(LOSS)
+        groups: dict[bytes, list[int]] = {}
+        for place in wanted:
+            groups.setdefault(lines.sentences[place], []).append(place)
+        rows = [row for some in groups.values() for row in self._rows(lines, some)]
+        if len(groups) > 1:
+            rows.sort()
+        found = {row[0] for row in rows}
+        done = 0
+        for place in wanted if len(rows) < len(wanted) else ():
+            if place in found or not loss.wants(lines.raw[place]) or self._is_other(lines.raw[place]):
+                continue
+            before, done = done, bisect_left(rows, (place,), done)
+            self._add(lines, rows[before:done])
+            like = groups[lines.sentences[place]]
+            known, headers = loss.shapes(lines.sentences[place]), loss.headers
+            if self._read(lines, place):
+                found.add(place)
+            if loss.headers > headers:  # rows below it have other columns
+                found.difference_update(row[0] for row in rows[done:] if row[1].like.form is LossForm.CSV)
+                rows, done = [row for row in rows[done:] if row[0] in found], 0
+            if len(like) >= FEW and loss.shapes(lines.sentences[place]) > known:
+                more = self._rows(lines, [other for other in like if other > place and other not in found])
+                found.update(row[0] for row in more)
+                rows, done = sorted(rows[done:] + more), 0
+        self._add(lines, rows[done:])
+        loss.settle()
+        return found
 
-    def between(self) -> Iterator[tuple[int, int]]:
-        """Stretches of lines that are none."""
-        return between(self._rows, self._window.start, self._window.end)
+    def _rows(self, lines: Lines, places: Sequence[int]) -> list[Row]:
+        """Of lines of one sentence: those that have a known shape."""
+        if not places or not self._loss.shapes(words := lines.sentences[places[0]]):
+            return []
+        return self._loss.rows(words, [lines.raw[place] for place in places], places)
 
-    def offer(self, end: int) -> None:
-        """All before that place which were not offered yet."""
-        until = bisect_left(self._rows, end, self._done, key=attrgetter("start"))
-        rows = self._rows[self._done : until]
-        self._done = until
-        if rows and self._loss:
-            self._loss.offer_rows(rows, self._read, self._at)
+    def _add(self, lines: Lines, rows: Sequence[Row]) -> None:
+        for row in self._loss.add_rows(rows):
+            self._read(lines, row[0])
 
-    def end(self) -> None:
-        self.offer(self._window.end)
-        if self._loss:
-            self._loss.settle()
+    def _read(self, lines: Lines, place: int) -> bool:
+        raw = lines.raw[place]
+        text = _text(raw)
+        said = self._writer(raw)
+        if self._loss.offer(text, lines.number(place), said.party, said.at, said.prefix):
+            return True
+        plain = not (self._loss.headers or b"{" in raw or b"\r" in raw or b"step time" in raw)
+        if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:
+            self._others.add(raw.translate(_DIGITS))
+        return False
 
-    def _read(self, row: Row) -> None:
-        if self._loss:
-            offer(self._loss, row.raw, row.number, self._layout, self._clock)
+    def _is_other(self, raw: bytes) -> bool:
+        return raw.translate(_DIGITS) in self._others and not self._loss.headers
 
-    def _at(self, raw: bytes) -> float | None:
-        return writer_of(raw.decode("utf-8", "replace"), self._layout, self._clock).at
+    def _writer(self, raw: bytes) -> Said:
+        return writer_of(_text(raw), self._layout, self._clock)
+
+
+def _text(raw: bytes) -> str:
+    """A progress bar begins its lines with a \\r."""
+    return raw[:LONGEST].strip(b"\r").decode("utf-8", "replace")

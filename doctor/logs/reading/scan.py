@@ -1,13 +1,12 @@
 """One file, once from its beginning to its end, in memory that does not grow with it.
 
-Most lines are never decoded: only those that can hold a symptom, complain, tell of ranks, or print a loss.
+Most lines are never touched: only those whose sentence is marked (sentences.py) are looked at.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
@@ -19,10 +18,12 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, Line, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
-from doctor.logs.reading.fold import Who, who_of
-from doctor.logs.reading.losses import Losses, offer
-from doctor.logs.reading.progress import last_steps, says_step
+from doctor.logs.reading.fold import who_of
+from doctor.logs.reading.lines import Lines
+from doctor.logs.reading.losses import Losses
+from doctor.logs.reading.progress import Progress, says_step
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
+from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, PREFIX, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
@@ -32,7 +33,6 @@ HEAD = 200
 """First and last lines that are all looked at."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
-MOST_PROGRESS = 4096
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch has it in front of an exception that nobody caught."""
 _NEAR_END = 30
@@ -40,11 +40,6 @@ _NEAR_END = 30
 _LOOKED = 20_000
 """Lines that may complain, or may tell of ranks, that are looked at in one file."""
 
-_MATCHED, _ODD, _TELLS, _PRINTS = 1, 2, 4, 8
-"""What a line is looked at for: a symptom, a complaint, who is which rank, a loss."""
-_ROW = b"1,2.5,3"
-"""A line without words, which is wanted only in a table."""
-_LOSS = (b"loss", b"Loss", b"LOSS", b"step time")
 _PREFIXED = re.compile(rb"\[rank(\d{1,6})\]:")
 _TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
 _LABELLED = re.compile(rb"\n {0,4}(\d{1,6}): ")
@@ -56,10 +51,12 @@ _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, and are written elsewhere."""
 
 
-def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> list[Scan]:
+def scan(
+    opened: Opened, matcher: Matching, table: Sentences, loss: Callable[[str], Collecting] | None
+) -> list[Scan]:
     """One for each attempt of the job that the file tells of: most have one."""
     begin = Scan(opened.name, opened.size, opened.written, named(opened.name))
-    scanner = _Scanner(begin, matcher, loss(opened.name) if loss else None)
+    scanner = _Scanner(begin, matcher, table, loss(opened.name) if loss else None)
     problem = ""
     try:
         for window in windows(pieces(opened.stream)):
@@ -76,52 +73,67 @@ def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | 
 
 
 class _Scanner:
-    def __init__(self, found: Scan, matcher: Matching, loss: Collecting | None) -> None:
+    def __init__(self, found: Scan, matcher: Matching, table: Sentences, loss: Collecting | None) -> None:
         self._found = found
         self.parts = [found]
         self._matcher = matcher
+        self._table = table
         self._loss = loss
+        self._losses: Losses | None = None
+        self._progress = Progress()
         self._clock = Clock(found.written)
         self._layout: Layout | None = None
         self._looked = self._learned = 0
         self._window: Window | None = None
+        self._may_end = False
+        self._calm: set[bytes] = set()
+        """Lines without their numbers that do not complain."""
 
     def take(self, window: Window) -> None:
+        lines = Lines(window, self._table)
+        ended, self._may_end = self._may_end, bool(lines.all_marks & ENDS)
+        if not (ended or self._may_end):
+            self._part(lines)
+            return
         for part, mark in cut(window):
-            if self._window is None and self.parts[-1].mark is not None:
-                old = self._found
-                self._found = Scan(old.name, old.size, old.written, old.named)
-                self.parts.append(self._found)
-            self._take(part)
-            note(self._found, part)
+            self._part(Lines(part, self._table))
             if mark is not None and len(self.parts) < MOST_PARTS:
                 self._found.mark = mark
                 self._end_part()
 
-    def _take(self, window: Window) -> None:
-        begins, self._window = self._window is None, window
-        first = self._layout is None
+    def _part(self, lines: Lines) -> None:
+        if self._window is None and self.parts[-1].mark is not None:
+            old = self._found
+            self._found = Scan(old.name, old.size, old.written, old.named)
+            self.parts.append(self._found)
+        self._take(lines)
+        if lines.all_marks & LAUNCHER:
+            note(self._found, lines.marked(LAUNCHER))
+
+    def _take(self, lines: Lines) -> None:
+        begins, self._window = self._window is None, lines.window
         if self._layout is None:
-            self._layout = layout_of(
-                line.decode("utf-8", "replace") for line in window.text[: 64 << 10].split(b"\n")[:50]
-            )
+            self._layout = layout_of(line.decode("utf-8", "replace") for line in lines.beginning())
+            if self._loss:
+                self._losses = Losses(self._loss, self._layout, self._clock)
         if begins:
-            self._edge(window, _lines(window, HEAD), head=True)
-        rows = Losses(self._loss, window, self._layout, self._clock)
-        number, counted = window.number, window.start
-        for start, end, what in self._hits(window, first, rows):
-            number += window.data.count(b"\n", counted, start)
-            counted = start
-            if start in rows.starts:
-                what &= _MATCHED
-            elif what & _PRINTS:
-                rows.offer(start)
-            self._line(window, start, end, number, what)
-        rows.end()
-        self._found.lines = window.number - 1 + window.text.count(b"\n")
-        self._found.lines += not window.text.endswith(b"\n")
-        self._prefixes(window.text)
-        self._progress(window)
+            self._edge(lines.window, _lines(lines.window, HEAD), head=True)
+        losses = self._losses.take(lines) if self._losses else frozenset()
+        wanted = SYMPTOM
+        if lines.suspicious and len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
+            wanted |= ODD
+        if lines.suspicious and self._learned < _LOOKED:
+            wanted |= TELLS
+        for place in lines.places(wanted):
+            what = lines.marks[place] & (SYMPTOM if place in losses else wanted)
+            if what & SYMPTOM or (what and self._may(lines, place)):
+                self._line(lines, place, what)
+        self._found.lines = lines.number(len(lines.raw)) - 1
+        self._prefixes(lines)
+        self._progress.take(lines, max(1, len(self._found.ranks)), self._said)
+
+    def _said(self, text: str) -> Said:
+        return said_of(text, self._layout or Layout(), self._clock)
 
     def end(self) -> None:
         self._end_part()
@@ -133,6 +145,8 @@ class _Scanner:
         if window is None:
             return
         self._edge(window, _backwards(window, HEAD), head=False)
+        self._found.progress = self._progress.lines(self._made, self._said)
+        self._progress = Progress()
         self._last_words(window)
         self._found.fold.finish(self._made)
         self._looked = self._learned = 0
@@ -149,61 +163,39 @@ class _Scanner:
             if number <= on:
                 break
             for text in states(window.data[start:end]):
-                said = said_of(text, self._layout or Layout(), self._clock)
+                said = self._said(text)
                 if not self._matcher.decide(text, said.form):
                     self._odd(window, start, end, number, text, said)
             number -= 1
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
 
-    def _hits(self, window: Window, first: bool, rows: Losses) -> list[tuple[int, int, int]]:
-        """The lines to look at, in their order, and what for."""
-        hits = {
-            (window.start + start, window.start + end): _MATCHED
-            for start, end in self._matcher.candidates(window.text)
-        }
-        words: list[tuple[bytes, int]] = []
-        if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
-            words += [(word, _ODD) for word in complaint.TRIGGERS]
-        if self._learned < _LOOKED:
-            words += [(word, _TELLS) for word in learn.TRIGGERS]
-        if words and words[0][1] == _ODD:
-            for found in complaint.GLOG.finditer(window.data, window.start, window.end):
-                place = _line_at(window, found.start())
-                hits[place] = hits.get(place, 0) | _ODD
-        for word, what in words:
-            for place in _holding(window, (word,)):
-                hits[place] = hits.get(place, 0) | what
-        tables = self._loss is not None and (first or self._loss.wants(_ROW))
-        for begin, stop in rows.between() if self._loss else ():
-            part = replace(window, start=begin, end=stop)
-            for place in _lines(part, 1 << 30) if tables else _holding(part, _LOSS):
-                hits[place] = hits.get(place, 0) | _PRINTS
-        return [(start, end, what) for (start, end), what in sorted(hits.items())]
+    def _may(self, lines: Lines, place: int) -> bool:
+        """Whether a line may complain, or tell who wrote it; False where one like it did not."""
+        raw = lines.raw[place]
+        return self._table.may(lines.sentences[place], raw) and complaint.like(raw) not in self._calm
 
-    def _line(self, window: Window, start: int, end: int, number: int, what: int) -> None:
-        raw = window.data[start:end]
-        matched = bool(what & _MATCHED)
-        loss, layout = self._loss, self._layout or Layout()
-        wanted = loss is not None and what & _PRINTS and loss.wants(raw)
-        if loss and wanted and offer(loss, raw, number, layout, self._clock) and not matched:
-            return
-        tells = what & _TELLS and self._learned < _LOOKED
-        odd = what & _ODD and len(self._found.odd) < MOST_ODD
-        if not (matched or tells or odd):
-            return
-        for text in states(raw):
-            said = said_of(text, self._layout or Layout(), self._clock)
-            if tells:
+    def _line(self, lines: Lines, place: int, what: int) -> None:
+        raw, number = lines.raw[place], lines.number(place)
+        matched = bool(what & SYMPTOM) and self._matcher.holds(raw)
+        tells = bool(what & TELLS) and any(map(raw.__contains__, learn.TRIGGERS))
+        odd = bool(what & ODD) and complaint.may_complain(raw)
+        calm = what == lines.marks[place] & (ODD | TELLS) and not tells
+        for text in states(raw) if matched or tells or odd else ():
+            said = self._said(text)
+            if tells and self._learned < _LOOKED:
                 self._learned += 1
                 self._found.learned.line(text, said.pid, said.local)
-            known = matched and self._symptoms(window, start, end, number, text, said)
+            known = matched and self._symptoms(lines, place, text, said)
             if odd and not known:
-                self._odd(window, start, end, number, text, said)
+                calm = calm and not complaint.complains(text, said)
+                self._odd(lines.window, *lines.span(place), number, text, said)
+        if calm and len(self._calm) < _LOOKED and not (self._layout or Layout()).hosts:
+            self._calm.add(complaint.like(raw))
 
-    def _symptoms(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> bool:
-        layout = self._layout or Layout()
-        around = window.around(start, end)
+    def _symptoms(self, lines: Lines, place: int, text: str, said: Said) -> bool:
+        layout, number = self._layout or Layout(), lines.number(place)
+        around = lines.window.around(*lines.span(place))
         in_block(text, said, around, layout, self._clock)
         if INTERRUPTED in text:
             text = stopped_at(text, text[: said.start], around.above())
@@ -226,7 +218,7 @@ class _Scanner:
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> None:
         self._looked += 1
-        if not complaint.complains(text, said):
+        if len(self._found.odd) >= MOST_ODD or not complaint.complains(text, said):
             return
         frame = None
         if said.form is Form.PYTHON:
@@ -238,7 +230,7 @@ class _Scanner:
             if not _UNCAUGHT.search(text[: said.start]) and self._caught(text, said, above, around.below()):
                 return
         wording = complaint.wording(text, said)
-        if not wording or wording in self._found.odd or len(self._found.odd) >= MOST_ODD:
+        if not wording or wording in self._found.odd:
             return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
@@ -290,16 +282,19 @@ class _Scanner:
             text = texts[-1] if texts else ""
             if not text.strip():
                 continue
-            said = said_of(text, self._layout or Layout(), self._clock)
+            said = self._said(text)
             if not head and found.last is None:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)
             self._note(said)
 
-    def _prefixes(self, text: bytes) -> None:
+    def _prefixes(self, lines: Lines) -> None:
         """The ranks that launchers write in front of lines."""
         layout = self._layout or Layout()
         ranks = self._found.ranks
+        if not (layout.label or layout.bracket or lines.all_marks & PREFIX):
+            return
+        text = b"\n" + (lines.window.text if layout.label or layout.bracket else lines.marked(PREFIX))
         for wanted, pattern in (
             (b"[rank" in text, _PREFIXED),
             (b"std" in text, _TAGGED),
@@ -307,38 +302,7 @@ class _Scanner:
             (layout.bracket, _BRACKETED),
         ):
             if wanted and len(ranks) < MOST_RANKS:
-                ranks.update(map(int, set(pattern.findall(b"\n" + text))))
-
-    def _progress(self, window: Window) -> None:
-        found = self._found
-        enough = max(1, len(found.ranks))
-        seen: set[Who] = set()
-        for start, end in last_steps(window):
-            texts = states(window.data[start:end])
-            text = texts[-1] if texts else ""
-            if not says_step(text):
-                continue
-            said = said_of(text, self._layout or Layout(), self._clock)
-            if said.level in ("ERROR", "FATAL", "WARN") or said.form not in (Form.PLAIN, Form.MINDSPORE):
-                continue
-            who = who_of(said)
-            if who in seen or (who not in found.progress and len(found.progress) >= MOST_PROGRESS):
-                continue
-            seen.add(who)
-            number = window.number + window.data.count(b"\n", window.start, start)
-            found.progress[who] = self._made(number, text, said)
-            if len(seen) >= enough:
-                break
-
-
-def _holding(window: Window, words: Iterable[bytes]) -> Iterator[tuple[int, int]]:
-    """The lines that hold one of the words; one that holds two comes twice."""
-    for word in words:
-        at = window.data.find(word, window.start, window.end)
-        while at >= 0:
-            start, end = _line_at(window, at)
-            yield start, end
-            at = window.data.find(word, end, window.end)
+                ranks.update(map(int, set(pattern.findall(text))))
 
 
 def _forget_caught(found: Scan) -> None:
@@ -348,14 +312,6 @@ def _forget_caught(found: Scan) -> None:
         caught = later is not None and later.number > line.number
         if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
             del found.odd[wording]
-
-
-def _line_at(window: Window, at: int) -> tuple[int, int]:
-    end = window.data.find(b"\n", at, window.end)
-    return (
-        max(window.data.rfind(b"\n", window.start, at) + 1, window.start),
-        window.end if end < 0 else end,
-    )
 
 
 def _lines(window: Window, most: int) -> Iterator[tuple[int, int]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from doctor.logs.forms import learn
 from doctor.logs.forms.names import Named
-from doctor.logs.loss.rows import Row
+from doctor.logs.loss.points import At
+from doctor.logs.loss.shapes import Row
 from doctor.logs.model import Curve, Form, Line, Party, Symptom
 from doctor.logs.reading.fold import Fold, Who
 from doctor.logs.reading.mark import Mark
@@ -18,7 +19,9 @@ from doctor.logs.reading.mark import Mark
 class Matching(Protocol):
     """What doctor.logs.symptoms.match.Matcher does."""
 
-    def candidates(self, chunk: bytes) -> list[tuple[int, int]]: ...
+    def possible(self, sentences: Iterable[bytes]) -> set[bytes]: ...
+
+    def holds(self, line: bytes) -> bool: ...
 
     def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
 
@@ -26,17 +29,21 @@ class Matching(Protocol):
 class Collecting(Protocol):
     """What doctor.logs.loss.collect.LossCollector does."""
 
+    headers: int
+
     def wants(self, raw: bytes) -> bool: ...
+
+    def begin(self, number: int, at: At) -> None: ...
 
     def offer(
         self, text: str, number: int, who: Party = ..., at: float | None = ..., prefix: int = ...
     ) -> bool: ...
 
-    def rows(self, data: bytes, start: int, end: int, number: int) -> list[Row]: ...
+    def shapes(self, words: bytes) -> int: ...
 
-    def offer_rows(
-        self, rows: Sequence[Row], read: Callable[[Row], None], at: Callable[[bytes], float | None]
-    ) -> None: ...
+    def rows(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[Row]: ...
+
+    def add_rows(self, rows: Sequence[Row]) -> Iterator[Row]: ...
 
     def settle(self) -> None: ...
 

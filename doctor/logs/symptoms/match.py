@@ -1,14 +1,13 @@
-"""Matcher: which lines of a log can hold a symptom, which symptoms a line holds, and what a code means.
+"""Matcher: which sentences and lines can hold a symptom, which symptoms a line holds, and what a code means.
 
     matcher = Matcher(load_symptoms(...).symptoms)
-    for start, end in matcher.candidates(chunk):     # chunk: bytes of whole lines; end without the line end
-        line = chunk[start:end]
-        ...                                          # its form, its text made harmless
+    possible = matcher.possible(sentences)           # doctor.logs.sentence
+    if sentence(line) in possible and matcher.holds(line):
         for symptom, taken in matcher.decide(text, form):
-            ...
+            ...                                      # its text made harmless, and its form
 
-Lines that `candidates` leaves out hold no symptom, so what is neither there nor a progress line needs no
-decoding. `decide` alone says what counts: it knows the forms, and its answers are the most specific first.
+Lines of other sentences hold no symptom. `decide` alone says what counts: it knows the forms,
+and its answers are the most specific first.
 Of two that one line holds, where one explains the other only that counts ("cancelled due to time limit" is
 no plain cancel). A line of advice ("might be caused by") gives the advice alone.
 
@@ -42,19 +41,17 @@ class Matcher:
             for literals in symptom.patterns
         )
 
-    def candidates(self, chunk: bytes) -> list[tuple[int, int]]:
-        """The lines of the chunk that hold the literals of a symptom: their start and end, in order.
+    def possible(self, sentences: Iterable[bytes]) -> set[bytes]:
+        """The sentences whose lines can hold the literals of a symptom."""
+        return self._prefilter.possible(sentences)
 
-        The chunk must begin and end with whole lines (its last may lack the line end).
-        """
-        found = self._prefilter.lines(chunk)
-        self._prefilter.forget()
-        return found
+    def holds(self, line: bytes) -> bool:
+        """Whether the line holds the literals of a symptom."""
+        return any(True for _ in self._prefilter.owners(line))
 
     def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]:
         """The symptoms of one line with the values that they take from it; in any form where it is None."""
-        numbers = self._prefilter.possible(text.encode("utf-8", "surrogatepass"))
-        self._prefilter.forget()
+        numbers = set(self._prefilter.owners(text.encode("utf-8", "surrogatepass")))
         here = [each for number in sorted(numbers) if _counts(each := self.symptoms[number], form)]
         if any(each.role is Role.ADVICE for each in here):
             here = [each for each in here if each.role is Role.ADVICE]

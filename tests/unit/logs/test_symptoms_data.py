@@ -10,9 +10,9 @@ import pytest
 
 from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
+from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
-from doctor.logs.symptoms.prefilter import Prefilter
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "logs"
 FOUND = load_symptoms(checks=[check.id for check in find_checks().checks], trust=False).symptoms
@@ -25,8 +25,10 @@ def ids(text: str) -> list[str]:
 
 def seen(path: Path) -> set[str]:
     """The symptoms of a file, by way of the prefilter."""
-    data = path.read_bytes()
-    return {id for start, end in MATCHER.candidates(data) for id in ids(data[start:end].decode())}
+    lines = path.read_bytes().split(b"\n")
+    possible = MATCHER.possible({sentence(line) for line in lines})
+    held = [line.decode() for line in lines if sentence(line) in possible and MATCHER.holds(line)]
+    return {id for line in held for id in ids(line)}
 
 
 FAMILIES = sorted({symptom.family for symptom in FOUND})
@@ -44,11 +46,12 @@ def _odd(symptom: Symptom) -> Iterator[str]:
         found = [each for each, _ in MATCHER.decide(example, form)]
         if not any(_stands_for(each, symptom) for each in found):
             yield f"{symptom.id}: {[each.id for each in found]} of {example}"
-        if MATCHER.candidates(example.encode()) != [(0, len(example.encode()))]:
+        line = example.encode()
+        if not (MATCHER.possible([sentence(line)]) and MATCHER.holds(line)):
             yield f"{symptom.id}: passed over: {example}"
-    for line in symptom.counter_examples:
-        if symptom.id in ids(line):
-            yield f"{symptom.id}: {line}"
+    for text in symptom.counter_examples:
+        if symptom.id in ids(text):
+            yield f"{symptom.id}: {text}"
 
 
 def _stands_for(other: Symptom, symptom: Symptom) -> bool:
@@ -200,10 +203,12 @@ def test_words_lead_to_what_is_near() -> None:
     assert MATCHER.by_words("hello world") == ()
 
 
-def test_prefilter_loses_no_line() -> None:
+def test_no_example_is_passed_over() -> None:
     """Every example is found among lines that look alike but for their numbers."""
-    plain = Prefilter((i, p) for i, s in enumerate(FOUND) for p in s.patterns)
     lines = [example for symptom in FOUND for example in symptom.examples if symptom.patterns]
-    text = "\n".join(f"step {n} loss {n / 7:.3f}\n{line}" for n, line in enumerate(lines)).encode()
-    found = [text[start:end].decode() for start, end in plain.lines(text)]
+    text = (
+        "\n".join(f"step {n} loss {n / 7:.3f}\n{line}" for n, line in enumerate(lines)).encode().split(b"\n")
+    )
+    possible = MATCHER.possible(map(sentence, text))
+    found = [line.decode() for line in text if sentence(line) in possible and MATCHER.holds(line)]
     assert found == lines

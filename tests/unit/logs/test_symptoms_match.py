@@ -9,11 +9,13 @@ from collections.abc import Callable
 import pytest
 
 from doctor.logs.model import Form, Role, Symptom
+from doctor.logs.reading import sentences
+from doctor.logs.reading.sentences import ODD, SYMPTOM, Sentences
+from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.literals import taken
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.lookup import spelled
 from doctor.logs.symptoms.match import Matcher
-from doctor.logs.symptoms.prefilter import MOST_BYTES, Prefilter
 
 FOUND = load_symptoms().symptoms
 
@@ -24,6 +26,13 @@ def symptom(id: str, *patterns: tuple[str, ...], **more: object) -> Symptom:
 
 def ids(matcher: Matcher, text: str, form: Form | None = None) -> list[str]:
     return [each.id for each, _ in matcher.decide(text, form)]
+
+
+def candidates(matcher: Matcher, text: str) -> list[str]:
+    """The lines that are looked at for a symptom."""
+    lines = text.split("\n")
+    possible = matcher.possible({sentence(line.encode()) for line in lines})
+    return [line for line in lines if sentence(line.encode()) in possible and matcher.holds(line.encode())]
 
 
 def test_literals_stand_in_their_order() -> None:
@@ -43,17 +52,16 @@ def test_digits_of_a_literal_count() -> None:
     """Sentences are compared without their numbers, lines are not."""
     matcher = Matcher([symptom("nine", ("exitcode  : -9 (pid",)), symptom("seven", ("exitcode  : -7 (pid",))])
     text = (
-        b"exitcode  : -1 (pid: 1)\nexitcode  : -9 (pid: 2)\nexitcode  : -15 (pid: 3)\nexitcode  : -7 (pid: 4)"
+        "exitcode  : -1 (pid: 1)\nexitcode  : -9 (pid: 2)\nexitcode  : -15 (pid: 3)\nexitcode  : -7 (pid: 4)"
     )
-    lines = [text[start:end].decode() for start, end in matcher.candidates(text)]
-    assert [ids(matcher, line) for line in lines] == [["nine"], ["seven"]]
+    assert [ids(matcher, line) for line in candidates(matcher, text)] == [["nine"], ["seven"]]
     assert ids(matcher, "exitcode  : -15 (pid: 3)") == []
 
 
 def test_a_code_that_is_mostly_a_number_is_found() -> None:
     matcher = Matcher([symptom("ei", ("EI0006",)), symptom("ej", ("EJ0006",))])
-    text = b"step 1\nEI0007: no\nEI0006: Getting socket times out\n\nEJ0006 EI0006\n"
-    assert [text[start:end][:6] for start, end in matcher.candidates(text)] == [b"EI0006", b"EJ0006"]
+    text = "step 1\nEI0007: no\nEI0006: Getting socket times out\n\nEJ0006 EI0006\n"
+    assert [line[:6] for line in candidates(matcher, text)] == ["EI0006", "EJ0006"]
     assert ids(matcher, "EJ0006 EI0006") == ["ei", "ej"]
 
 
@@ -83,7 +91,7 @@ def test_the_most_specific_comes_first() -> None:
     assert ids(matcher, "the red link is down") == ["long", "short"]
 
 
-def test_candidates_of_any_cut_are_the_lines_themselves() -> None:
+def test_no_line_is_left_out_by_its_sentence() -> None:
     """Against a search line by line, over random text of pieces of the literals."""
     chance = random.Random(5)
     words = [word for each in FOUND[:40] for pattern in each.patterns for word in pattern]
@@ -95,8 +103,7 @@ def test_candidates_of_any_cut_are_the_lines_themselves() -> None:
         ]
         text = "\n".join(lines)
         expected = [line for line in lines if _slowly(line)]
-        data = text.encode()
-        assert [data[start:end].decode() for start, end in matcher.candidates(data)] == expected
+        assert candidates(matcher, text) == expected
 
 
 def _slowly(line: str) -> bool:
@@ -138,8 +145,8 @@ HOSTILE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_is_bounded_by_length(name: str) -> None:
-    data = HOSTILE[name].encode()[:1_000_000]
-    spent = seconds(lambda: Matcher(FOUND).candidates(data))
+    text = HOSTILE[name][:1_000_000]
+    spent = seconds(lambda: candidates(Matcher(FOUND), text))
     assert spent < 3.0  # a third of a second on an idle machine; what explodes needs hours
 
 
@@ -164,21 +171,23 @@ def test_take_is_quick_on_lines_made_for_it(family: str) -> None:
                 assert seconds(lambda each=each, text=text: taken(each, text, 0)) < 0.05  # type: ignore[misc]
 
 
-def test_memory_of_sentences_is_bounded() -> None:
-    prefilter = Prefilter([(0, ["a symptom"])])
+def test_memory_of_sentences_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentences, "MOST_BYTES", 200_000)
+    table = Sentences(Matcher([symptom("a", ("a symptom",))]))
     chance = random.Random(1)
-    for _ in range(60):
-        prefilter.lines(b"\n".join(chance.randbytes(400).hex().encode() for _ in range(2000)))
-        prefilter.forget()
-        assert prefilter._held < MOST_BYTES + 2_000_000
-    assert sum(map(len, prefilter._known)) < MOST_BYTES
-    assert prefilter.lines(b"x\nit is a symptom\n") == [(2, 17)]
+    for _ in range(10):
+        words = [chance.randbytes(40).hex().encode() for _ in range(2000)]
+        table.marks(words, set(words))
+        assert sum(map(len, table._marks)) < 400_000
+    words = [b"x", b"itisasymptom", b"xError"]
+    assert table.marks(words, set(words)) == [0, SYMPTOM, ODD]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\x00\xff\xfe\n\x80", "é 中 \u2028 x".encode(), b"\r\r\n"])
 def test_odd_bytes_are_no_trouble(data: bytes) -> None:
     matcher = Matcher(FOUND)
-    assert matcher.candidates(data) == []
+    assert matcher.possible(map(sentence, data.split(b"\n"))) == set()
+    assert not matcher.holds(data)
     assert matcher.decide(data.decode("utf-8", "surrogateescape"), None) == ()
     assert matcher.decide("\ud800 \udcff", None) == ()
 

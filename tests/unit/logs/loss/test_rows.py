@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 
 import pytest
 
-from doctor.logs.loss import collect
 from doctor.logs.loss.collect import LossCollector
-from doctor.logs.loss.rows import Row, find_rows
+from doctor.logs.loss.shapes import Row, Shapes
 from doctor.logs.model import Curve
 from doctor.logs.read import read
 from doctor.logs.symptoms.match import Matcher
@@ -97,15 +96,32 @@ def test_many_lines_at_once_say_what_each_says(
     text = end.join(lines) + end
     at_once: list[Row] = []
 
-    def noted(*given: object) -> list[Row]:
-        found = find_rows(*given)  # type: ignore[arg-type]
+    read_rows = Shapes.rows
+
+    def noted(shapes: Shapes, words: bytes, raw: Sequence[bytes], places: Sequence[int]) -> list[Row]:
+        found = read_rows(shapes, words, raw, places)
         at_once.extend(found)
         return found
 
-    monkeypatch.setattr(collect, "find_rows", noted)
+    monkeypatch.setattr(Shapes, "rows", noted)
     quick = curves_of(text)
-    monkeypatch.setattr(collect, "find_rows", lambda *_: [])
+    monkeypatch.setattr(Shapes, "rows", lambda *_: [])
     assert repr(quick) == repr(curves_of(text))  # as text: NaN equals nothing
     assert quick
     if len(text) > 500_000:
         assert len(at_once) > LINES / 4
+
+
+def test_the_second_state_of_a_line_says_nothing_of_other_lines() -> None:
+    """What stands in front of the line is not in front of its second state."""
+    lines = [f"[rank1]: one\r[rank0]: step: {step} | loss: 2.{step}" for step in (11, 12, 13)]
+    lines += [f"[rank0]: step: {step} | loss: 1.{step}" for step in range(21, 60)]
+    found = {curve.who.rank: curve.total for curve in curves_of("\n".join(lines))}
+    assert found == {1: 3, 0: 39}
+
+
+def test_ranks_without_a_prefix_print_one_step_many_times() -> None:
+    lines = [f"step {step} loss {2 + rank / 100:.4f}" for step in range(1, 900) for rank in range(1, 6)]
+    (curve,) = curves_of("\n".join(lines))
+    assert curve.steps == tuple(range(1, 900))
+    assert set(curve.losses) == {2.01}

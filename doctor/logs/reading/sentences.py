@@ -1,0 +1,85 @@
+"""What the lines of each sentence are looked at for: said once of each sentence, and nowhere else.
+
+A mark says what a line *can* be; whether it is, is then asked of the line itself. Lines without a mark are
+never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from functools import reduce
+from operator import or_
+
+from doctor.logs.forms import complaint, learn
+from doctor.logs.reading import attempts
+from doctor.logs.reading.scanned import Matching
+from doctor.logs.sentence import sentence
+
+SYMPTOM, ODD, TELLS, LOSS, STEP, PREFIX, LAUNCHER, ENDS = (1 << bit for bit in range(8))
+_WORDS = {
+    ODD: complaint.TRIGGERS,
+    TELLS: learn.TRIGGERS,
+    LOSS: (b"loss", b"Loss", b"LOSS", b"step time"),
+    STEP: (b"tep", b"poch", b"ter", b"STEP", b"EPOCH", b"it/s", b"s/it", b"atch"),
+    PREFIX: (b"[rank", b"std"),
+    LAUNCHER: (b"torch/distributed/", b"host      :", *attempts.GAVE_UP),
+    ENDS: attempts.WORDS,
+}
+"""One of these is in every such line."""
+MOST_BYTES = 12_000_000
+"""Of sentences that are remembered; then they are forgotten, and looked at again."""
+_EACH = 120
+"""Bytes that Python needs for each one besides its text."""
+TOGETHER = 200
+"""Sentences that are looked through at once."""
+
+
+class Sentences:
+    """Of any number of files."""
+
+    def __init__(self, matcher: Matching) -> None:
+        self._matcher = matcher
+        self._words = [(sentence(word), word, mark) for mark, words in _WORDS.items() for word in words]
+        self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]  # an error of glog has no word, but a time
+        self._marks: dict[bytes, int] = {}
+        self._written: dict[bytes, list[bytes]] = {}
+        """Sentence -> words that complain or tell, one of which is in each of its lines that does."""
+        self._held = 0
+
+    def marks(self, sentences: Sequence[bytes], different: Set[bytes]) -> list[int]:
+        """Of each of the sentences, in their order; `different` are the same, each once."""
+        fresh = different - self._marks.keys()
+        if fresh and self._held > MOST_BYTES:
+            self._marks.clear()
+            self._written.clear()
+            self._held, fresh = 0, set(different)
+        if fresh:
+            self._look(list(fresh))
+        return list(map(self._marks.__getitem__, sentences))
+
+    def suspicious(self, sentences: Iterable[bytes], text: bytes) -> bool:
+        """Whether a word that complains, or tells who wrote a line, stands in the text as it is written. The
+        text is of these sentences.
+        """
+        wanted = {word for each in sentences for word in self._written.get(each, ())}
+        return any(word in text for word in wanted)
+
+    def may(self, words: bytes, line: bytes) -> bool:
+        """Whether a line of the sentence may complain, or tell who wrote it: whether it holds such a word as
+        it is written.
+        """
+        return any(map(line.__contains__, self._written[words]))
+
+    def _look(self, fresh: Sequence[bytes]) -> None:
+        possible = self._matcher.possible(fresh)
+        for begin in range(0, len(fresh), TOGETHER):
+            some = fresh[begin : begin + TOGETHER]
+            together = b"\n".join(some)
+            words = [each for each in self._words if each[0] in together]
+            for each in some:
+                here = [found for found in words if found[0] in each]
+                mark = reduce(or_, (mark for _, _, mark in here), SYMPTOM if each in possible else 0)
+                self._marks[each] = mark
+                if mark & (ODD | TELLS):
+                    self._written[each] = [word for _, word, mark in here if mark & (ODD | TELLS)]
+            self._held += len(together) + _EACH * len(some)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import re
 import time
@@ -81,8 +83,11 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
         finally:
             reached.close()
         _tell_left_out(taken)
+        empty = [host for host, of in taken.items() if not of.files and not of.missed]
         if not any(of.files for of in taken.values()):
             tell("doctor: no logs were found there: say where they are with --path.\n")
+        elif empty:
+            tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
         hosts = tuple(host for host, of in taken.items() if of.files)
         names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
         if fetch.save is not None and names:
@@ -117,8 +122,10 @@ def _folders(request: Request) -> Iterator[str]:
     """
     for path in request.job.launch:
         text = read_text(path, LIMIT)
-        yield from (found[1] for found in re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text))
-    yield os.getcwd()
+        folders = re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text)
+        yield from (glob.escape(found[1]) for found in folders)
+    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+        yield glob.escape(os.getcwd())
 
 
 @contextmanager

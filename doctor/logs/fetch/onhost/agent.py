@@ -31,6 +31,8 @@ KERNEL_BYTES = 2_000_000
 KERNEL_SECONDS = 10
 KERNEL = "kernel-log"
 """The name of what `dmesg` says."""
+PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+"""How files begin whose end alone says nothing: gzip, bzip2, xz, zip, zstd."""
 MOST_ALIKE = 10
 """Places that are named with one reason: those of one user must not crowd out those of another."""
 
@@ -183,6 +185,9 @@ class Fetch:
     def _take(self, fd: int, path: str) -> None:
         size = os.fstat(fd).st_size
         most = min(size, self.wanted["a_file"])
+        if most < size and os.pread(fd, 8, 0).startswith(PACKED):
+            self.out.left_out(path, f"has {size} bytes and is packed, so it was not cut: raise --limit")
+            return
         if most > self.left:
             self.out.left_out(path, "over the limit of the host (--limit)")
             return

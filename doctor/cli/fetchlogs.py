@@ -94,7 +94,7 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(fetch.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
         source = Fetched(hosts, silent, missed, partial(_named, names, str(folder), local))
-        return explain_logs([str(folder)] if names else [], request, wishes, fetched=source)
+        return explain_logs([str(_of_host(folder, host)) for host in hosts], request, wishes, fetched=source)
 
 
 def _wanted(request: Request, fetch: FetchWishes) -> Wanted:
@@ -174,9 +174,13 @@ def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, 
 
 def _unpacked(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
     try:
-        return unpack(answer, token, folder / answer.host.replace("/", "_"), limit)
+        return unpack(answer, token, _of_host(folder, answer.host), limit)
     except OSError as error:
         raise DoctorError(f"{folder}: the logs could not be written: {error.strerror}.") from None
+
+
+def _of_host(folder: Path, host: str) -> Path:
+    return folder / host.replace("/", "_")
 
 
 def _tell_left_out(taken: Mapping[str, Taken]) -> None:

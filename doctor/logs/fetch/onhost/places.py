@@ -273,7 +273,7 @@ def user(uid: int) -> str:
 
 
 def _by_others(folder: os.stat_result) -> bool:
-    """Whether more users than its owner can write to it. Many distributions give each user a group of his own."""
+    """Whether more users than its owner can write to it. Many distributions give each user his own group."""
     if not folder.st_mode & stat.S_IWGRP or folder.st_gid == 0:
         return bool(folder.st_mode & stat.S_IWOTH)
     try:

@@ -99,7 +99,7 @@ def explain_logs(
     began = time.monotonic()
     matcher = matcher_of(wishes.symptoms, request.what.checks)
     deadline = request.way.deadline if fetched is None else None  # of fetched ones, that was for the hosts
-    logs = _read(paths, pasted, matcher, request, deadline)
+    logs = _read(paths, pasted, matcher, request, deadline, apart=fetched is not None)
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
     logs = source.named(logs) if source.named else without_folder(logs, folder)
@@ -135,13 +135,19 @@ def explain_logs(
 
 
 def _read(
-    paths: Sequence[str], pasted: str, matcher: Matcher, request: Request, deadline: float | None
+    paths: Sequence[str],
+    pasted: str,
+    matcher: Matcher,
+    request: Request,
+    deadline: float | None,
+    *,
+    apart: bool,
 ) -> Logs:
     given: list[Path | BinaryIO] = [sys.stdin.buffer if path == STDIN else Path(path) for path in paths]
     if pasted:
         given.append(io.BytesIO(pasted.encode("utf-8", "surrogateescape")))
     with _progress(request) as tell_file:
-        return read(given, matcher, loss=LossCollector, deadline=deadline, seen=tell_file)
+        return read(given, matcher, loss=LossCollector, deadline=deadline, apart=apart, seen=tell_file)
 
 
 @contextmanager

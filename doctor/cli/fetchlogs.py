@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import re
 import time
@@ -81,15 +83,18 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
         finally:
             reached.close()
         _tell_left_out(taken)
+        empty = [host for host, of in taken.items() if not of.files and not of.missed]
         if not any(of.files for of in taken.values()):
             tell("doctor: no logs were found there: say where they are with --path.\n")
+        elif empty:
+            tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
         hosts = tuple(host for host, of in taken.items() if of.files)
         names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
         if fetch.save is not None and names:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(fetch.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
         source = Fetched(hosts, silent, missed, partial(_named, names, str(folder), local))
-        return explain_logs([str(folder)] if names else [], request, wishes, fetched=source)
+        return explain_logs([str(_of_host(folder, host)) for host in hosts], request, wishes, fetched=source)
 
 
 def _wanted(request: Request, fetch: FetchWishes) -> Wanted:
@@ -117,8 +122,10 @@ def _folders(request: Request) -> Iterator[str]:
     """
     for path in request.job.launch:
         text = read_text(path, LIMIT)
-        yield from (found[1] for found in re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text))
-    yield os.getcwd()
+        folders = re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text)
+        yield from (glob.escape(found[1]) for found in folders)
+    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+        yield glob.escape(os.getcwd())
 
 
 @contextmanager
@@ -167,9 +174,13 @@ def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, 
 
 def _unpacked(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
     try:
-        return unpack(answer, token, folder / answer.host.replace("/", "_"), limit)
+        return unpack(answer, token, _of_host(folder, answer.host), limit)
     except OSError as error:
         raise DoctorError(f"{folder}: the logs could not be written: {error.strerror}.") from None
+
+
+def _of_host(folder: Path, host: str) -> Path:
+    return folder / host.replace("/", "_")
 
 
 def _tell_left_out(taken: Mapping[str, Taken]) -> None:

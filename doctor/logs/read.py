@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
 from doctor.logs.reading.attempts import by_attempt, whole
@@ -22,7 +23,7 @@ from doctor.logs.reading.sentences import Sentences
 from doctor.logs.sources import Given, Limits, Sources
 
 MOST_SIGHTINGS = 200_000
-"""Of all files together."""
+"""Of all files together; where there are more, each file has an equal share."""
 
 
 def read(
@@ -33,13 +34,16 @@ def read(
     limits: Limits | None = None,
     now: float | None = None,
     deadline: float | None = None,
+    apart: bool = False,
     seen: Callable[[str], None] | None = None,
 ) -> Logs:
     """All that is known of the files, or of those that could be read in `deadline` seconds.
 
-    `seen` is told the name of each file before it is read.
+    `seen` is told the name of each file before it is read. `apart`: none of those that were given takes the
+    time of another.
     """
-    sources = Sources(given, limits or Limits(), time.time() if now is None else now, deadline)
+    now = time.time() if now is None else now
+    sources = Sources(given, limits or Limits(), now, deadline, apart=apart)
     table = Sentences(matcher)
     scans: dict[str, list[Scan]] = {}
     for opened in sources.files():
@@ -51,7 +55,7 @@ def read(
     return replace(
         made,
         left_out=(*sources.left_out.lines(), *made.left_out),
-        missed=sources.left_out.missed,
+        missed=sources.left_out.missed or bool(made.left_out),
         maybe_jobs=() if jobs else maybe_jobs(scans),
         jobs=tuple(replace(each, job=job) for job, each in jobs.items()),
     )
@@ -65,15 +69,15 @@ def _of_job(files: Mapping[str, Sequence[Scan]]) -> Logs:
 def _logs(scans: Sequence[Scan]) -> Logs:
     people = People(scans)
     files: list[LogFile] = []
-    sightings: list[Sighting] = []
+    sightings: list[Sequence[Sighting]] = []
     curves: list[Curve] = []
     for each in scans:
         file, found, lines = finished(each, people)
         files.append(file)
-        sightings += found
+        sightings.append(tuple(found))
         curves += lines
     left_out: list[str] = []
-    if len(sightings) > MOST_SIGHTINGS:
-        left_out.append(f"{len(sightings) - MOST_SIGHTINGS:,} further messages: too many")
-        sightings = sightings[:MOST_SIGHTINGS]
-    return Logs(tuple(files), tuple(sightings), tuple(curves), tuple(left_out))
+    if (many := sum(map(len, sightings))) > MOST_SIGHTINGS:
+        sightings = [found[: MOST_SIGHTINGS // len(scans)] for found in sightings]
+        left_out.append(f"{many - sum(map(len, sightings)):,} further messages: too many")
+    return Logs(tuple(files), tuple(chain.from_iterable(sightings)), tuple(curves), tuple(left_out))

@@ -17,7 +17,7 @@ _EVERY = frozenset((*secretnames.HINTS, *secretshapes.HINTS))
 _HINTS = tuple(hint for hint in _EVERY if not any(other in hint for other in _EVERY - {hint}))
 """Without those that hold another."""
 _VALUE = re.compile(VALUE)
-_GAP = r"[ \t]{0,4}"
+_GAP = r"[ \t\u00a0\u3000]{0,4}"
 _SIGN = rf"""(?P<quote>\\{{0,7}}["'])?{_GAP}(?P<sign>=>|->|%3[DdAa]|[=:＝：])(?!=){_GAP}"""
 _IS = rf"""["']?{_GAP}[:=]{_GAP}"""
 _NAMED = re.compile(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor.logs.fetch.onhost.places import MOST_COUNTED
 from doctor.logs.fetch.script import Wanted
 from doctor.logs.fetch.unpack import Taken
 from tests.process.test_fetch import fetched
@@ -235,3 +236,77 @@ def test_root_follows_no_link_of_a_user_below_a_path_that_was_typed(tmp: Path) -
     found = fetched(Wanted((f"{home}/*.log",)), tmp.parent / "out")
     assert contents(found) == [b"hers\n"]
     assert len(found.missed) == 2
+
+
+@pytest.mark.parametrize("name", ["a.log", "*.log", ""])
+def test_a_way_that_is_closed_is_told(name: str, tmp: Path) -> None:
+    for mode in (0o700, 0o744):
+        inside = folder(tmp.parent, f"job{mode:o}")
+        (inside / "a.log").write_bytes(b"x\n")
+        inside.chmod(mode)
+        found = fetched(Wanted((f"{inside}/{name}",)), tmp.parent / f"out{mode}", user=LOGIN)
+        assert found.missed == (f"{inside}: may not be {'looked into' if name else 'read'} by this user",)
+
+
+def test_closed_folders_that_nobody_named_are_only_told(tmp: Path) -> None:
+    """The caller's own folder is looked into on each host, and often is closed to the login there."""
+    folder(tmp.parent, "job").chmod(0o700)
+    found = fetched(Wanted(folders=(f"{tmp.parent}/job",)), tmp.parent / "out", user=LOGIN)
+    assert f"{tmp.parent}/job: may not be looked into by this user" in found.told
+    assert not any("/job" in why for why in found.missed)
+
+
+def test_no_member_of_a_group_has_what_is_roots_alone_read_by_another_name(tmp: Path) -> None:
+    project = tmp.parent / "project"
+    project.mkdir()
+    (project / "log").symlink_to(key(tmp).parent)
+    os.chown(project, 0, ALICE)
+    project.chmod(0o2775)
+    key(tmp).rename(project / "x.log")
+    (project / "a.log").write_bytes(b"ours\n")
+    found = fetched(Wanted((f"{project}/*.log", f"{project}/log/*")), tmp.parent / "out")
+    assert contents(found) == [b"ours\n"]
+    assert len(found.missed) == 2
+
+
+def test_root_reads_what_a_container_or_a_member_of_the_group_wrote_for_a_user(tmp: Path) -> None:
+    project = folder(tmp.parent, "project")
+    (project / "log").mkdir(mode=0o755)
+    for name, owner, group, mode in (
+        ("log/root.log", 0, 0, 0o644),
+        ("log/key.log", 0, 0, 0o600),
+        ("member.log", LOGIN, ALICE, 0o640),
+        ("own.log", ALICE, ALICE, 0o600),
+        ("secret.log", 0, 0, 0o640),
+    ):
+        (project / name).write_text(f"{name}\n")
+        os.chown(project / name, owner, group)
+        (project / name).chmod(mode)
+    (project / "log" / "link").symlink_to(key(tmp).parent)
+    project.chmod(0o2770)
+    found = fetched(Wanted((f"{project}/log/link/*", str(project))), tmp.parent / "out")
+    assert set(contents(found)) == {b"log/root.log\n", b"member.log\n", b"own.log\n"}
+    assert len(found.missed) == 3
+
+
+def test_what_one_user_plants_does_not_crowd_out_what_is_said_of_others(tmp: Path) -> None:
+    for number in range(200):
+        (tmp / f"torchelastic_{number}").symlink_to("nowhere")
+        (tmp / f"torchelastic_f{number}").write_bytes(b"x\n")
+        os.chown(tmp / f"torchelastic_{number}", LOGIN, LOGIN, follow_symlinks=False)
+        os.chown(tmp / f"torchelastic_f{number}", LOGIN, LOGIN)
+    (folder(tmp, "torchelastic_z") / "log").write_bytes(b"hers\n")
+    given(tmp / "torchelastic_z" / "log")
+    missed = fetched(wanted(tmp), tmp.parent / "out").missed
+    assert any(why.startswith(f"{tmp}/torchelastic_z (1 file) belongs to ") for why in missed), missed
+    assert len(missed) < 50
+
+
+@pytest.mark.long
+def test_what_was_not_counted_is_named_all_the_same(tmp: Path) -> None:
+    crowd = folder(tmp)
+    for number in range(MOST_COUNTED):
+        (crowd / str(number)).touch()
+    (folder(tmp, "torchelastic_b") / "log").write_bytes(b"hers\n")
+    missed = fetched(wanted(tmp), tmp.parent / "out").missed
+    assert any(why.startswith(f"{tmp}/torchelastic_b belongs to ") for why in missed), missed

@@ -14,7 +14,7 @@ from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.transport import Script
 
 HOME = "doctor.logs.fetch.onhost"
-NEEDS = "fnmatch, pwd, subprocess, threading"
+NEEDS = "fnmatch, grp, pwd, subprocess, threading"
 MEGABYTE = 1_000_000
 USUAL = (
     "~/ascend/log",

@@ -48,18 +48,28 @@ class Sources:
     """`files()` goes through all of them once; `left_out` says afterwards what was not read."""
 
     def __init__(
-        self, given: Sequence[Given], limits: Limits, now: float, deadline: float | None = None
+        self,
+        given: Sequence[Given],
+        limits: Limits,
+        now: float,
+        deadline: float | None = None,
+        *,
+        apart: bool = False,
     ) -> None:
+        """`apart`: each has its own time, since they come of those who do not trust one another."""
         self._given = given
         self._limits = limits
         self._now = now
         self._patience = Patience(limits, deadline)
+        self._apart = apart
         self._looked = self._read = 0
         self._seen: set[tuple[int, int]] = set()
         self.left_out = LeftOut()
 
     def files(self) -> Iterator[Opened]:
         for given in self._given:
+            if self._apart:
+                self._patience = self._patience.afresh(self._limits)
             if not isinstance(given, (str, os.PathLike)):
                 yield from self._any("standard input", -1, self._now, Pipe(given, self._patience), None)
                 continue

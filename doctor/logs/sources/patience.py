@@ -24,6 +24,12 @@ class Patience:
         self._worked_until = time.process_time() + limits.seconds
         self._until = None if deadline is None else time.monotonic() + deadline
 
+    def afresh(self, limits: Limits) -> Patience:
+        """For what is next, whatever this one has worked; a person's deadline stays."""
+        new = Patience(limits)
+        new._until = self._until
+        return new
+
     def grant(self, size: int) -> None:
         """For so many bytes as they were given: what they unpack to is not known, and earns nothing."""
         self._worked_until += size * self._per_byte

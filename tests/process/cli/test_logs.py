@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +63,23 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
     done = doctor("logs", "--local", "--path", f"{tmp_path}/none/*.log", env=env)
     assert done.returncode == 3, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_the_folder_that_doctor_is_called_in_may_have_any_name_or_none(tmp_path: Path) -> None:
+    inside = tmp_path / "run[1]"
+    inside.mkdir()
+    (inside / "log1").write_text("CUDA out of memory\n")
+    done = doctor("logs", "--local", "--since", "1m", cwd=inside)
+    assert f"{inside}/log1" in "".join(done.stdout.split()), done.stdout + done.stderr
+    gone = f"cd {shlex.quote(str(inside))} && rm -r ../run* && exec {sys.executable} -m doctor logs --local"
+    ran = subprocess.run(["sh", "-c", gone], env=environment(), capture_output=True, text=True, check=False)
+    assert "internal error" not in ran.stderr
+
+
+def test_a_packed_log_is_not_cut_into_nonsense(tmp_path: Path) -> None:
+    lines = (os.urandom(30).hex() for _ in range(40_000))
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "b.log").write_text("all is well\n")
+    done = doctor("logs", "--local", "--path", f"{tmp_path}/*.log*", "--limit", "1")
+    assert done.returncode == 3, done.stdout
+    assert "is packed, so it was not cut" in " ".join(done.stdout.split())

@@ -424,3 +424,15 @@ def test_an_exception_of_one_rank_is_odd_while_others_go_on(tmp_path: Path) -> N
 def test_what_complains_of_the_job(tmp_path: Path, line: str, odd: bool) -> None:
     (file,) = one(tmp_path, f"step 1\n{line}\n").files
     assert bool(file.odd) is odd
+
+
+def test_messages_of_one_file_push_out_none_of_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("doctor.logs.read.MOST_SIGHTINGS", 4)
+    many = "".join(
+        f"node{n}:17:18 [2] a.cc:58 NCCL WARN Connection closed by remote peer\n" for n in range(9)
+    )
+    logs = logs_of(write(tmp_path, {"node1/a.log": many, "node2/a.log": RESET}))
+    assert [each.first.file for each in logs.sightings][-1] == f"{tmp_path}/node2/a.log"
+    assert logs.missed

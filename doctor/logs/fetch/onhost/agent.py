@@ -18,7 +18,7 @@ import time
 import zlib
 from typing import Any
 
-from doctor.logs.fetch.onhost.places import Finder, Foreign, Found, user
+from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, Foreign, Found, user
 
 MOST_FILES = 5000
 MOST_WORDS = 5000
@@ -31,7 +31,10 @@ KERNEL_BYTES = 2_000_000
 KERNEL_SECONDS = 10
 KERNEL = "kernel-log"
 """The name of what `dmesg` says."""
-NOT_READ = "may not be read by this user"
+PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+"""How files begin whose end alone says nothing: gzip, bzip2, xz, zip, zstd."""
+MOST_ALIKE = 10
+"""Places that are named with one reason: those of one user must not crowd out those of another."""
 
 
 def main(program: bytes, head: int) -> None:
@@ -120,13 +123,32 @@ class Fetch:
         for pattern in self.wanted["globs"]:
             for found in self.finder.find(pattern):
                 self._found(found)
-        for path, why in dict.fromkeys(self.finder.refused):
-            self.out.left_out(path, why, note=path.startswith("/var/log/") and why == NOT_READ)
+        self._refused()
+        of_users: dict[int, list[Foreign]] = {}
         for each in self.finder.foreign:
             if each.files or each.hidden:
+                of_users.setdefault(each.owner, []).append(each)
+        for places in of_users.values():
+            for each in places[:MOST_ALIKE]:
                 self.out.left_out("", _foreign(each))
+            if len(places) > MOST_ALIKE:
+                more = "{} more places belong to {} and were not read"
+                self.out.left_out("", more.format(len(places) - MOST_ALIKE, user(places[0].owner)))
         if self.wanted["kernel"]:
             self._kernel()
+
+    def _refused(self) -> None:
+        """That a usual place is closed is only to be known: nobody said that logs are there."""
+        alike: dict[tuple[str, bool], list[str]] = {}
+        for path, why in dict.fromkeys(self.finder.refused):
+            system = path.startswith("/var/log/") and why == NOT_READ
+            note = system or (why == CLOSED and self.wanted["kernel"])
+            alike.setdefault((why, note), []).append(path)
+        for (why, note), paths in alike.items():
+            for path in paths[:MOST_ALIKE]:
+                self.out.left_out(path, why, note)
+            if len(paths) > MOST_ALIKE:
+                self.out.left_out(f"{len(paths) - MOST_ALIKE} more places", why, note)
 
     def _named(self) -> "set[int]":
         name = self.wanted["rank_user"]
@@ -144,10 +166,10 @@ class Fetch:
         key = (found.about.st_dev, found.about.st_ino)
         if key in self.seen or found.about.st_mtime < self.since or not found.about.st_size:
             return
-        self.seen.add(key)
         if found.foreign:
             found.foreign.files += 1
             return
+        self.seen.add(key)
         try:
             fd = self.finder.read(found.fd)
         except OSError:
@@ -163,6 +185,9 @@ class Fetch:
     def _take(self, fd: int, path: str) -> None:
         size = os.fstat(fd).st_size
         most = min(size, self.wanted["a_file"])
+        if most < size and os.pread(fd, 8, 0).startswith(PACKED):
+            self.out.left_out(path, f"has {size} bytes and is packed, so it was not cut: raise --limit")
+            return
         if most > self.left:
             self.out.left_out(path, "over the limit of the host (--limit)")
             return

@@ -6,11 +6,14 @@ is ever opened for reading.
 
 Trusted are root, the reader and the login. A link is followed only if it is theirs, and lies where nobody
 else could have put it. In a folder that all can write to, such as /tmp, only what belongs to them or to the
-named user counts; below that, and for root in every folder of somebody else, an entry has to belong to the
-owner of its folder. So all that root reads there could be read by whoever chose its name.
+named user counts. For root, an entry of somebody else's folder has to belong to the owner of its folder, or
+be readable by those whom the folder is for; where others can rename entries, those of root alone do not
+count. So all that root reads there could be read by whoever chose its name.
 """
 
+import errno
 import fnmatch
+import grp
 import os
 import pwd
 import re
@@ -25,6 +28,9 @@ MOST_SEEN = 100_000
 MOST_COUNTED = 20_000
 """Entries that are looked at in what belongs to others: they keep nobody from seeing his own."""
 MOST_LINKS = 20
+NOT_READ = "may not be read by this user"
+CLOSED = "may not be looked into by this user"
+"""Said of a folder on the way to what was asked for."""
 MAGIC = re.compile(r"[*?[]")
 LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,7 +44,7 @@ class Place:
         self.shared = False
         """Below a folder that all can write to."""
         self.loose = False
-        """Below one in which others can also rename what is root's."""
+        """Below one in which others can rename what is not theirs."""
         self.foreign: Foreign | None = None
 
 
@@ -116,7 +122,8 @@ class Finder:
         path = os.path.join(place.path, name)
         try:
             fd = self._open(name, LOOK, place.fd)
-        except OSError:  # it is not there, or is not to be seen by this user
+        except OSError as error:
+            self._not_opened(place, path, CLOSED, error)
             return
         try:
             about = os.fstat(fd)
@@ -150,7 +157,8 @@ class Finder:
         path = os.path.join(place.path, name)
         try:
             fd = self._open(name, LOOK, place.fd)
-        except OSError:
+        except OSError as error:
+            self._not_opened(place, path, NOT_READ, error)
             return
         try:
             about = os.fstat(fd)
@@ -166,25 +174,35 @@ class Finder:
     def _names(self, place: Place, matched: bool) -> "list[str]":
         try:
             fd = self.read(place.fd, os.O_DIRECTORY)
-        except OSError:
-            if place.foreign:
-                place.foreign.hidden = True
-            elif matched:
-                self.refused.append((place.path, "may not be read by this user"))
+        except OSError as error:
+            self._not_opened(place, place.path, NOT_READ if matched else CLOSED, error)
             return []
         try:
             with os.scandir(f"/proc/self/fd/{fd}") as entries:
                 most = MOST_COUNTED - self._counted if place.foreign else self._left
                 names = [entry.name for entry in islice(entries, max(0, most))]
-        except OSError:
+        except OSError as error:
+            self._not_opened(place, place.path, NOT_READ, error)
             names = []
         finally:
             os.close(fd)
         if place.foreign:
             self._counted += len(names)
+            place.foreign.hidden |= self._counted >= MOST_COUNTED
         else:
             self._left -= len(names)
         return sorted(names)
+
+    def _not_opened(self, place: Place, path: str, why: str, error: OSError) -> None:
+        """What is not there is not missed."""
+        if error.errno == errno.ENOENT:
+            return
+        if place.foreign:
+            place.foreign.hidden = True
+        elif isinstance(error, PermissionError):
+            self.refused.append((place.path, why))
+        else:
+            self.refused.append((path, f"could not be opened: {error.strerror}"))
 
     def _stepped(self, place: Place, fd: int, path: str) -> Place:
         inside = Place(fd, path, place)
@@ -195,22 +213,31 @@ class Finder:
         """What the step to an entry passes. Raises Refused where somebody else may have chosen it."""
         shared, loose, foreign = place.shared, place.loose, place.foreign
         over, owner = place.about, about.st_uid
-        if over.st_mode & stat.S_IWOTH:
-            shared = True
-            loose = loose or not over.st_mode & stat.S_ISVTX or over.st_uid not in self.trusted
-            if owner not in self.allowed and foreign is None:
-                foreign = Foreign(path, owner)
-                self.foreign.append(foreign)
-        elif over.st_uid not in self.trusted and owner != over.st_uid and (self.root or shared):
-            raise Refused(f"belongs to {user(owner)}, in a folder of {user(over.st_uid)}")
         writable = over.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
-        if writable and stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (self.root or shared):
-            raise Refused("has other names, in a folder that others can write to")
         if self.root and writable and stat.S_ISDIR(about.st_mode) and about.st_dev != over.st_dev:
             raise Refused("is another file system, in a folder where others could have mounted it")
-        if self.root and loose and owner == 0 and not about.st_mode & stat.S_IROTH:
+        if foreign:
+            return shared, loose, foreign
+        loose = loose or self._renamed(over)
+        if over.st_mode & stat.S_IWOTH:
+            shared = True
+            if owner not in self.allowed:
+                foreign = Foreign(path, owner)
+                self.foreign.append(foreign)
+                return shared, loose, foreign
+        elif self.root and over.st_uid not in self.trusted and owner != over.st_uid:
+            if not _seen_by_all(about, over) or about.st_dev != over.st_dev:
+                raise Refused(f"belongs to {user(owner)}, in a folder of {user(over.st_uid)}")
+            loose = True
+        if writable and stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (self.root or shared):
+            raise Refused("has other names, in a folder that others can write to")
+        if self.root and loose and owner == 0 and _of_root_alone(about):
             raise Refused("is for root alone, below a folder in which others could have renamed it")
-        return shared, loose, foreign
+        return shared, loose, None
+
+    def _renamed(self, over: os.stat_result) -> bool:
+        """Whether others can rename what is in a folder and does not belong to them."""
+        return _by_others(over) and (not over.st_mode & stat.S_ISVTX or over.st_uid not in self.trusted)
 
     def _target(self, place: Place, fd: int, about: os.stat_result, links: int) -> str:
         """Where a link leads. Raises Refused, OSError."""
@@ -218,7 +245,7 @@ class Finder:
         if about.st_uid not in self.trusted:
             raise Refused(f"is a link of {user(about.st_uid)}, which is not followed")
         open_to_all = over.st_mode & stat.S_IWOTH and not over.st_mode & stat.S_ISVTX
-        of_others = self.root and (place.loose or over.st_uid not in self.trusted)
+        of_others = self.root and (place.loose or self._renamed(over) or over.st_uid not in self.trusted)
         if open_to_all or of_others or about.st_nlink > 1:
             raise Refused("is a link that others could have put there, which is not followed")
         if links >= MOST_LINKS:
@@ -243,6 +270,31 @@ def user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
+
+
+def _by_others(folder: os.stat_result) -> bool:
+    """Whether more users than its owner can write to it. Many distributions give each user his own group."""
+    if not folder.st_mode & stat.S_IWGRP or folder.st_gid == 0:
+        return bool(folder.st_mode & stat.S_IWOTH)
+    try:
+        private = grp.getgrgid(folder.st_gid).gr_name == pwd.getpwuid(folder.st_uid).pw_name
+    except KeyError:
+        private = False
+    return not private or bool(folder.st_mode & stat.S_IWOTH)
+
+
+def _seen_by_all(about: os.stat_result, over: os.stat_result) -> bool:
+    """Whether all read it who reach it, or the group that its folder is for, and it was not linked there."""
+    group = about.st_gid == over.st_gid != 0
+    if stat.S_ISDIR(about.st_mode):
+        return about.st_mode & 0o005 == 0o005 or (group and about.st_mode & 0o050 == 0o050)
+    readable = stat.S_IROTH | (stat.S_IRGRP if group else 0)
+    return bool(about.st_mode & readable) and about.st_nlink == 1
+
+
+def _of_root_alone(about: os.stat_result) -> bool:
+    """What is for a group of its own, such as adm, is read by more than root."""
+    return not about.st_mode & (stat.S_IROTH | (stat.S_IRGRP if about.st_gid else 0))
 
 
 def _parts(path: str) -> "list[str]":

@@ -274,6 +274,23 @@ def test_the_time_is_over_in_the_middle_of_a_file(monkeypatch: pytest.MonkeyPatc
     assert logs.left_out == (f"{path}: {TOO_LONG}; what could be read of it counts",)
 
 
+def test_a_host_takes_the_time_of_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for host in ("node1", "node2"):
+        (tmp_path / host).mkdir()
+        for name in ("a.log", "b.log"):
+            (tmp_path / host / name).write_bytes(LOST)
+    worked = [0.0]
+    monkeypatch.setattr("time.process_time", lambda: worked[-1])
+
+    def spend(name: str) -> None:
+        if name.endswith("node1/a.log"):
+            worked.append(1000.0)
+
+    logs = read([tmp_path / "node1", tmp_path / "node2"], MATCHER, now=NOW, apart=True, seen=spend)
+    assert {each.first.file for each in logs.sightings} >= {f"{tmp_path}/node2/{each}.log" for each in "ab"}
+    assert logs.left_out == (f"{tmp_path}/node1/b.log: {TOO_LONG}",)
+
+
 def test_time_is_given_for_what_is_read_and_not_for_what_it_unpacks_to(tmp_path: Path) -> None:
     patience = Patience(Limits(seconds=-1e6, seconds_a_megabyte=1e6))
     path = tmp_path / "a.log"

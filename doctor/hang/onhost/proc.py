@@ -62,6 +62,15 @@ def pids() -> "list[int]":
     return sorted(int(name) for name in os.listdir(PROC) if name.isdigit())
 
 
+def owners() -> "dict[int, int]":
+    """All processes, with the user of each."""
+    found = {}
+    for pid in pids():
+        with contextlib.suppress(OSError):
+            found[pid] = os.stat(f"{PROC}/{pid}").st_uid
+    return found
+
+
 def stat_of(text: str) -> "tuple[str, list[str]]":
     """The name and the fields from the state on; the name may hold anything."""
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()

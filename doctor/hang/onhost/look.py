@@ -9,6 +9,7 @@ from typing import Any
 
 from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
+from doctor.hang.onhost.turns import Turns
 
 LONGEST = 900_000
 """Bytes of one message."""
@@ -17,7 +18,7 @@ MOST_BETWEEN = 7
 FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search of ranks: for what tells whether a process is one, and for all of it."""
-PROC, STACKS, LINES = 10.0, 21.0, 24.0
+PROC, NETS, STACKS, LINES = 8.0, 12.0, 21.0, 24.0
 """Seconds after the beginning of a look when these are over."""
 APART = 2.0
 """Seconds between looks of which there are more than two."""
@@ -68,11 +69,15 @@ def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> 
     """The ports that connections of these processes have, at either end."""
     if not pids:
         return {}
-    known, _ = sockets.connections()
-    found = {}
+    looks = {}
     items = [(pid, _start(pid), False, True) for pid in pids]
     for (pid, *_), look in carefully(proc.seen, items, owners=[owners[pid] for pid in pids], until=until):
-        ends = [known[inode] for inode in (look or {}).get("inodes", ()) if inode in known]
+        looks[pid] = (look or {}).get("inodes", ())
+    inodes = {inode for some in looks.values() for inode in some}
+    known, _ = sockets.connections(lambda inode, _: inode in inodes)
+    found = {}
+    for pid, some in looks.items():
+        ends = [known[inode] for inode in some if inode in known]
         texts = [end[side].rpartition(":")[2] for end in ends for side in ("local", "peer")]
         found[pid] = [int(text) for text in texts if text.isdigit()]
     return found
@@ -91,13 +96,12 @@ class Looks:
     ) -> None:
         self.members = members
         self.users = {member["pid"]: member["user"] for member in members}
+        self.hidden = {member["user"] for member in members if member.get("hidden")}
         self.pyspy = pyspy
         self.say = say
         self.root = os.geteuid() == 0
         self.no_ages = ""
         self.net = _namespace("self", "net")
-        self.nets = {}  # type: dict[str, str]
-        """Other network namespaces, and why nothing is known of each."""
         self.whole = dict.fromkeys([member["pid"] for member in members], True)
         self.loose = []  # type: list[dict[str, Any]]
         """Connections of users whose ranks may not be read."""
@@ -138,36 +142,54 @@ class Looks:
         for item, look in carefully(proc.seen, again, owners=users, until=began + PROC):
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
-        known, self.no_ages = sockets.connections()
-        self.nets.clear()
+        inodes = {inode for look in looks.values() for inode in look["inodes"]}
+        names = proc.users() if self.hidden else {}
+
+        def wanted(inode: str, uid: int) -> bool:
+            return inode in inodes or bool(self.hidden and names.get(uid, f"uid {uid}") in self.hidden)
+
+        known, self.no_ages = sockets.connections(wanted)
+        self._elsewhere(looks, known, wanted, began + NETS)
         for look in looks.values():
-            inodes = look.pop("inodes")
-            self._elsewhere(look, known)
-            look["connections"] = [known[i] for i in inodes if i in known][: sockets.MOST_OF_ONE]
-        self._find_loose(known)
+            look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
+        self._find_loose(known, names)
         if self.pyspy is not None:
             self._stacks(looks, began)
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
-    def _find_loose(self, known: "dict[str, dict[str, Any]]") -> None:
-        hidden = {member["user"] for member in self.members if member.get("hidden")}
-        names = proc.users() if hidden else {}
-        owned = [dict(c, user=names.get(c["uid"], "uid {}".format(c["uid"]))) for c in known.values()]
-        self.loose = [one for one in owned if one["user"] in hidden][: sockets.MOST_OF_ONE]
+    def _find_loose(self, known: "dict[str, dict[str, Any]]", names: "Mapping[int, str]") -> None:
+        owned = [dict(one, user=names.get(one["uid"], "uid {}".format(one["uid"]))) for one in known.values()]
+        self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
 
-    def _elsewhere(self, look: "dict[str, Any]", known: "dict[str, dict[str, Any]]") -> None:
-        """Connections of a process in another network, as in a container, which root alone may see."""
-        net = _namespace(look["pid"], "net")
-        if look["state"] in ("", "Z") or net in ("", self.net):
-            return
-        if net not in self.nets and self.root:
-            found, why = sockets.connections(["nsenter", "-t", str(look["pid"]), "-n", "--"])
-            self.nets[net] = why
-            known.update(found)
-        why = self.nets.get(net, "only root may look into its network namespace")
-        if why:
-            look["unread"].append("connections: " + why)
+    def _elsewhere(
+        self,
+        looks: "Mapping[int, dict[str, Any]]",
+        known: "dict[str, dict[str, Any]]",
+        wanted: "sockets.Wanted",
+        until: float,
+    ) -> None:
+        """Connections of processes in other networks, as in containers, which root alone may see."""
+        inside = {}  # type: dict[str, list[int]]
+        for pid, look in looks.items():
+            net = _namespace(pid, "net")
+            if look["state"] not in ("", "Z") and net not in ("", self.net):
+                inside.setdefault(net, []).append(pid)
+        nets = [*inside]
+        turns = Turns([self.users[inside[net][0]] for net in nets])
+        at = turns.next()
+        while at is not None:
+            pids, began = inside[nets[at]], time.monotonic()
+            why = "only root may look into its network namespace"
+            if self.root and began < until:
+                found, why = sockets.connections(wanted, ["nsenter", "-t", str(pids[0]), "-n", "--"])
+                known.update(found)
+            elif self.root:
+                why = "there was no time to look into its network namespace"
+            for pid in pids if why else ():
+                looks[pid]["unread"].append("connections: " + why)
+            turns.over(time.monotonic() - began)
+            at = turns.next()
 
     def _stacks(self, looks: "dict[int, dict[str, Any]]", began: float) -> None:
         assert self.pyspy is not None

@@ -52,6 +52,13 @@ def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:
     assert sockets.parse(heading + ONE_LINE.replace(" sk:", "\n\t sk:")) == sockets.parse(ONE_LINE)
 
 
+def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
+    """Its user has chosen it."""
+    plain = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1 {}<-> ts bytes_received:9 lastsnd:3"
+    odd = plain.format("cgroup:/a ino:999 uid:0 unacked:7 backoff:5 timer:(persist,1sec,0) <-> b ")
+    assert sockets.parse(odd) == sockets.parse(plain.format("")) != {}
+
+
 def local(name: str, value: str) -> dict[str, Any]:
     return {"name": name, "repr": value, "addr": 1, "arg": False}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -347,6 +347,12 @@ def test_a_long_chain_of_processes_above_ranks_costs_little(monkeypatch: pytest.
     ranks = [torch_rank(pid, deep - 1, pid) for pid in range(deep, deep + many)]
     above: list[int] = []
     real = of_ranks._above
-    monkeypatch.setattr(of_ranks, "_above", lambda *of: (above.append(one) or one for one in real(*of)))
+
+    def counted(tree: of_ranks.Tree, pid: int) -> Iterator[int]:
+        for one in real(tree, pid):
+            above.append(one)
+            yield one
+
+    monkeypatch.setattr(of_ranks, "_above", counted)
     assert len(members([*chain, *ranks])) == many
     assert len(above) < 500 * many

@@ -161,6 +161,31 @@ def test_but_a_connection_that_anybody_can_make_is_no_proof() -> None:
     assert len(judge(replace(HUNG, hosts=(replace(first, members=one), *HUNG.hosts[1:]))).jobs) == 2
 
 
+@pytest.mark.parametrize(("number", "sent"), [(70, "node1"), (70, "node2"), (3, "node2")])
+def test_a_connection_that_is_made_up_on_another_host_is_no_proof(number: int, sent: str) -> None:
+    """In a network of his own anybody can have the address of a host, and ends that look like a rank's."""
+    victim = next(host for host in HUNG.hosts if host.host == sent).members[0]
+    false = claim(number, launched=77, does="sleeps")
+    assert victim.a is not None
+    assert victim.b is not None
+    false = replace(
+        false, host="node3", a=replace(victim.a, pid=false.pid), b=replace(victim.b, pid=false.pid)
+    )
+    hosts = (
+        HUNG.hosts
+        if number > 3
+        else tuple(
+            replace(host, members=tuple(m for m in host.members if m.rank != number)) for host in HUNG.hosts
+        )
+    )
+    seen = replace(HUNG, hosts=(*hosts, replace(hosts[0], host="node3", members=(false,))))
+    found = judge(seen, user=victim.user)
+    assert found.job is not None
+    assert false.pid not in [each.pid for each in found.job.ranks]
+    if number > 3:
+        assert (len(found.job.ranks), found.exit_code, accused(found)) == (4, 1, [(1, "node1")])
+
+
 def test_ranks_below_one_launcher_are_one_job_whatever_user_each_became() -> None:
     first = HUNG.hosts[0]
     one = tuple(

@@ -45,7 +45,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
             rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
     rows.sort(key=lambda row: row["pid"])
-    users = proc.users()
+    users = proc.users({row["uid"] for row in rows})
     found = ranks.members(
         rows,
         own,
@@ -143,24 +143,24 @@ class Looks:
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
         inodes = {inode for look in looks.values() for inode in look["inodes"]}
-        names = proc.users() if self.hidden else {}
+        named, lent = (proc.users(), proc.lends()) if self.hidden else ({}, [])
+
+        def user(uid: int) -> str:
+            return named.get(uid) or named.get(proc.person(uid, lent), f"uid {uid}")
 
         def wanted(inode: str, uid: int) -> bool:
-            return inode in inodes or bool(self.hidden and names.get(uid, f"uid {uid}") in self.hidden)
+            return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
         known, self.no_ages = sockets.connections(wanted)
         self._elsewhere(looks, known, wanted, began + NETS)
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
-        self._find_loose(known, names)
+        owned = [dict(one, user=user(one["uid"])) for one in known.values()]
+        self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
         if self.pyspy is not None:
             self._stacks(looks, began)
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
-
-    def _find_loose(self, known: "dict[str, dict[str, Any]]", names: "Mapping[int, str]") -> None:
-        owned = [dict(one, user=names.get(one["uid"], "uid {}".format(one["uid"]))) for one in known.values()]
-        self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
 
     def _elsewhere(
         self,

@@ -105,12 +105,12 @@ def test_a_job_that_stands_still_at_its_very_start_counts(sign: dict[str, Any]) 
     assert (found.verdict, found.exit_code, len(found.each)) == (Verdict.SEVERAL, 3, 2)
 
 
-def test_ranks_that_had_the_name_first_count() -> None:
-    """They have not connected yet when somebody takes their name."""
+@pytest.mark.parametrize("age", [10.0, 1e6])
+def test_nobody_hides_ranks_that_have_not_connected_yet_by_taking_their_name(age: float) -> None:
     early = evidence(["sleeps"] * 2, device=True)
     old = tuple(replace(h, members=tuple(replace(m, joins=True) for m in h.members)) for h in early.hosts)
-    late = [replace(each, launched=77) for each in (claim(0, 2), claim(1, 2))]
-    found = judge(with_claims(replace(early, hosts=old), *late))
+    false = [replace(each, launched=77, age=age) for each in (claim(0, 2), claim(1, 2))]
+    found = judge(with_claims(replace(early, hosts=old), *false))
     assert {job.owner for job in found.jobs} == {"alice", "mallory"}
 
 

@@ -33,12 +33,12 @@ def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...],
 
 
 def _counts(job: Job, held: Mapping[str, float]) -> bool:
-    """Its ranks have what nobody else's process can have; or they could start, under a name that nobody's
-    ranks had before. `held` are such names, with the age of these.
+    """Its ranks have what shows that they are ranks; or they could start, and are all of their world or have
+    a name that nobody's ranks had before. `held` are such names, with the age of these; anybody can take one.
     """
     if job.bound:
         return True
-    free = held.get(job.ranks[0].job, 0.0) <= _oldest(job)
+    free = not job.missing or held.get(job.ranks[0].job, 0.0) <= _oldest(job)
     return free and not job.stray and any(map(_may_begin, job.ranks))
 
 

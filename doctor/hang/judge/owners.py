@@ -92,15 +92,19 @@ def _same_launcher(one: list[Member], other: list[Member]) -> bool:
 
 
 def _same_person(one: list[Member], other: list[Member], between: Sequence[Wire]) -> bool:
-    """On other hosts, with numbers that the first lack, in a world of the same size, and both have sent data
-    to the other. Anybody can connect to a port of a rank, so a connection alone says nothing.
+    """On other hosts, with numbers of the same world that the first lack, and both have sent data to the
+    other. Anybody can connect to a port of a rank, so a connection alone says nothing.
     """
     numbers, others = ([m.rank for m in of] for of in (one, other))
-    if None in (*numbers, *others) or {*numbers} & {*others} or _hosts(one) & _hosts(other):
+    if {*numbers} & {*others} or _hosts(one) & _hosts(other):
         return False
     worlds = {m.world for m in (*one, *other)}
+    if len(worlds) != 1 or any(
+        m.rank is None or m.world is None or m.rank >= m.world for m in (*one, *other)
+    ):
+        return False
     ends = ({key(m) for m in one}, {key(m) for m in other})
-    return len(worlds) == 1 and any(
+    return any(
         wire.of in ends[0] and wire.to in ends[1] and min(wire.here.received, wire.there.received) >= SHORT
         for wire in between
     )

@@ -36,16 +36,22 @@ def key(member: Member) -> Key:
 
 
 def wires(members: Sequence[Member], *, first: bool = False, rendezvous: bool = False) -> tuple[Wire, ...]:
-    """Both directions of each connection; those of the rendezvous only if they are asked for."""
+    """Both directions of each connection; those of the rendezvous only if they are asked for. An end that is
+    seen on two hosts is not a connection between them: anybody can have any address in a network of his own.
+    """
     masters = {member.master for member in members if member.master and not rendezvous}
     ports = {master.rpartition(":")[2] for master in masters}
     ends: dict[tuple[str, str, str], tuple[Key, Connection]] = {}
+    twice: set[tuple[str, str, str]] = set()
     for member in members:
         look = member.a if first else member.b
         for each in look.connections if look else ():
             if not {each.local.rpartition(":")[2], each.peer.rpartition(":")[2]} & ports:
-                ends[_scope(member.host, each), each.local, each.peer] = key(member), each
-    return tuple(_paired(ends))
+                end = _scope(member.host, each), each.local, each.peer
+                if end in ends and ends[end][0][0] != member.host:
+                    twice.add(end)
+                ends[end] = key(member), each
+    return tuple(_paired({end: of for end, of in ends.items() if end not in twice}))
 
 
 def _scope(host: str, each: Connection) -> str:

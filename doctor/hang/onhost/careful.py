@@ -5,6 +5,7 @@ A file of /proc can block while its process holds a lock of its memory, and any 
 
 import contextlib
 import json
+import math
 import os
 import resource
 import select
@@ -13,8 +14,9 @@ import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
+from doctor.hang.onhost.turns import Turns
 from doctor.smoke.onhost.process import default_signals, die_with_parent, state_of
 
 STALL = 1.0
@@ -29,23 +31,37 @@ EASE = 0.3
 
 
 def carefully(
-    work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float = STALL
+    work: "Callable[[Any], Any]",
+    items: "Sequence[Any]",
+    stall: float = STALL,
+    owners: "Sequence[Any]" = (),
+    until: float = math.inf,
 ) -> "Iterator[tuple[Any, Any]]":
-    """Each item with what `work` makes of it, a JSON value; None where that did not return, or failed."""
-    begun, stalls = 0, 0
-    while begun < len(items) and stalls < MOST_STALLS:
-        for value in _in_child(work, items[begun:], stall):
-            yield items[begun], value
-            begun += 1
-        if begun < len(items):
-            yield items[begun], None
-            begun, stalls = begun + 1, stalls + 1
-    for item in items[begun:]:
-        yield item, None
+    """Each item with what `work` makes of it, a JSON value; None where that did not return, or failed. With
+    `owners` of the items, each has the same share of the time. What is left then is None.
+    """
+    owners = owners or [None] * len(items)
+    turns = Turns(owners)
+    stalls = dict.fromkeys(owners, 0)
+    while turns.next() is not None and time.monotonic() < until:
+        for at, value in _in_child(work, items, turns, stall, until):
+            yield items[at], value
+        at = turns.next()  # type: ignore[assignment]
+        if at is not None and time.monotonic() < until:
+            stalls[owners[at]] += 1
+            if stalls[owners[at]] < MOST_STALLS:
+                turns.over(stall)
+                yield items[at], None
+            else:
+                yield from ((items[each], None) for each in turns.give_up())
+    while turns.next() is not None:
+        yield from ((items[each], None) for each in turns.give_up())
 
 
-def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float) -> "Iterator[Any]":
-    """Values until one does not come."""
+def _in_child(
+    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: Turns, stall: float, until: float
+) -> "Iterator[tuple[int, Any]]":
+    """Places and values, until one does not come. Both sides take the same turns."""
     ear, mouth = os.pipe()
     me = os.getpid()
     child = os.fork()
@@ -57,9 +73,7 @@ def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float
             bound_memory()
             os.close(ear)
             with open(mouth, "wb") as out:
-                for item in items:
-                    out.write(json.dumps(work(item)).encode("ascii") + b"\n")
-                    out.flush()
+                _take_turns(work, items, turns, out)
             code = 0
         finally:
             os._exit(code)
@@ -68,11 +82,11 @@ def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float
     poll = select.poll()
     poll.register(ear, select.POLLIN)
     try:
-        while True:
+        while time.monotonic() < until:
             since = time.monotonic()
             while not poll.poll(100):
                 waited = time.monotonic() - since
-                if waited > (HUNGRY if state_of(child) == "R" else stall):
+                if waited > (HUNGRY if state_of(child) == "R" else stall) or since + waited > until:
                     return
             data = os.read(ear, PIECE)
             if not data:
@@ -80,12 +94,28 @@ def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float
             lines = (begun + data).split(b"\n")
             begun = lines.pop()
             for line in lines:
-                yield json.loads(line.decode("ascii"))
+                at = turns.next()
+                assert at is not None
+                seconds, value = json.loads(line.decode("ascii"))
+                turns.over(seconds)
+                yield at, value
     finally:
         os.close(ear)
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGKILL)
         _reap(child)
+
+
+def _take_turns(work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: Turns, out: "BinaryIO") -> None:
+    at = turns.next()
+    while at is not None:
+        began = time.monotonic()
+        value = json.dumps(work(items[at]))
+        seconds = time.monotonic() - began
+        out.write(f"[{seconds!r}, {value}]\n".encode("ascii"))
+        out.flush()
+        turns.over(seconds)
+        at = turns.next()
 
 
 def bound_memory() -> None:
@@ -171,22 +201,37 @@ class Tool:
         return None if self.why else code
 
 
-def run_all(starts: "Sequence[Callable[[], Tool]]", at_once: int) -> "Iterator[tuple[int, Tool, int | None]]":
-    """Run these tools, some at once: the place of each, the tool, and its exit status."""
-    waiting = deque(enumerate(starts))
+def run_all(
+    starts: "Sequence[Callable[[], Tool]]",
+    at_once: int,
+    owners: "Sequence[Any]" = (),
+    until: float = math.inf,
+) -> "Iterator[tuple[int, Tool, int | None]]":
+    """Run these tools, some at once, each of the `owners` as many: the place of each, the tool, and its exit
+    status. None is started after `until`.
+    """
+    owners = owners or [None] * len(starts)
+    waiting = {}  # type: dict[Any, deque[int]]
+    for place, owner in enumerate(owners):
+        waiting.setdefault(owner, deque()).append(place)
+    each = max(1, at_once // max(1, len(waiting)))
     running = {}  # type: dict[int, Tool]
-    while waiting or running:
-        while waiting and len(running) < at_once:
-            place, start = waiting.popleft()
-            running[place] = start()
+    while running or any(waiting.values()):
+        if time.monotonic() > until:
+            waiting.clear()
+        for owner, places in waiting.items():
+            mine = sum(owners[place] == owner for place in running)
+            while places and mine < each:
+                place, mine = places.popleft(), mine + 1
+                running[place] = starts[place]()
         poll = select.poll()
-        owners = {}
+        known = {}
         for tool in running.values():
             for descriptor in tool.open:
-                owners[descriptor] = tool
+                known[descriptor] = tool
                 poll.register(descriptor, select.POLLIN)
         for descriptor, _ in poll.poll(50):
-            owners[descriptor].read(descriptor)
+            known[descriptor].read(descriptor)
         for place in [place for place, tool in running.items() if tool.over()]:
             tool = running.pop(place)
             yield place, tool, tool.close()

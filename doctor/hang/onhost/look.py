@@ -9,35 +9,47 @@ from typing import Any
 
 from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
+from doctor.hang.onhost.turns import Turns
 
 LONGEST = 900_000
 """Bytes of one message."""
 MOST_LINES = 400
 MOST_BETWEEN = 7
 FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
+ROWS, WHOLE = 14.0, 22.0
+"""Seconds for the search of ranks: for what tells whether a process is one, and for all of it."""
+PROC, NETS, STACKS, LINES = 8.0, 12.0, 21.0, 24.0
+"""Seconds after the beginning of a look when these are over."""
 APART = 2.0
 """Seconds between looks of which there are more than two."""
 
 
 def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     """The members of this host's jobs, and what could not be looked at."""
+    began = time.monotonic()
     unread = []
     rows = []
     stuck = []
-    for (pid, _), row in carefully(proc.row, [(pid, True) for pid in proc.pids()]):
+    owners = proc.owners()
+    for (pid, _), row in carefully(
+        proc.row, [(pid, True) for pid in owners], owners=[*owners.values()], until=began + ROWS
+    ):
         if row is not None:
             rows.append(row)
         else:
             stuck.append((pid, False))
-    for (pid, _), row in carefully(proc.row, stuck):
+    for (pid, _), row in carefully(
+        proc.row, stuck, owners=[owners[pid] for pid, _ in stuck], until=began + WHOLE
+    ):
         if row is not None:
             rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
-    users = proc.users()
+    rows.sort(key=lambda row: row["pid"])
+    users = proc.users({row["uid"] for row in rows})
     found = ranks.members(
         rows,
         own,
-        ports=_ports(ranks.candidates(rows, own)),
+        ports=_ports(ranks.candidates(rows, own), owners, began + WHOLE),
         ticks=proc.TICKS,
         uptime=proc.uptime(),
         users=users,
@@ -45,20 +57,27 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     place = room.Room(room.FOR_MEMBERS, {member["user"] for member in found})
     found = [member for member in found if place.takes(member["user"], member)]
     idle = {m["pid"]: m for m in found if m.get("helps") is None and not m["joins"]}
-    for pid, loaded in carefully(proc.has_library, list(idle)):
+    for pid, loaded in carefully(
+        proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=began + WHOLE
+    ):
         idle[pid]["joins"] = bool(loaded)
     pids = {member["pid"] for member in found}
     return found, (ranks.without_ranks(rows, users, pids) + ranks.unseen(rows, users, pids) + unread)[:32]
 
 
-def _ports(pids: "Sequence[int]") -> "dict[int, list[int]]":
+def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> "dict[int, list[int]]":
     """The ports that connections of these processes have, at either end."""
     if not pids:
         return {}
-    known, _ = sockets.connections()
+    looks = {}
+    items = [(pid, _start(pid), False, True) for pid in pids]
+    for (pid, *_), look in carefully(proc.seen, items, owners=[owners[pid] for pid in pids], until=until):
+        looks[pid] = (look or {}).get("inodes", ())
+    inodes = {inode for some in looks.values() for inode in some}
+    known, _ = sockets.connections(lambda inode, _: inode in inodes)
     found = {}
-    for (pid, *_), look in carefully(proc.seen, [(pid, _start(pid), False, True) for pid in pids]):
-        ends = [known[inode] for inode in (look or {}).get("inodes", ()) if inode in known]
+    for pid, some in looks.items():
+        ends = [known[inode] for inode in some if inode in known]
         texts = [end[side].rpartition(":")[2] for end in ends for side in ("local", "peer")]
         found[pid] = [int(text) for text in texts if text.isdigit()]
     return found
@@ -76,13 +95,13 @@ class Looks:
         self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: "Callable[..., None]"
     ) -> None:
         self.members = members
+        self.users = {member["pid"]: member["user"] for member in members}
+        self.hidden = {member["user"] for member in members if member.get("hidden")}
         self.pyspy = pyspy
         self.say = say
         self.root = os.geteuid() == 0
         self.no_ages = ""
         self.net = _namespace("self", "net")
-        self.nets = {}  # type: dict[str, str]
-        """Other network namespaces, and why nothing is known of each."""
         self.whole = dict.fromkeys([member["pid"] for member in members], True)
         self.loose = []  # type: list[dict[str, Any]]
         """Connections of users whose ranks may not be read."""
@@ -109,54 +128,77 @@ class Looks:
 
     def look(self, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict) -> "list[dict[str, Any]]":
         """`kept` is what is kept of each, where that fits into the whole."""
+        began = time.monotonic()
         items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
         looks = {}
-        for item, look in carefully(proc.seen, items):
+        for item, look in carefully(
+            proc.seen, items, owners=[*self.users.values()], until=began + PROC * 0.8
+        ):
             if look is None:
                 self.whole[item[0]] = False
             looks[item[0]] = look
         again = [(pid, start, root, False) for pid, start, root, _ in items if looks[pid] is None]
-        for item, look in carefully(proc.seen, again):
+        users = [self.users[pid] for pid, *_ in again]
+        for item, look in carefully(proc.seen, again, owners=users, until=began + PROC):
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
-        known, self.no_ages = sockets.connections()
-        self.nets.clear()
+        inodes = {inode for look in looks.values() for inode in look["inodes"]}
+        named, lent = (proc.users(), proc.lends()) if self.hidden else ({}, [])
+
+        def user(uid: int) -> str:
+            return named.get(uid) or named.get(proc.person(uid, lent), f"uid {uid}")
+
+        def wanted(inode: str, uid: int) -> bool:
+            return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
+
+        known, self.no_ages = sockets.connections(wanted)
+        self._elsewhere(looks, known, wanted, began + NETS)
         for look in looks.values():
-            inodes = look.pop("inodes")
-            self._elsewhere(look, known)
-            look["connections"] = [known[i] for i in inodes if i in known][: sockets.MOST_OF_ONE]
-        self._find_loose(known)
+            look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
+        owned = [dict(one, user=user(one["uid"])) for one in known.values()]
+        self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
         if self.pyspy is not None:
-            self._stacks(looks)
+            self._stacks(looks, began)
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
-    def _find_loose(self, known: "dict[str, dict[str, Any]]") -> None:
-        hidden = {member["user"] for member in self.members if member.get("hidden")}
-        names = proc.users() if hidden else {}
-        owned = [dict(c, user=names.get(c["uid"], "uid {}".format(c["uid"]))) for c in known.values()]
-        self.loose = [one for one in owned if one["user"] in hidden][: sockets.MOST_OF_ONE]
+    def _elsewhere(
+        self,
+        looks: "Mapping[int, dict[str, Any]]",
+        known: "dict[str, dict[str, Any]]",
+        wanted: "sockets.Wanted",
+        until: float,
+    ) -> None:
+        """Connections of processes in other networks, as in containers, which root alone may see."""
+        inside = {}  # type: dict[str, list[int]]
+        for pid, look in looks.items():
+            net = _namespace(pid, "net")
+            if look["state"] not in ("", "Z") and net not in ("", self.net):
+                inside.setdefault(net, []).append(pid)
+        nets = [*inside]
+        turns = Turns([self.users[inside[net][0]] for net in nets])
+        at = turns.next()
+        while at is not None:
+            pids, began = inside[nets[at]], time.monotonic()
+            why = "only root may look into its network namespace"
+            if self.root and began < until:
+                found, why = sockets.connections(wanted, ["nsenter", "-t", str(pids[0]), "-n", "--"])
+                known.update(found)
+            elif self.root:
+                why = "there was no time to look into its network namespace"
+            for pid in pids if why else ():
+                looks[pid]["unread"].append("connections: " + why)
+            turns.over(time.monotonic() - began)
+            at = turns.next()
 
-    def _elsewhere(self, look: "dict[str, Any]", known: "dict[str, dict[str, Any]]") -> None:
-        """Connections of a process in another network, as in a container, which root alone may see."""
-        net = _namespace(look["pid"], "net")
-        if look["state"] in ("", "Z") or net in ("", self.net):
-            return
-        if net not in self.nets and self.root:
-            found, why = sockets.connections(["nsenter", "-t", str(look["pid"]), "-n", "--"])
-            self.nets[net] = why
-            known.update(found)
-        why = self.nets.get(net, "only root may look into its network namespace")
-        if why:
-            look["unread"].append("connections: " + why)
-
-    def _stacks(self, looks: "dict[int, dict[str, Any]]") -> None:
+    def _stacks(self, looks: "dict[int, dict[str, Any]]", began: float) -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
         fit = [m for m in fit if not m.get("hidden")]
         fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
         fit.sort(key=lambda member: member.get("helps") is not None)
-        found, failed = stacks.dumps(self.pyspy, [m["pid"] for m in fit], 2 * stacks.processors())
+        owners = {m["pid"]: m["user"] for m in fit}
+        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), began + STACKS)
         for pid, threads in found.items():
             told = self.told.setdefault(pid, {})
             for thread in threads:
@@ -168,9 +210,9 @@ class Looks:
             looks[pid]["python"] = threads
         for pid, why in failed.items():
             looks[pid]["unread"].append("Python stack: " + why)
-        self._sources(found)
+        self._sources(found, began + LINES)
 
-    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]") -> None:
+    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
         """Read the text of the innermost lines of the users' code."""
         frames = {}  # type: dict[tuple[str, Any], list[dict[str, Any]]]
         for pid, threads in found.items():
@@ -180,7 +222,9 @@ class Looks:
         items = [(at[0], sorted({f["line"] for f in some}), at[1]) for at, some in frames.items()][
             :MOST_LINES
         ]
-        for (path, _, rights), texts in carefully(source.lines, items):
+        for (path, _, rights), texts in carefully(
+            source.lines, items, owners=[at[2][0] for at in items], until=until
+        ):
             for frame in frames[path, rights]:
                 if texts and str(frame["line"]) in texts:
                     frame["source"] = texts[str(frame["line"])]

@@ -1,13 +1,18 @@
 """What /proc says of processes. Called where it may block: see careful.py."""
 
+import bisect
 import contextlib
+import math
 import os
 import re
 import stat
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 PROC = "/proc"
 MOST_THREADS = 512
+FIRST_PERSON = 1000
+"""Smaller uids are those of services, whose containers may be of anybody."""
 MOST_FILES = 64
 LONGEST_WORD, LONGEST_TEXT = 256, 4096
 MOST_ENVIRON = 1 << 20
@@ -60,6 +65,15 @@ def lenient(path: str, most: int = 65536) -> str:
 
 def pids() -> "list[int]":
     return sorted(int(name) for name in os.listdir(PROC) if name.isdigit())
+
+
+def owners() -> "dict[int, int]":
+    """All processes, with the user of each: a person's containers are the person's."""
+    found, lent = {}, lends()
+    for pid in pids():
+        with contextlib.suppress(OSError):
+            found[pid] = person(os.stat(f"{PROC}/{pid}").st_uid, lent)
+    return found
 
 
 def stat_of(text: str) -> "tuple[str, list[str]]":
@@ -244,10 +258,37 @@ def uptime() -> float:
     return 0.0
 
 
-def users() -> "dict[int, str]":
-    """Names by uid, of the file alone: a directory service may not answer."""
-    rows = (line.split(":") for line in lenient("/etc/passwd", 1 << 20).splitlines())
-    return {int(each[2]): each[0][:LONGEST_WORD] for each in rows if len(each) > 2 and each[2].isdigit()}
+def users(uids: "Iterable[int]" = ()) -> "dict[int, str]":
+    """Names by uid, of files alone: a directory service may not answer. Of `uids` also those that are lent to
+    a person for containers.
+    """
+    rows = [line.split(":") for line in lenient("/etc/passwd", 1 << 20).splitlines()]
+    named = {int(each[2]): each[0][:LONGEST_WORD] for each in rows if len(each) > 2 and each[2].isdigit()}
+    lent = lends()
+    borrowed = {
+        uid: named[person(uid, lent)] for uid in uids if uid not in named and person(uid, lent) in named
+    }
+    return {**named, **borrowed}
+
+
+def lends() -> "list[tuple[int, int, int]]":
+    """Which uids each person may use in containers: the first, the one after the last, the person's own."""
+    rows = [line.split(":") for line in lenient("/etc/passwd", 1 << 20).splitlines()]
+    people = {each[0]: int(each[2]) for each in rows if len(each) > 2 and each[2].isdigit()}
+    found = []
+    for line in lenient("/etc/subuid", 1 << 20).splitlines():
+        name, _, numbers = line.partition(":")
+        first, _, count = numbers.partition(":")
+        own = people.get(name, int(name) if name.isdigit() else 0)
+        if own >= FIRST_PERSON and first.isdigit() and count.isdigit():
+            found.append((int(first), int(first) + int(count), own))
+    return sorted(found)
+
+
+def person(uid: int, lent: "Sequence[tuple[int, int, int]]") -> int:
+    """Who has this number, or has it lent."""
+    at = bisect.bisect_right(lent, (uid, math.inf, 0)) - 1
+    return lent[at][2] if at >= 0 and uid < lent[at][1] else uid
 
 
 def addresses() -> "list[str]":

@@ -26,6 +26,8 @@ MOST = 4000
 MOST_HELPERS = 64
 """Of one rank."""
 MOST_ABOVE = 16
+DEEPEST = 64
+"""Processes above one another that are looked at: no job has so many, and anybody can make more."""
 
 
 _STEP = re.compile(r"\d{1,9}")
@@ -139,6 +141,7 @@ class Tree:
             self.below.setdefault(row["parent"], []).append(row["pid"])
         ours = [r["pid"] for r in rows if r["pid"] == own or r["ours"] or is_doctor(r["command"])]
         self.ours = {pid for one in ours for pid in (one, *self.under(one))}
+        self.launchers = {row["pid"] for row in rows if is_launcher(row["command"])}
         self.seats = {}  # type: dict[int, Seat]
         for row in rows:
             seat = seat_of(row["env"])
@@ -149,14 +152,13 @@ class Tree:
         return [child for child in self.below.get(pid, ()) if child != pid]
 
     def under(self, pid: int) -> "Iterator[int]":
-        """All descendants, the nearest first."""
-        todo, known = self.children(pid), {pid}
-        while todo:
-            one = todo.pop(0)
-            if one not in known:
-                known.add(one)
-                yield one
-                todo += self.children(one)
+        """Descendants, the nearest first."""
+        level, known = self.children(pid), {pid}
+        for _ in range(DEEPEST):
+            level = [one for one in level if one not in known]
+            yield from level
+            known.update(level)
+            level = [child for one in level for child in self.children(one)]
 
     def roots(self) -> "list[int]":
         return [
@@ -178,11 +180,9 @@ class Tree:
     def _only_passes_on(self, pid: int) -> bool:
         """Whether it is a launcher, or a shell around the rank, and no rank."""
         row, seat = self.rows[pid], self.seats[pid]
-        if is_launcher(row["command"]):
+        if pid in self.launchers or is_shell(row["command"]):
             return True
         inside = [each for each in self.under(pid) if each in self.seats]
-        if is_shell(row["command"]):
-            return True
         if not row["groups"] and any(self.rows[each]["groups"] for each in inside):
             return True  # what takes part is below
         new = "TORCHELASTIC_RUN_ID"
@@ -211,8 +211,11 @@ def members(
     found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
     found += _unread(tree, found, taken)
     found += _hidden(tree, taken | {one["pid"] for one in found})
+    known = {one["pid"] for one in found}
     for rank in found[:]:
-        found += _helpers(tree, rank, {one["pid"] for one in found})
+        helpers = _helpers(tree, rank, known)
+        known.update(one["pid"] for one in helpers)
+        found += helpers
     for one in found:
         row = tree.rows[one["pid"]]
         one["user"] = (users or {}).get(row["uid"], "uid {}".format(row["uid"]))
@@ -266,10 +269,10 @@ def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[i
         if pid not in tree.ours
         and row["state"] != "Z"
         and not row["hidden"]
-        and not is_launcher(row["command"])
+        and pid not in tree.launchers
         and (row["groups"] or (is_python(row) and _port_of(tree, pid) in ports.get(pid, ())))
     }
-    tops = [pid for pid in sorted(part) if not part & set(_above(tree, pid))]
+    tops = [pid for pid in sorted(part) if part.isdisjoint(_above(tree, pid))]
     return [rank for top in tops for rank in ([p for p in tree.children(top) if p in part] or [top])]
 
 
@@ -289,7 +292,7 @@ def _port_of(tree: Tree, pid: int) -> "int | None":
 
 def _above(tree: Tree, pid: int) -> "Iterator[int]":
     known = {pid}
-    while pid in tree.rows and tree.rows[pid]["parent"] not in known:
+    while pid in tree.rows and tree.rows[pid]["parent"] not in known and len(known) <= DEEPEST:
         pid = tree.rows[pid]["parent"]
         known.add(pid)
         yield pid
@@ -315,14 +318,14 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
 def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
     """Its parent and so on, up to the first of the launchers; without process 1, which adopts orphans."""
     above = [one for one in _above(tree, pid) if one in tree.rows]
-    starts = [at for at, one in enumerate(above) if is_launcher(tree.rows[one]["command"])]
+    starts = [at for at, one in enumerate(above) if one in tree.launchers]
     kept = above[: max(starts, default=0) + 1]
     return [one for one in kept if one != 1 or starts][:MOST_ABOVE]
 
 
 def _launchers(tree: Tree, pid: int) -> "Iterator[int]":
     """Those above it, the nearest first."""
-    return (one for one in _above(tree, pid) if one in tree.rows and is_launcher(tree.rows[one]["command"]))
+    return (one for one in _above(tree, pid) if one in tree.launchers)
 
 
 def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":
@@ -332,10 +335,10 @@ def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":
 
 def _launcher(tree: Tree, pid: int) -> str:
     """deepspeed and accelerate set the same variables as torchrun."""
-    for above in _above(tree, pid):
-        words = " ".join(tree.rows[above]["command"][:6]) if above in tree.rows else ""
+    for above in _launchers(tree, pid):
+        words = " ".join(tree.rows[above]["command"][:6])
         for name in ("deepspeed", "accelerate", "torch_npu_run"):
-            if is_launcher(tree.rows[above]["command"] if above in tree.rows else ()) and name in words:
+            if name in words:
                 return name
     return ""
 
@@ -349,10 +352,12 @@ def _unread(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") ->
     about them yet, or the kernel holds them.
     """
     found = []
-    for parent in sorted({rank["parent"] for rank in ranks}):
-        if parent not in tree.rows or not is_launcher(tree.rows[parent]["command"]):
+    by_parent = {}  # type: dict[int, list[dict[str, Any]]]
+    for rank in ranks:
+        by_parent.setdefault(rank["parent"], []).append(rank)
+    for parent, alike in sorted(by_parent.items()):
+        if parent not in tree.launchers:
             continue
-        alike = [rank for rank in ranks if rank["parent"] == parent]
         mute = [p for p in tree.children(parent) if p not in taken and _is_mute(tree.rows[p])]
         seats = [tree.seats[rank["pid"]] for rank in alike if rank["pid"] in tree.seats]
         missing = _missing(seats, [tree.rows[rank["pid"]]["env"] for rank in alike])
@@ -396,7 +401,7 @@ def _hidden(tree: Tree, taken: "set[int]") -> "list[dict[str, Any]]":
     alike. Those that have ended beside them are among them.
     """
     part = {pid for pid in tree.rows if pid not in taken and _may_be_rank(tree, pid)}
-    tops = [pid for pid in sorted(part) if not part & set(_above(tree, pid))]
+    tops = [pid for pid in sorted(part) if part.isdisjoint(_above(tree, pid))]
     ranks = [rank for top in tops for rank in ([p for p in tree.children(top) if p in part] or [top])]
     for parent in sorted({tree.rows[pid]["parent"] for pid in ranks}):
         names = {tree.rows[pid]["name"] for pid in ranks if tree.rows[pid]["parent"] == parent}
@@ -411,14 +416,13 @@ def _may_be_rank(tree: Tree, pid: int) -> bool:
 
 def _takes_part(tree: Tree, pid: int) -> bool:
     row = tree.rows[pid]
-    return bool(row["hidden"] and row["groups"]) and pid not in tree.ours and not is_launcher(row["command"])
+    return bool(row["hidden"] and row["groups"]) and pid not in tree.ours and pid not in tree.launchers
 
 
 def _is_launched(tree: Tree, pid: int) -> bool:
     """One of several alike below a launcher."""
     row = tree.rows[pid]
-    above = tree.rows.get(row["parent"])
-    if not row["hidden"] or above is None or not is_launcher(above["command"]) or pid in tree.ours:
+    if not row["hidden"] or row["parent"] not in tree.launchers or pid in tree.ours:
         return False
     alike = [p for p in tree.children(row["parent"]) if tree.rows[p]["command"] == row["command"]]
     return len(alike) > 1 and is_python(row) and not is_shell(row["command"])
@@ -464,10 +468,11 @@ def without_ranks(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Col
     tree = Tree(rows)
     starts = {pid for pid, row in tree.rows.items() if starts_ranks_here(row["command"])} - tree.ours
     said = []
+    pids = {*found}
     for pid in sorted(starts):
         below = [*tree.under(pid)]
         unsure = any(tree.rows[each]["hidden"] and is_python(tree.rows[each]) for each in below)
-        if not starts & {*_above(tree, pid)} and not {*found} & {*below} and not unsure:
+        if starts.isdisjoint(_above(tree, pid)) and pids.isdisjoint(below) and not unsure:
             name = launcher_name(tree.rows[pid]["command"])
             user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
             said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: it starts some, or waits for other hosts")

@@ -2,44 +2,81 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
 MOST = 16 << 20
+"""Bytes of what was not read yet."""
 MOST_OF_ONE = 1024
+Wanted = Any
+"""Whether an inode and its user are wanted."""
 WAYS = (["ss", "-tnieHO"], ["ss", "-tnie"])
 """Older ones know neither -H nor -O."""
 _PAIRS = re.compile(r"(\w+):(\d+)")
+_CGROUP = re.compile(r"^.*(?:<->|-->|<--|---)(?= |$)")
+"""The name of a control group, which its user has chosen, and what ends it."""
 _TIMER = re.compile(r"timer:\((\w+),")
 
 
-def connections(inside: "Sequence[str]" = ()) -> "tuple[dict[str, dict[str, Any]], str]":
-    """By inode, and why there are none. `inside` is the command that enters another network namespace."""
+def connections(wanted: "Wanted", inside: "Sequence[str]" = ()) -> "tuple[dict[str, dict[str, Any]], str]":
+    """By inode, and why there are none, or not all. `inside` is the command that enters another network
+    namespace. Anybody can open very many, so only those that are `wanted`, by inode and user, are kept.
+    """
     why = ""
     for argv in ([*inside, *way] for way in WAYS):
         try:
-            ((_, tool, code),) = run_all([lambda argv=argv: Tool(argv, SECONDS, MOST)], 1)  # type: ignore[misc]
+            ((_, tool, code),) = run_all([partial(_Ss, argv, wanted)], 1)
         except OSError as error:
             return {}, f"{argv[0]}: {error.strerror}"
+        assert isinstance(tool, _Ss)
+        tool.take(len(tool.out))
         if code == 0:
-            return parse(tool.out.decode("utf-8", "replace")), ""
+            return tool.found, ""
         last = tool.err.decode("utf-8", "replace").strip().splitlines()[-1:]
         why = "ss: " + (tool.why or " ".join(last) or f"exit status {code}")[:200]
+        if tool.found:
+            return tool.found, why
     return {}, why
 
 
-def parse(text: str) -> "dict[str, dict[str, Any]]":
+class _Ss(Tool):
+    """Reads what ss prints while it comes."""
+
+    def __init__(self, argv: "Sequence[str]", wanted: "Wanted") -> None:
+        super().__init__(argv, SECONDS, MOST)
+        self.wanted = wanted
+        self.found = {}  # type: dict[str, dict[str, Any]]
+
+    def read(self, descriptor: int) -> None:
+        super().read(descriptor)
+        end = self.out.rfind(b"\n", 0, -1)
+        while end > 0 and self.out[end + 1 : end + 2].isspace():  # a connection may go on in the next line
+            end = self.out.rfind(b"\n", 0, end)
+        self.take(end + 1)
+
+    def take(self, end: int) -> None:
+        self.found.update(parse(self.out[:end].decode("utf-8", "replace"), self.wanted))
+        del self.out[:end]
+
+
+def parse(text: str, wanted: "Wanted" = lambda *_: True) -> "dict[str, dict[str, Any]]":
     found = {}
     for line in re.sub(r"\n[ \t]+", " ", text).splitlines():
-        words = line.split()
+        own, _, rest = line.partition(" cgroup:")
+        named = dict(_PAIRS.findall(own))
+        inode, uid = named.get("ino", "0"), int(named.get("uid", 0))
+        if inode == "0" or not wanted(inode, uid):
+            continue
+        words = own.split()
         if len(words) < 5 or not (words[1].isdigit() and words[2].isdigit()):
             continue
-        rest = " ".join(words[5:])
+        rest = " ".join(words[5:]) + (" " + _CGROUP.sub("", rest) if rest else "")
         said = {name: int(value) for name, value in _PAIRS.findall(rest)}
         timer = _TIMER.search(rest)
-        found[str(said.get("ino", 0))] = {
+        found[inode] = {
             "state": words[0][:32],
             "local": _plain(words[3]),
             "peer": _plain(words[4]),
@@ -51,9 +88,8 @@ def parse(text: str) -> "dict[str, dict[str, Any]]":
             "unacknowledged": said.get("unacked", 0),
             "backoff": said.get("backoff", 0),
             "persist": bool(timer and timer.group(1) == "persist"),
-            "uid": said.get("uid", 0),
+            "uid": uid,
         }
-    found.pop("0", None)
     return found
 
 

@@ -1,9 +1,10 @@
 """Python stacks by py-spy, without stopping anybody. Of the locals only a step number leaves this module."""
 
 import json
+import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -46,18 +47,18 @@ class PySpy:
 
 
 def dumps(
-    pyspy: PySpy, pids: "Sequence[int]", at_once: int
+    pyspy: PySpy, owners: "Mapping[int, str]", at_once: int, until: float = math.inf
 ) -> "tuple[dict[int, list[dict[str, Any]]], dict[int, str]]":
     """The threads of each process, or why there are none. What fails is tried once more: a process that runs
-    may change while it is read.
+    may change while it is read. By `owners` none has to wait for those of others.
     """
     found = {}  # type: dict[int, list[dict[str, Any]]]
     failed = {}  # type: dict[int, str]
     for _ in range(2):
-        todo = [pid for pid in pids if pid not in found and "no answer" not in failed.get(pid, "")]
+        todo = [pid for pid in owners if pid not in found and "no answer" not in failed.get(pid, "")]
         starts = [partial(Tool, pyspy.argv(pid), SECONDS, MOST, pyspy.keep, True) for pid in todo]
         try:
-            for place, tool, code in run_all(starts, at_once):
+            for place, tool, code in run_all(starts, at_once, [owners[pid] for pid in todo], until):
                 pid = todo[place]
                 stack, why = (
                     _read(bytes(tool.out)) if code == 0 else ([], tool.why or _words(bytes(tool.err)))
@@ -69,6 +70,7 @@ def dumps(
                     failed.pop(pid, None)
         except OSError as error:
             failed.update((pid, str(error.strerror)) for pid in todo if pid not in found)
+        failed = {**dict.fromkeys(set(todo) - {*found}, "no answer in time"), **failed}
     return found, failed
 
 

@@ -36,6 +36,25 @@ def test_after_many_stalls_the_rest_is_not_tried() -> None:
     assert found == [(item, None) for item in range(100)]
 
 
+def test_what_one_user_has_made_slow_keeps_nobody_waiting() -> None:
+    def work(item: int) -> int:
+        if item < 100:
+            time.sleep(60 if item % 2 else 0.05)
+        return item
+
+    items, owners = [*range(100), 100, 101, 102], ["slow"] * 100 + ["other"] * 3
+    found = dict(carefully(work, items, 0.1, owners, time.monotonic() + 3))
+    assert {*found} == {*items}
+    assert [found[item] for item in (100, 101, 102)] == [100, 101, 102]
+
+
+def test_tools_on_what_one_user_has_made_slow_keep_none_waiting() -> None:
+    slow, quick = ([sys.executable, "-c", text] for text in ("import time; time.sleep(60)", "print('x')"))
+    starts = [partial(Tool, argv, 2.0, 100) for argv in [slow] * 10 + [quick] * 3]
+    seen = run_all(starts, 2, ["slow"] * 10 + ["other"] * 3, time.monotonic() + 1)
+    assert {place for place, _, _ in seen} >= {10, 11, 12}
+
+
 def test_tools_have_limits() -> None:
     def start(text: str, seconds: float = 5.0, most: int = 1000) -> Any:
         return partial(Tool, [sys.executable, "-c", text], seconds, most)

@@ -52,6 +52,25 @@ def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:
     assert sockets.parse(heading + ONE_LINE.replace(" sk:", "\n\t sk:")) == sockets.parse(ONE_LINE)
 
 
+def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
+    """Its user has chosen it."""
+    plain = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1 {}<-> ts bytes_received:9 lastsnd:3"
+    odd = plain.format("cgroup:/a ino:999 uid:0 unacked:7 backoff:5 timer:(persist,1sec,0) <-> b ")
+    assert sockets.parse(odd) == sockets.parse(plain.format("")) != {}
+
+
+def test_numbers_that_are_lent_to_a_person_are_the_persons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of root and of services, which run containers of anybody."""
+    files = {
+        "/etc/passwd": "root:x:0:0::\nsvc:x:999:0::\nalice:x:1001:0::\nbob:x:1002:0::\n",
+        "/etc/subuid": "root:100000:10\nsvc:200000:10\nalice:300000:10\n1002:300010:10\nodd:x:\n",
+    }
+    monkeypatch.setattr(proc, "lenient", lambda path, _=0: files[path])
+    known = {0: "root", 999: "svc", 1001: "alice", 1002: "bob"}
+    numbers = {100_000, 200_000, 299_999, 300_000, 300_009, 300_010, 300_020}
+    assert proc.users(numbers) == {**known, 300_000: "alice", 300_009: "alice", 300_010: "bob"}
+
+
 def local(name: str, value: str) -> dict[str, Any]:
     return {"name": name, "repr": value, "addr": 1, "arg": False}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from doctor.hang.onhost import ranks as of_ranks
 from doctor.hang.onhost.programs import is_doctor, is_launcher
 from doctor.hang.onhost.ranks import candidates, members, unseen, without_ranks
 
@@ -337,3 +338,21 @@ def test_the_nearest_launcher_is_the_one_that_counts() -> None:
     outer = row(9, 1, "slurmstepd: [7.0]")
     rows = [outer, row(10, 9, "torchrun train.py"), row(13, 10, "setpriv python"), torch_rank(11, 13, 0)]
     assert [m["launched"] for m in members(rows)] == [10]
+
+
+def test_a_long_chain_of_processes_above_ranks_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody can make one, and none of a job is long."""
+    many, deep = 300, 1200
+    chain = [row(pid, pid - 1, "sh", RANK="0", WORLD_SIZE="1") for pid in range(1, deep)]
+    ranks = [torch_rank(pid, deep - 1, pid) for pid in range(deep, deep + many)]
+    above: list[int] = []
+    real = of_ranks._above
+
+    def counted(tree: of_ranks.Tree, pid: int) -> Iterator[int]:
+        for one in real(tree, pid):
+            above.append(one)
+            yield one
+
+    monkeypatch.setattr(of_ranks, "_above", counted)
+    assert len(members([*chain, *ranks])) == many
+    assert len(above) < 500 * many

@@ -105,12 +105,12 @@ def test_a_job_that_stands_still_at_its_very_start_counts(sign: dict[str, Any]) 
     assert (found.verdict, found.exit_code, len(found.each)) == (Verdict.SEVERAL, 3, 2)
 
 
-def test_ranks_that_had_the_name_first_count() -> None:
-    """They have not connected yet when somebody takes their name."""
+@pytest.mark.parametrize("age", [10.0, 1e6])
+def test_nobody_hides_ranks_that_have_not_connected_yet_by_taking_their_name(age: float) -> None:
     early = evidence(["sleeps"] * 2, device=True)
     old = tuple(replace(h, members=tuple(replace(m, joins=True) for m in h.members)) for h in early.hosts)
-    late = [replace(each, launched=77) for each in (claim(0, 2), claim(1, 2))]
-    found = judge(with_claims(replace(early, hosts=old), *late))
+    false = [replace(each, launched=77, age=age) for each in (claim(0, 2), claim(1, 2))]
+    found = judge(with_claims(replace(early, hosts=old), *false))
     assert {job.owner for job in found.jobs} == {"alice", "mallory"}
 
 
@@ -159,6 +159,31 @@ def test_but_a_connection_that_anybody_can_make_is_no_proof() -> None:
     first = HUNG.hosts[0]
     one = (replace(first.members[0], user="bob"), *first.members[1:])
     assert len(judge(replace(HUNG, hosts=(replace(first, members=one), *HUNG.hosts[1:]))).jobs) == 2
+
+
+@pytest.mark.parametrize(("number", "sent"), [(70, "node1"), (70, "node2"), (3, "node2")])
+def test_a_connection_that_is_made_up_on_another_host_is_no_proof(number: int, sent: str) -> None:
+    """In a network of his own anybody can have the address of a host, and ends that look like a rank's."""
+    victim = next(host for host in HUNG.hosts if host.host == sent).members[0]
+    false = claim(number, launched=77, does="sleeps")
+    assert victim.a is not None
+    assert victim.b is not None
+    false = replace(
+        false, host="node3", a=replace(victim.a, pid=false.pid), b=replace(victim.b, pid=false.pid)
+    )
+    hosts = (
+        HUNG.hosts
+        if number > 3
+        else tuple(
+            replace(host, members=tuple(m for m in host.members if m.rank != number)) for host in HUNG.hosts
+        )
+    )
+    seen = replace(HUNG, hosts=(*hosts, replace(hosts[0], host="node3", members=(false,))))
+    found = judge(seen, user=victim.user)
+    assert found.job is not None
+    assert false.pid not in [each.pid for each in found.job.ranks]
+    if number > 3:
+        assert (len(found.job.ranks), found.exit_code, accused(found)) == (4, 1, [(1, "node1")])
 
 
 def test_ranks_below_one_launcher_are_one_job_whatever_user_each_became() -> None:

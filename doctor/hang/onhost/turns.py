@@ -1,0 +1,33 @@
+"""Whose item is next, so that nobody's keep those of others waiting. Pure."""
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+
+class Turns:
+    """The next item is one of the owner whose items have taken the least time."""
+
+    def __init__(self, owners: "Sequence[Any]") -> None:
+        self.waiting = {}  # type: dict[Any, deque[int]]
+        for at, owner in enumerate(owners):
+            self.waiting.setdefault(owner, deque()).append(at)
+        self.taken = [(0.0, place, owner) for place, owner in enumerate(self.waiting)]
+
+    def next(self) -> "int | None":
+        """Its place; None where nothing is left."""
+        return self.waiting[self.taken[0][2]][0] if self.taken else None
+
+    def over(self, seconds: float) -> None:
+        """The next one has taken so long."""
+        taken, place, owner = self.taken[0]
+        self.waiting[owner].popleft()
+        if self.waiting[owner]:
+            heapq.heapreplace(self.taken, (taken + seconds, place, owner))
+        else:
+            heapq.heappop(self.taken)
+
+    def give_up(self) -> "list[int]":
+        """Those of the owner of the next one, which nobody waits for any more."""
+        return [*self.waiting[heapq.heappop(self.taken)[2]]] if self.taken else []

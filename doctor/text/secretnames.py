@@ -62,7 +62,7 @@ _ALIKE = {
 """Words before these that make them something else: a table's key, a language model's word, a round."""
 _END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
 _NOTHING = re.compile(
-    rf"""["']?(?:true|false|null|none|nil|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE
+    rf"""["']?(?:true|false|null|none|nil|VALUE\.?|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE
 )
 """Values that are none whatever the name: a switch, a manual's word, a name that a sentence goes on with."""
 _HARMLESS = re.compile(

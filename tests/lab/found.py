@@ -41,7 +41,7 @@ def _blamed(args: Sequence[str], cwd: Path, text: str) -> Iterable[tuple[str, st
     if not reports:
         return [(headline.split()[-1], culprit) for culprit, headline in TOLD.findall(text)]
     try:
-        findings = json.loads((cwd / reports[0]).read_bytes())["findings"]
+        findings = json.loads((cwd / reports[0]).read_bytes()).get("findings", ())
     except (OSError, ValueError):
         return []
     faults = [found for found in findings if found["status"] in ("fail", "warn")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,8 +25,9 @@ SECRET = b"ROOTONLY-c0ffee\n"
 @pytest.fixture
 def tmp(tmp_path: Path) -> Iterator[Path]:
     """A folder like /tmp, which all users of the host reach, and a file that is root's alone."""
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.parent.is_relative_to(tempfile.gettempdir()):
+            folder.chmod(0o755)
     place = tmp_path / "tmp"
     place.mkdir()
     place.chmod(0o1777)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from dataclasses import MISSING, dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any
@@ -13,16 +14,17 @@ from typing import Annotated, Any
 import typer
 
 from doctor import __version__
-from doctor.cli import explaining, ranktable
+from doctor.cli import ranktable
 from doctor.cli.examine import ask_facts, ask_hang, examine
+from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
-from doctor.cli.options import a_number, a_path, group, one_of, takes
+from doctor.cli.options import group, takes
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
-from doctor.hang.asked import HangWishes
-from doctor.report.formats import FORMATS
-from doctor.run.request import JobFlags, Request
-from doctor.text.option import Option
+from doctor.hang.options import HangWishes
+from doctor.report.formats import FORMATS, Outputs
+from doctor.run.request import ExamFlags, Request
+from doctor.text.option import any_option
 from doctor.text.redact import redact
 from doctor.text.terminal import prepare, put, tell
 
@@ -85,7 +87,6 @@ def _spread(arguments: Sequence[str]) -> list[str]:
 
 def _forget_go(arguments: Sequence[str]) -> None:
     """Of a command line that is not understood, this much is clear: where the list of an earlier run is."""
-    from doctor.report.formats import FORMATS, Outputs
     from doctor.report.outputs import empty_lists
 
     for option in (form.option for form in FORMATS if form.is_go):
@@ -158,24 +159,6 @@ app.command(
 )(takes()(examine))
 
 
-def hang_number(usage: str, help: str, low: float, high: float, *, whole: bool = True) -> Any:
-    """An option of `doctor hang` alone."""
-    known = Option(usage, help, (), min=low, max=high)
-    read = partial(a_number, int if whole else float, known)
-    return typer.Option(
-        known.name, metavar=known.metavar, help=help, parser=read, rich_help_panel=JobFlags.PANEL
-    )
-
-
-def hang_word(usage: str, help: str) -> Any:
-    known = Option(usage, help, ())
-    return typer.Option(known.name, metavar=known.metavar, help=help, rich_help_panel=JobFlags.PANEL)
-
-
-def hang_switch(name: str, help: str) -> Any:
-    return typer.Option(name, help=help, rich_help_panel=JobFlags.PANEL)
-
-
 @app.command(
     "hang",
     help="A job stands still now: which rank does it wait for?",
@@ -186,27 +169,13 @@ def hang_switch(name: str, help: str) -> Any:
     ),
 )
 @takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)
-def _hang(
-    *,
-    apart: Annotated[
-        float, hang_number("--for S", "Seconds between the two looks.", 0.2, 60, whole=False)
-    ] = 2.0,
-    limit: Annotated[
-        float, hang_number("--limit S", "Seconds of standing still that are a hang.", 1, 86_400, whole=False)
-    ] = 60.0,
-    pid: Annotated[int | None, hang_number("--pid PID", "Only the job of this process.", 1, 2**22)] = None,
-    master_port: Annotated[
-        int | None, hang_number("--master-port PORT", "Only the job that meets at this port.", 1, 65_535)
-    ] = None,
-    job: Annotated[
-        str | None, hang_word("--job ID", "A job of Slurm; its nodes are the hosts if none are named.")
-    ] = None,
-    rank_user: Annotated[str | None, hang_word("--rank-user NAME", "Only the job of this user.")] = None,
-    watch: Annotated[bool, hang_switch("--watch", "Look every 10 s, until the job hangs or ends.")] = False,
-    check: Annotated[bool, hang_switch("--check", "Make the check that the report suggests.")] = False,
-    request: Request,
-) -> int:
-    return ask_hang(request, HangWishes(apart, limit, pid, master_port, job, rank_user, watch, check))
+def _hang(request: Request, wishes: HangWishes) -> int:
+    return ask_hang(request, wishes)
+
+
+@dataclass(frozen=True, slots=True)
+class FactsWishes:
+    csv: Path | None = any_option("--csv FILE", "The facts as CSV; - is stdout.", panel=Outputs.PANEL)
 
 
 @app.command(
@@ -219,57 +188,48 @@ def _hang(
     ),
 )
 @takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)
-def _facts(
-    *,
-    csv: Annotated[
-        Path | None,
-        typer.Option(
-            "--csv", metavar="FILE", help="The facts as CSV; - is stdout.", parser=partial(a_path, Path)
-        ),
-    ] = None,
-    request: Request,
-) -> int:
-    return ask_facts(request, csv)
+def _facts(request: Request, wishes: FactsWishes) -> int:
+    return ask_facts(request, wishes.csv)
 
 
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 
+@dataclass(frozen=True, slots=True)
+class DemoWishes:
+    name: str | None = any_option("NAME", "gpus, npus, hang or healthy.")
+
+
 @app.command("demo", help="See it work: a bundled recording is replayed; needs no hosts.")
 @takes(*DEMO_OPTIONS)
-def _demo(
-    request: Request,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="gpus, npus, hang or healthy.")] = None,
-) -> int:
+def _demo(request: Request, wishes: DemoWishes) -> int:
     from doctor.cli.demo import demo
 
-    return demo(name, request)
+    return demo(wishes.name, request)
+
+
+@dataclass(frozen=True, slots=True)
+class ListWishes:
+    what: str | None = any_option("symptoms", "All that is known of messages in logs.")
+    symptoms: tuple[Path, ...] = any_option(
+        "--symptoms DIR",
+        "More symptoms, from a folder of YAML files.",
+        default=(),
+        panel=ExamFlags.PANEL,
+    )
 
 
 @app.command("list", help="The checks and exams; list symptoms: the known messages.")
 @takes("--checks", "--color", "--no-color")
-def _list(
-    request: Request,
-    what: Annotated[
-        str | None, typer.Argument(metavar="symptoms", help="All that is known of messages in logs.")
-    ] = None,
-    symptoms: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--symptoms",
-            metavar="DIR",
-            help="More symptoms, from a folder of YAML files.",
-            parser=partial(a_path, Path),
-        ),
-    ] = None,
-) -> int:
+def _list(request: Request, wishes: ListWishes) -> int:
     from doctor.cli.catalogue import print_list, print_symptoms
 
-    if what is None and not symptoms:
-        return print_list(request.what.checks, request.outputs.colours)
+    what, colours = wishes.what, request.outputs.colours
+    if what is None and not wishes.symptoms:
+        return print_list(request.what.checks, colours)
     if what not in (None, "symptoms"):
         raise UsageError(f"There is no list of {what!r}.", "Type: doctor list, or: doctor list symptoms")
-    return print_symptoms(symptoms or (), request.outputs.colours)
+    return print_symptoms(wishes.symptoms, colours)
 
 
 app.command(
@@ -280,7 +240,7 @@ app.command(
         ("doctor explain EI0006", "a code, or a message in quotes"),
         ("doctor explain shm-small", "a check or a remedy"),
     ),
-)(explaining.explain)
+)(explain_command.explain)
 app.command(
     "logs",
     help="Fetch the logs of a job from its hosts, and explain them.",
@@ -289,7 +249,13 @@ app.command(
         ("doctor logs -F hosts --path '/data/*.log'", "where they are"),
         ("doctor logs 'node[1-4]' --since 2h --save logs", "and keep them"),
     ),
-)(explaining.logs)
+)(explain_command.logs)
+
+
+@dataclass(frozen=True, slots=True)
+class HelpWishes:
+    words: tuple[str, ...] = any_option("COMMAND", "The command.", default=())
+    man: bool = any_option("--man", "The manual page, for man(1).", default=False)
 
 
 @app.command(
@@ -301,24 +267,26 @@ app.command(
         ("doctor help --man | man -l -", "the manual page"),
     ),
 )
-def _help(
-    context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None,
-    man: Annotated[bool, typer.Option("--man", help="The manual page, for man(1).")] = False,
-) -> int:
+@takes()
+def _help(context: typer.Context, wishes: HelpWishes) -> int:
     root = context.find_root()
-    if man:
+    if wishes.man:
         from doctor.cli.manpage import manual
 
         put(manual(root, __version__), sys.stdout)
         return 0
     known = {each.command_path.partition(" ")[2]: each for each in below(root)}
-    wanted = " ".join(words or ())
+    wanted = " ".join(wishes.words)
     if wanted and wanted not in known:
         meant = suggest(wanted, known)
         raise UsageError(f"There is no command {wanted!r}.", meant or f"There are {', '.join(known)}.")
     put(f"{known[wanted].get_help() if wanted else root.get_help()}\n", sys.stdout)
     return 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionWishes:
+    shell: str = any_option("SHELL", "bash, zsh or fish.", default=MISSING, values=("bash", "zsh", "fish"))
 
 
 @app.command(
@@ -330,16 +298,9 @@ def _help(
         ("doctor completion fish | source", "in config.fish"),
     ),
 )
-def _completion(
-    context: typer.Context,
-    shell: Annotated[
-        str,
-        typer.Argument(
-            metavar="SHELL", help="bash, zsh or fish.", parser=partial(one_of, ("bash", "zsh", "fish"))
-        ),
-    ],
-) -> int:
+@takes()
+def _completion(context: typer.Context, wishes: CompletionWishes) -> int:
     from doctor.cli.completion import script
 
-    put(script(shell, context.find_root()), sys.stdout)
+    put(script(wishes.shell, context.find_root()), sys.stdout)
     return 0

@@ -35,8 +35,13 @@ NEVER = {
 """What has no place in the file, and why."""
 
 
-def with_defaults(request: Request, environ: Mapping[str, str] = os.environ) -> Request:
-    """The request with the user's defaults for options that were not typed. Raises InputErrors."""
+def with_defaults(
+    request: Request, environ: Mapping[str, str] = os.environ, *, in_report: bool = True
+) -> Request:
+    """The request with the user's defaults for options that were not typed. Raises InputErrors.
+
+    `in_report`: whether the first lines of a report say that they were used.
+    """
     if request.in_job or request.replay or (path := _path(environ)) is None:
         return request
     text = _read(path)
@@ -53,7 +58,7 @@ def with_defaults(request: Request, environ: Mapping[str, str] = os.environ) -> 
     smoke = {"python": found["--python"]} if "--python" in found else {}
     words = ", ".join(_words(name, value) for name, value in found.items())
     used = redact(f"{_called(path, environ)}: {words}")
-    if request.outputs.quiet:
+    if request.outputs.quiet or not in_report:
         tell(f"doctor: defaults from {clean_line(used)}\n")
     return replace(
         request,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
-from doctor.hang.asked import HangWishes
+from doctor.hang.options import HangWishes
 from doctor.run.request import Request
 from doctor.text.option import refuse_conflicts
 from doctor.text.terminal import put, tell
@@ -68,10 +68,7 @@ def ask_facts(request: Request, csv: Path | None) -> int:
 
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
-    refuse_conflicts(request)
-    for name, given in (("--watch", wishes.watch), ("--check", wishes.check)):
-        if given and request.replay:
-            raise UsageError(f"{name} cannot be combined with --replay: it looks at hosts.")
+    refuse_conflicts(request, wishes)
     if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):
         raise UsageError("--job is the number of a Slurm job.", "Such as 4711, or 4711_3 of an array.")
     if (python := request.smoke.python) is not None:

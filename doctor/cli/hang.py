@@ -4,76 +4,93 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from doctor.cli.defaults import with_defaults
-from doctor.cli.hangcheck import examine_below, suggested
-from doctor.cli.reached import Reached, reach
-from doctor.cli.slurmjob import of_slurm
-from doctor.cli.watch import judged, narrowed, watch
 from doctor.errors import EXIT_FAULT, DoctorError
-from doctor.hang.asked import HangWishes
+from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement
+from doctor.hang.options import HangWishes
 from doctor.hang.report import print_judgement
 from doctor.hang.report_json import report_json
 from doctor.hang.run import Sight
 from doctor.hang.saved import encoded, load
+from doctor.hang.watch import judged, look_at, watch
 from doctor.judge.verdict import Report
 from doctor.model import Unreached
 from doctor.report.formats import STDOUT
 from doctor.report.json import as_json
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
+from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.text.terminal import coloured, put, tell, width
+from doctor.transport.slurm.squeue import slurm_job
 
 
 def hang(request: Request, wishes: HangWishes) -> int:
     """The exit code: 1 a culprit is named, 0 the job moves, 3 it is not decided, or there is no job."""
     refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
-    request = with_defaults(request)
-    if request.defaults and not request.outputs.quiet:
-        tell(f"doctor: defaults from {clean_line(request.defaults)}\n")
+    request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)
         return _told(Sight(evidence), judged(evidence, wishes), request, None)
     environ: Mapping[str, str] = os.environ
     if wishes.slurm_job is not None:
         request, wishes, environ = of_slurm(request, wishes)
-    reached = reach(request, environ)
+    session = open_session(request, environ)
     try:
-        sight, judgement = _looked(reached, wishes)
+        sight, judgement = _looked(session, wishes)
         if not wishes.check:
-            reached.close()
-        return _told(sight, judgement, request, reached if wishes.check else None)
+            session.close()
+        return _told(sight, judgement, request, session if wishes.check else None)
     finally:
-        reached.close()
+        session.close()
 
 
-def _looked(reached: Reached, wishes: HangWishes) -> tuple[Sight, Judgement]:
-    look = partial(reached.see, wishes.apart, lambda evidence: narrowed(evidence, wishes))
+def of_slurm(request: Request, wishes: HangWishes) -> tuple[Request, HangWishes, Mapping[str, str]]:
+    """The hosts of `--job`, unless others are named: the nodes of that job of Slurm; in its variables if srun
+    is to reach them.
+    """
+    who = request.who
+    if wishes.slurm_job is None or who.hosts or who.hostfile or who.local or who.rank_table:
+        return request, wishes, os.environ
+    job = slurm_job(wishes.slurm_job)
+    if len(job.numbers) == 1:
+        wishes = replace(wishes, slurm_job=job.numbers[0])
+    environ = job.environ(os.environ)
+    by_srun = request.way.transport in ("auto", "srun") and shutil.which("srun")
+    if environ is not None and by_srun and who.inventory is None:
+        return request, wishes, environ
+    return replace(request, who=replace(who, hosts=job.nodes)), wishes, os.environ
+
+
+def _looked(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
+    look = partial(look_at, session, wishes)
     if wishes.watch:
-        quiet = reached.request.outputs.quiet
-        return watch(look, wishes, reached.line, quiet=quiet, until=reached.until)
+        quiet = session.request.outputs.quiet
+        return watch(look, wishes, session.line, quiet=quiet, until=session.until)
     sight = look()
     return sight, judged(sight.evidence, wishes)
 
 
-def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached | None) -> int:
-    """`reached`: hosts that are to be examined below Python, if that is suggested."""
+def _told(sight: Sight, judgement: Judgement, request: Request, session: HostSession | None) -> int:
+    """`session`: hosts that are to be examined below Python, if that is suggested."""
     if request.save is not None:
         _write(request.save, encoded(sight.evidence))
-    if reached is not None:
-        reached.line.clear()
+    if session is not None:
+        session.line.clear()
     outputs, code = request.outputs, judgement.exit_code
     out = sys.stderr if outputs.json == STDOUT else sys.stdout
     show = partial(print_judgement, judgement, verbose=outputs.verbose, quiet=outputs.quiet)
@@ -82,7 +99,7 @@ def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached
         _tell_unread(sight.evidence)
     _tell_remedies(sight.reasons)
     data = report_json(judgement)
-    if reached is not None and (report := _examined(judgement, reached, out)):
+    if session is not None and (report := _examined(judgement, session, out)):
         code = EXIT_FAULT if report.exit_code == EXIT_FAULT else code
         data |= {"exit_code": code, "check": json.loads(as_json(report))}
     if outputs.json is not None:
@@ -94,7 +111,7 @@ def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached
     return code
 
 
-def _examined(judgement: Judgement, reached: Reached, out: TextIO) -> Report | None:
+def _examined(judgement: Judgement, session: HostSession, out: TextIO) -> Report | None:
     asked = suggested(judgement)
     if asked is None:
         several = sum(suggested(one) is not None for one in judgement.each) > 1
@@ -106,8 +123,8 @@ def _examined(judgement: Judgement, reached: Reached, out: TextIO) -> Report | N
         tell(f"doctor: no check applies: {why}.\n")
         return None
     tell(f"doctor: now what doctor check {quoted(asked.hosts)} --only {','.join(asked.only)} finds:\n")
-    report = examine_below(asked, reached)
-    show_report(report, reached.request.outputs, out)
+    report = examine_below(asked, session)
+    show_report(report, session.request.outputs, out)
     return report
 
 

@@ -33,7 +33,8 @@ class Entry:
 
 def entries(command: Any, context: Any) -> list[Entry]:
     """Those of a command, in the order of their groups; those without a group come last."""
-    found = [_entry(param, context) for param in command.get_params(context)]
+    shown = (param for param in command.get_params(context) if not getattr(param, "hidden", False))
+    found = [_entry(param, context) for param in shown]
     panels = [*dict.fromkeys(each.panel for each in found if each.panel != OTHERS), OTHERS]
     return sorted(found, key=lambda each: panels.index(each.panel))
 

@@ -50,7 +50,7 @@ def _as_host(word: str, context: Any) -> str:
 
 def _of_option(typed: str, context: Any) -> str:
     """What was meant: an option of this command, or the same one of others."""
-    own = [name for param in context.command.params for name in param.opts if name.startswith("--")]
+    own = [name for param in _shown(context.command) for name in param.opts if name.startswith("--")]
     if meant := suggest(typed, own):
         return meant
     root = context.find_root()
@@ -61,7 +61,11 @@ def _of_option(typed: str, context: Any) -> str:
 
 
 def _takes(command: Any, option: str) -> bool:
-    return any(option in param.opts for param in command.params)
+    return any(option in param.opts for param in _shown(command))
+
+
+def _shown(command: Any) -> Iterator[Any]:
+    yield from (param for param in command.params if not getattr(param, "hidden", False))
 
 
 def _visible(group: Any) -> list[str]:

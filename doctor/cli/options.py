@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, Field, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from functools import cache, partial
 from pathlib import Path
 from types import GenericAlias
@@ -15,7 +15,7 @@ import typer
 from doctor.cli.help import Command, Commands
 from doctor.cli.mistakes import NotOneOf
 from doctor.run.request import Request
-from doctor.text.option import KEY, Option
+from doctor.text.option import KEY, Option, identifier
 
 T = TypeVar("T")
 Run = TypeVar("Run", bound=Callable[..., Any])
@@ -42,74 +42,90 @@ def group(help: str | None = None, examples: str | None = None) -> Group:
 
 
 def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """A command with these options, or with all but some, in the place of its parameter `request`."""
-
-    chosen = [
-        parameter
-        for option, parameter in _parameters(Request)
-        if (option.name in names or not names) and option.name not in without
-    ]
+    """A command whose parameters are groups of options: of Request it has these options, or all but some, and
+    of other groups all. A parameter `context` is typer's own.
+    """
 
     def command(run: Callable[..., int]) -> Callable[..., int]:
-        def filled(context: typer.Context, **values: Any) -> int:
-            own = {name: values.pop(name) for name in kept}
-            request = _filled(Request, values, command=context.info_name)
-            return run(request=replace(request, typed=_typed(context)), **own)
-
         signature = inspect.signature(run, eval_str=True)
-        kept = [name for name in signature.parameters if name != "request"]
-        parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-        for name, own in signature.parameters.items():
-            parameters += chosen if name == "request" else [own.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
-        filled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        filled.__annotations__ = {each.name: each.annotation for each in parameters}
+        groups = {name: each.annotation for name, each in signature.parameters.items() if name != "context"}
+        chosen = {
+            name: [
+                (option, parameter)
+                for option, parameter in _parameters(kind)
+                if kind is not Request or ((option.name in names or not names) and option.name not in without)
+            ]
+            for name, kind in groups.items()
+        }
+
+        def filled(context: typer.Context, **values: Any) -> int:
+            given: dict[str, Any] = {"context": context} if "context" in signature.parameters else {}
+            for name, kind in groups.items():
+                of_it = {each.name: values[each.name] for _, each in chosen[name]}
+                given[name] = _filled(kind, of_it, **_known(context, chosen[name]) if kind is Request else {})
+            return run(**given)
+
+        own = sorted((each for some in chosen.values() for _, each in some), key=_place)
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        filled.__signature__ = inspect.Signature([context, *own])  # type: ignore[attr-defined]
+        filled.__annotations__ = {each.name: each.annotation for each in (context, *own)}
         return filled
 
     return command
 
 
-def _typed(context: typer.Context) -> frozenset[str]:
-    """The options on the command line, by name."""
+def _known(context: typer.Context, chosen: Sequence[tuple[Option, inspect.Parameter]]) -> dict[str, Any]:
+    """What a request knows of how it was typed."""
     source = context.get_parameter_source
-    return frozenset(
-        option.name
-        for option, parameter in _parameters(Request)
-        if getattr(source(parameter.name), "name", "") == "COMMANDLINE"
-    )
+    typed = {o.name for o, each in chosen if getattr(source(each.name), "name", "") == "COMMANDLINE"}
+    return {"command": context.info_name, "typed": frozenset(typed)}
+
+
+def _place(parameter: inspect.Parameter) -> int:
+    """Groups of --help stand in the order of Request; what it does not have comes first."""
+    panels = [_panel(each) for _, each in _parameters(Request)]
+    return panels.index(found) if (found := _panel(parameter)) in panels else -1
+
+
+def _panel(parameter: inspect.Parameter) -> str | None:
+    return get_args(parameter.annotation)[1].rich_help_panel  # type: ignore[no-any-return]
 
 
 @cache
 def _parameters(kind: type) -> list[tuple[Option, inspect.Parameter]]:
-    """The parameter of each option of a group and of the groups in it; made once for all commands."""
+    """The parameters of each option of a group and of the groups in it; made once for all commands."""
     types = get_type_hints(kind)
     found = []
     for each in fields(kind):
         if KEY in each.metadata:
-            found.append((each.metadata[KEY], _parameter(each, types[each.name], getattr(kind, "PANEL", ""))))
+            option, panel = each.metadata[KEY], getattr(kind, "PANEL", "")
+            found.append((option, _parameter(each, types[each.name], panel)))
+            found += [(option, _parameter(each, types[each.name], panel, alias)) for alias in option.aliases]
         elif each.default_factory is not MISSING:
             found += _parameters(types[each.name])
     return found
 
 
-def _parameter(each: Field[Any], kind: Any, panel: str) -> inspect.Parameter:
+def _parameter(each: Field[Any], kind: Any, panel: str, alias: str = "") -> inspect.Parameter:
+    """`alias`: that of an older name of the option, which is hidden."""
     option: Option = each.metadata[KEY]
     several = get_origin(kind) is tuple
-    accepted: Any = GenericAlias(list, get_args(kind)[:1]) | None if several else kind
-    if option.names:
-        shown = typer.Option(
-            *option.names,
-            metavar=option.metavar,
-            help=option.help,
-            parser=_parser(option, kind),
-            rich_help_panel=option.panel or panel or None,
-        )
-    else:
-        shown = typer.Argument(metavar=option.metavar, help=option.help, rich_help_panel=panel or None)
+    accepted: Any = GenericAlias(list, get_args(kind)[:1]) if several else kind
+    optional = several or bool(alias)
+    shown = (typer.Option if option.names else typer.Argument)(
+        *((alias,) if alias else option.names),
+        metavar=option.metavar,
+        help=option.help,
+        parser=_parser(option, kind),
+        rich_help_panel=option.panel or panel or None,
+        hidden=bool(alias),
+    )
+    default = inspect.Parameter.empty if each.default is MISSING else each.default
     return inspect.Parameter(
-        option.parameter,
+        identifier(alias) if alias else option.parameter,
         inspect.Parameter.KEYWORD_ONLY,
-        default=None if several else each.default,
-        annotation=Annotated[accepted, shown],
+        default=None if optional else default,
+        annotation=Annotated[accepted | None if optional else accepted, shown],
     )
 
 
@@ -127,7 +143,7 @@ def one_of(values: tuple[str, ...], typed: str) -> str:
     """The value of an option for which there are a few words."""
     if typed not in values:
         raise NotOneOf(typed, values)
-    return typed
+    return values[values.index(typed)]  # of an enumeration, its member
 
 
 def a_number(kind: type[float], option: Option, typed: str) -> float:
@@ -158,10 +174,16 @@ def _filled(kind: Callable[..., T], values: Mapping[str, Any], **known: Any) -> 
         if KEY not in each.metadata:
             if each.default_factory is not MISSING:
                 known[each.name] = _filled(each.default_factory, values)
-        elif (value := values.get(each.metadata[KEY].parameter)) is not None:
+        elif (value := _value(each.metadata[KEY], values)) is not None:
             commas = each.metadata[KEY].commas
             known[each.name] = split(value) if commas else tuple(value) if isinstance(value, list) else value
     return kind(**known)
+
+
+def _value(option: Option, values: Mapping[str, Any]) -> Any:
+    """What was given, by any of its names."""
+    names = (*map(identifier, option.aliases), option.parameter)
+    return next((values[name] for name in names if values.get(name) is not None), None)
 
 
 def split(texts: Collection[str]) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ class Request:
         panel=HostFlags.PANEL,
         alone=(
             "it judges what was recorded",
-            "It can be combined with --exam, --only, --skip, --expect and --strict.",
+            "Options that say what is judged, how strictly, and what is written can be combined with it.",
         ),
     )
     outputs: Outputs = field(default_factory=Outputs)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
+from keyword import iskeyword
 from typing import Any
 
 from doctor.errors import UsageError
@@ -34,6 +35,8 @@ class Option:
     """The group of --help that it stands in, where that is another than that of its class."""
     alone: tuple[str, str] = ("", "")
     """Of those three: why they cannot be combined with others, and what to do instead."""
+    aliases: tuple[str, ...] = ()
+    """Older names, still understood and shown nowhere."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -56,7 +59,13 @@ class Option:
     @property
     def parameter(self) -> str:
         """The name as an identifier."""
-        return self.name.lstrip("-").replace("-", "_").lower()
+        return identifier(self.name)
+
+
+def identifier(name: str) -> str:
+    """An argument may have the name of an option: `list symptoms`, `list --symptoms`."""
+    word = name.lstrip("-").replace("-", "_").lower()
+    return f"{word}_" if iskeyword(word) or not name.startswith("-") else word
 
 
 def option(usage: str, help: str, *, not_with: tuple[str, ...], default: object = None, **more: Any) -> Any:
@@ -83,12 +92,17 @@ def options(request: Any) -> Iterator[tuple[Option, Any]]:
             yield from options(value)
 
 
-def refuse_conflicts(request: Any) -> None:
-    """Raises UsageError where options were given that cannot be combined."""
-    defaults = {known.name: default for known, default in options(type(request))}
-    given = [known for known, value in options(request) if value != defaults[known.name]]
+def refuse_conflicts(*groups: Any) -> None:
+    """Raises UsageError if options were given that cannot be combined."""
+    given = [known for group in groups for known in _given(group)]
     for first in given:
         clashing = [known.name for known in given if first.name in known.not_with]
         if clashing:
             reason, hint = first.alone
             raise UsageError(f"{first.name} cannot be combined with {', '.join(clashing)}: {reason}.", hint)
+
+
+def _given(group: Any) -> Iterator[Option]:
+    """Those that differ from their defaults."""
+    defaults = {known.name: default for known, default in options(type(group))}
+    yield from (known for known, value in options(group) if value != defaults[known.name])

@@ -15,10 +15,16 @@ from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.launch_line import AUTO, FORMS
 from doctor.run.request import Request
 from doctor.smoke.inject import KINDS
-from doctor.text.language import Language
 from doctor.text.option import options
 
 SHELLS = ("bash", "zsh", "fish")
+PLACES = {
+    "FILE": "files",
+    "PATH": "files",
+    "DIR": "folders",
+    **dict.fromkeys(("HOSTS", "HOST", "NODESET"), "hosts"),
+}
+"""What a metavar says of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +92,10 @@ def _words() -> Iterator[tuple[str, Values]]:
     yield "--exam", Values(tuple(exams()), "files")
     yield "--print", Values(("launch", *(f"launch={form}" for form in (AUTO, *FORMS))))
     yield "--inject", Values(("help", *(f"{kind}@" for kind in KINDS)))
-    yield "--lang", Values(tuple(each.value for each in Language))
     symptoms = tuple(each.id for each in load_symptoms().symptoms)
     yield "WHAT", Values((*checks, *load_remedies().recipes, *symptoms), "files")
     yield "symptoms", Values(("symptoms",))
     yield "SHELL", Values(SHELLS)
-    yield from ((name, Values(kind="hosts")) for name in ("HOSTS", "--exclude", "--jump", "--run"))
 
 
 def _values(entry: Entry, words: dict[str, Values]) -> Values:
@@ -99,9 +103,8 @@ def _values(entry: Entry, words: dict[str, Values]) -> Values:
         return found
     if "|" in entry.metavar:
         return Values(tuple(entry.metavar.split("|")))
-    kinds = {"FILE": "files", "PATH": "files", "DIR": "folders"}
     return Values(
-        kind=next((kinds[word] for word in re.findall(r"[A-Z]+", entry.metavar) if word in kinds), "")
+        kind=next((PLACES[word] for word in re.findall(r"[A-Z]+", entry.metavar) if word in PLACES), "")
     )
 
 

@@ -17,14 +17,19 @@ serves any number of files, in one thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from pathlib import Path
 
+from doctor.judge.registry import check_ids
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.literals import stands, taken
+from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.lookup import Lookup
 from doctor.logs.symptoms.prefilter import Prefilter
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
 
 
 class Matcher:
@@ -91,3 +96,11 @@ def _weight(symptom: Symptom, text: str) -> int:
         (sum(map(len, literals)) for literals in symptom.patterns if stands(text, [literals]) is not None),
         default=0,
     )
+
+
+def matcher_of(folders: Sequence[Path], checks: Sequence[Path]) -> Matcher:
+    """Of all symptoms. What an entry point brings and cannot be used is said, and stops nothing."""
+    found = load_symptoms(folders, check_ids(checks))
+    for broken in found.broken:
+        tell(f"doctor: {clean_line(f'{broken.origin}: its symptoms could not be used: {broken.reason}')}\n")
+    return Matcher(found.symptoms)

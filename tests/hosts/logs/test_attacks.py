@@ -76,7 +76,7 @@ def test_a_hostile_host_costs_the_others_nothing(lab: Lab, tmp_path: Path) -> No
     lab["node2"].sshd(ForceCommand="/usr/local/bin/hostile")
     lab["node1"].do('mkdir /tmp/torchelastic_own; echo "$1" >/tmp/torchelastic_own/log', FAULT)
     saved = tmp_path / "saved"
-    done = lab.doctor("logs", HOSTS, "--limit", "1", "--save", str(saved), "--json", "-")
+    done = lab.doctor("logs", HOSTS, "--max-mb", "1", "--save", str(saved), "--json", "-")
     assert done.returncode == 1, done.stderr
     said = json.loads(done.stdout)
     assert [finding["hosts"] for finding in said["findings"]] == [["node1"]]

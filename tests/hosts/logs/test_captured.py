@@ -20,7 +20,7 @@ HEAD = "train-head.cluster.example"
 
 
 def explained(lab: Lab, name: str, hosts: int = 3) -> str:
-    asked = ("--run", f"node[1-{hosts}]", "--ssh-config", str(lab.ssh_config))
+    asked = ("--check", f"node[1-{hosts}]", "--ssh-config", str(lab.ssh_config))
     done = lab.doctor("explain", str(JOBS / name), *asked, env={"COLUMNS": "200"})
     assert done.returncode == 1, done.stdout + done.stderr
     return " ".join(done.stdout.split())

@@ -17,7 +17,7 @@ PROVED, GONE = "proved", "not seen any more"
 
 
 def explained(lab: Lab, folder: Path, hosts: int) -> subprocess.CompletedProcess[str]:
-    asked = ("--run", f"node[1-{hosts}]", "--ssh-config", str(lab.ssh_config))
+    asked = ("--check", f"node[1-{hosts}]", "--ssh-config", str(lab.ssh_config))
     return lab.doctor("explain", str(folder), *asked, env={"COLUMNS": "200"})
 
 

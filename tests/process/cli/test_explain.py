@@ -137,9 +137,9 @@ def test_a_message_that_nobody_knows() -> None:
         (["train.log", "trian.log"], "trian.log: does not exist"),
         (["hccl.json"], "hccl.json is a rank table. Type: doctor ranktable check hccl.json"),
         (["hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
-        (["train.log", "--run", " "], "--run names no hosts"),
+        (["train.log", "--check", " "], "--check names no hosts"),
         (["EI0006", "--json", "out.json"], "--json goes with a log, and none is named"),
-        (["EI0006", "--run", "node1"], "--run goes with a log, and none is named"),
+        (["EI0006", "--check", "node1"], "--check goes with a log, and none is named"),
         (["--frob"], "No such option: --frob"),
         (["train.log", "--rank-table", "hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
         (["train.log", "--recording", "hosts"], "hosts is a hostfile"),
@@ -186,8 +186,8 @@ def test_the_checks_are_made_on_a_host(log: Path) -> None:
     with listening() as taken:
         port = taken.getsockname()[1]
         log.write_text(IN_USE.format(port=port))
-        proved = doctor("explain", str(log), "--run", "localhost", "-q")
-    gone = doctor("explain", str(log), "--run", "localhost", "-q", "--json", "-")
+        proved = doctor("explain", str(log), "--check", "localhost", "-q")
+    gone = doctor("explain", str(log), "--check", "localhost", "-q", "--json", "-")
     assert proved.returncode == gone.returncode == 1
     assert f"proved: port-in-use fails on localhost: port {port}" in " ".join(proved.stdout.split())
     data = json.loads(gone.stdout)
@@ -222,7 +222,7 @@ def test_a_log_that_was_not_fetched_is_no_all_clear(tmp_path: Path) -> None:
         (tmp_path / f"rank{number}.log").write_text("\n".join(lines) + "\n")
     whole = doctor("logs", "--local", "--path", str(tmp_path / "rank*.log"))
     assert (whole.returncode, whole.stderr) == (0, "")
-    part = doctor("logs", "--local", "--path", str(tmp_path / "rank*.log"), "--limit", "0.01")
+    part = doctor("logs", "--local", "--path", str(tmp_path / "rank*.log"), "--max-mb", "0.01")
     assert part.returncode == 3
     assert "Nothing complains, but not all was read" in part.stdout
     assert "over the limit of the host (--limit)" in " ".join(part.stdout.split())

@@ -80,6 +80,6 @@ def test_a_packed_log_is_not_cut_into_nonsense(tmp_path: Path) -> None:
     lines = (os.urandom(30).hex() for _ in range(40_000))
     (tmp_path / "a.log.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     (tmp_path / "b.log").write_text("all is well\n")
-    done = doctor("logs", "--local", "--path", f"{tmp_path}/*.log*", "--limit", "1")
+    done = doctor("logs", "--local", "--path", f"{tmp_path}/*.log*", "--max-mb", "1")
     assert done.returncode == 3, done.stdout
     assert "is packed, so it was not cut" in " ".join(done.stdout.split())

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from doctor.cli.hangcheck import Suggested, examine_below
-from doctor.cli.reached import reach
-from doctor.cli.watch import narrowed, watch
-from doctor.hang.asked import HangWishes
+from doctor.hang.check import Suggested, examine_below
 from doctor.hang.judge import Verdict
+from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight
+from doctor.hang.watch import look_at, watch
+from doctor.run.host_session import open_session
 from doctor.run.request import HostFlags, Request
 from tests.support.commands import doctor
 from tests.support.hang.ranks import HangJob, make_job
@@ -38,10 +38,10 @@ def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., HangJob]
 
 
 def test_a_check_goes_the_way_of_the_looks() -> None:
-    reached = reach(Request("hang", who=HostFlags(local=True)), os.environ)
-    here = reached.hosts[0].name
-    reached.see(0.2)
-    report = examine_below(Suggested((here,), ("shm-small", "nofile-low")), reached)
+    session = open_session(Request("hang", who=HostFlags(local=True)), os.environ)
+    here = session.hosts[0].name
+    look_at(session, HangWishes(0.2))
+    report = examine_below(Suggested((here,), ("shm-small", "nofile-low")), session)
     assert [host.name for host in report.hosts] == [here]
     assert {result.check for result in report.results} >= {"shm-small"}
 
@@ -50,7 +50,7 @@ def test_the_slow_rank_of_a_job_that_goes_on_is_a_straggler(make_job: Callable[.
     job = make_job(world=4, FAULT="slow")
     job.runs()
     wishes = HangWishes(0.3, 60.0, None, job.port)
-    reached = reach(Request("hang", who=HostFlags(local=True)), os.environ)
+    session = open_session(Request("hang", who=HostFlags(local=True)), os.environ)
     looks = 0
 
     def look() -> Sight:
@@ -58,12 +58,12 @@ def test_the_slow_rank_of_a_job_that_goes_on_is_a_straggler(make_job: Callable[.
         looks += 1
         if looks > 12:
             raise KeyboardInterrupt
-        return reached.see(0.3, lambda seen: narrowed(seen, wishes))
+        return look_at(session, wishes)
 
     try:
-        _, found = watch(look, wishes, reached.line, quiet=True, every=0.0)
+        _, found = watch(look, wishes, session.line, quiet=True, every=0.0)
     finally:
-        reached.close()
+        session.close()
     assert (found.verdict, found.culprits) == (Verdict.MOVES, ())
     assert found.straggler, [each.inside for each in found.ranks]
     assert (found.straggler.rank, found.straggler.pid) == (1, job.pids[1])

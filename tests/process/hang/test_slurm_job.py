@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor.cli.slurmjob import of_slurm
+from doctor.cli.hang import of_slurm
 from doctor.errors import UsageError
-from doctor.hang.asked import HangWishes
+from doctor.hang.options import HangWishes
 from doctor.run.request import HostFlags, Request, WayFlags
 from doctor.transport.slurm.squeue import slurm_job
 

@@ -64,6 +64,26 @@ timeout: 90.5
 """
 
 
+def test_checks_that_prove_what_a_log_says_use_them_too(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write("user: root")
+    seen: list[Request] = []
+
+    def explain_logs(*_: object, check: Request, **__: object) -> int:
+        seen.append(check)
+        return 0
+
+    monkeypatch.setattr("doctor.logs.explain.explain_logs", explain_logs)
+    (tmp_path / "train.log").write_text("step 1\n")
+    for name in ("--check", "--run"):
+        assert run(["explain", str(tmp_path / "train.log"), name, "node[1-2]"]) == 0
+        assert (
+            "doctor: defaults from ~/.config/cluster-doctor/config.yaml: user root" in capsys.readouterr().err
+        )
+    assert [(each.who.hosts, each.way.user) for each in seen] == [(("node[1-2]",), "root")] * 2
+
+
 def test_every_default_is_used_and_said(write: Write, asked: list[Request], tmp_path: Path) -> None:
     write(EVERYTHING)
     assert run(["check", "node[1-4]"]) == 0

@@ -9,10 +9,10 @@ import pytest
 from rich.cells import cell_len
 
 from doctor.cli.catalogue import print_list
-from doctor.cli.explain import Page, print_page
-from doctor.cli.explainwords import explain_words
+from doctor.cli.explain.page import Page, print_page
+from doctor.cli.explain.symptom_page import page_of
+from doctor.cli.explain.words import explain_words
 from doctor.cli.pages import page
-from doctor.cli.symptompage import page_of
 from doctor.errors import InputErrors, UsageError
 from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom

@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
-from doctor.cli import explainwords
-from doctor.cli.explainwords import explain_words
+from doctor.cli.explain import words
+from doctor.cli.explain.words import explain_words
 from doctor.judge.registry import check_ids
 from doctor.text.language import Language
 from tests.support.fault_logs import matcher
@@ -44,7 +44,7 @@ NEAR_ONLY = {"device id: 9"}
 
 @pytest.fixture(autouse=True)
 def _ids_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explainwords, "check_ids", _IDS)
+    monkeypatch.setattr(words, "check_ids", _IDS)
 
 
 _IDS = cache(check_ids)

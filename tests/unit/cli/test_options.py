@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 import typer
 
 from doctor.cli import app, run
+from doctor.cli.help import below
+from doctor.hang.options import HangWishes
 from doctor.judge.playbook import MeshMode
+from doctor.logs.options import ExplainWishes, FetchWishes
 from doctor.model import Backend
 from doctor.recording import save
 from doctor.report.formats import FORMATS, STDOUT, Format
@@ -79,8 +83,54 @@ def preflight(
 def test_every_option_is_one_of_preflight() -> None:
     preflight = typer.main.get_command(app).commands["preflight"]  # type: ignore[attr-defined]
     shown = [param.opts[-1] if param.opts[-1].startswith("-") else "HOSTS" for param in preflight.params]
-    assert shown[: len(ALL)] == list(ALL), "in the order of their definition"
+    panels = {name: param.rich_help_panel for name, param in zip(shown, preflight.params, strict=True)}
+    order = list(dict.fromkeys(panels[name] for name in ALL))
+    assert shown[: len(ALL)] == sorted(ALL, key=lambda name: order.index(panels[name])), "as they are defined"
     assert len({known.parameter for known in ALL.values()}) == len(ALL)
+
+
+def every_command() -> list[Any]:
+    root = typer.Context(typer.main.get_command(app), info_name="doctor")
+    return [context.command for context in below(root)]
+
+
+def test_groups_of_options_stand_alike_in_the_help_of_every_command() -> None:
+    order = ["The logs", "Hosts", "The job", "Reaching the hosts", "What to examine", "Training", "Output"]
+    for command in every_command():
+        panels = [param.rich_help_panel for param in command.params if param.rich_help_panel]
+        assert panels == sorted(panels, key=order.index), command.name
+
+
+ALIASES = [
+    (command, known, alias)
+    for command, group in (("explain", ExplainWishes), ("logs", FetchWishes), ("hang", HangWishes))
+    for known, _ in options(group)
+    for alias in known.aliases
+]
+
+
+def test_the_older_names() -> None:
+    assert [(command, known.name, alias) for command, known, alias in ALIASES] == [
+        ("explain", "--check", "--run"),
+        ("logs", "--max-mb", "--limit"),
+    ]
+
+
+@pytest.mark.parametrize(("command", "known", "alias"), ALIASES)
+def test_an_older_name_is_understood_and_not_shown(
+    command: str, known: Option, alias: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value that is refused shows who read it, and a name that is not known who is meant."""
+    bad = {"--check": ["EI0006", "node1"], "--max-mb": ["2000"]}[known.name]
+    said = {}
+    for name in (known.name, alias):
+        assert run([command, *bad[:-1], f"{name}={bad[-1]}"]) == 2
+        said[name] = capsys.readouterr().err.replace(alias, known.name)
+    assert said[known.name] == said[alias]
+    assert run([command, "--help"]) == 0
+    assert not re.search(rf"{alias}\b", capsys.readouterr().out)
+    assert run(["check", alias, "1"]) == 2
+    assert f"doctor {command}" not in capsys.readouterr().err
 
 
 def test_options_name_what_can_be_refused() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from doctor.job.launch import Launch
 from doctor.logs.loss.collect import LossCollector
+from doctor.logs.prove import launch_told
 from doctor.logs.read import read
-from doctor.logs.told import launch_told
 from tests.support.fault_logs import JOBS, matcher
 
 

@@ -1,4 +1,6 @@
-"""`doctor hang --watch`: it looks again and again, until the job, or one of several, hangs or has ended."""
+"""One look of `doctor hang`, and with `--watch` one after another, until the job, or one of several, hangs or
+has ended.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,17 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from doctor.hang.asked import HangWishes
+from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement, Verdict, judge
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Job
 from doctor.hang.judge.straggler import Stragglers
-from doctor.hang.run import Sight
+from doctor.hang.options import HangWishes
+from doctor.hang.run import Sight, see
+from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
+from doctor.run.way import way_of
 from doctor.stage import Stage
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
@@ -23,6 +28,22 @@ EVERY = 10.0
 """Seconds from one look to the next."""
 LEAST = 1.0
 """Seconds between two looks that take long."""
+
+
+def look_at(session: HostSession, wishes: HangWishes) -> Sight:
+    """The ranks of these hosts that are asked for."""
+    way = session.request.way
+    return see(
+        session.hosts,
+        session.transport,
+        wishes.apart,
+        sudo=way.sudo,
+        way=way_of(session.request, session.targets, session.transport.name),
+        until=session.until,
+        patience=HangPatience(start=way.timeout, look=way.timeout),
+        progress=session.line,
+        choose=lambda evidence: narrowed(evidence, wishes),
+    )
 
 
 def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:

@@ -1,4 +1,6 @@
-"""`doctor explain --run HOSTS`: the checks of a conclusion, made on the hosts, and what they prove."""
+"""`--check` of `doctor explain` and `doctor logs`: the checks of a conclusion, run on the hosts, and
+what they prove.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,12 @@ from fnmatch import fnmatchcase
 
 from doctor.facts.memory import FULL, MB, Space
 from doctor.facts.network import ADDRESSES, NAMES
+from doctor.job.launch import Launch, ProcessEnv
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained, Proof, Proved
 from doctor.logs.judge.parties import bare
-from doctor.logs.model import Charge
-from doctor.logs.told import MASTER, launch_told
+from doctor.logs.model import Charge, Line, Logs
 from doctor.model import Confidence, Finding, Host, Status
 from doctor.report.headline import title
 from doctor.run.examination import run_and_judge
@@ -22,6 +24,10 @@ from doctor.run.request import ExamFlags, Ready, Request
 from doctor.text.nodeset import fold, is_ip
 from doctor.transport.ssh.settings import SshSettings
 
+MASTER = "master-not-here"
+"""The check that judges it."""
+_KEEPS_THE_STORE = "torch-clients-not-joined"
+"""Only rank 0 writes it."""
 FAILS = (Status.FAIL, Status.WARN)
 DISK = "disk-full"
 _ITS_OWN = "the job's own environment"
@@ -71,6 +77,31 @@ def examined(request: Request, explained: Explained, ready: Ready | None = None)
     reading, report = run_and_judge(asked, more, ready, told)
     hosts = hosts_of_addresses(reading, request.way.ssh_config)
     return Examined(report, hosts, reading.facts.all(FULL) if more else {})
+
+
+def launch_told(logs: Logs) -> Launch | None:
+    """Which master each host was given, and where the store of the job was. None where none is named."""
+    hosts = {file.name: file.who.host for file in logs.files}
+
+    def host(line: Line) -> str | None:
+        return line.who.host or hosts.get(line.file)
+
+    masters = tuple(dict.fromkeys((host(line), name, port) for line, name, port in _masters(logs)))
+    stores = {host(each.first) for each in logs.sightings if each.symptom.id == _KEEPS_THE_STORE} - {None}
+    told = [
+        ProcessEnv("its log", at, {"MASTER_ADDR": name, "MASTER_PORT": port}, whole=False)
+        for at, name, port in masters
+    ]
+    if len(stores) == 1:
+        told += [ProcessEnv("its log", next(iter(stores)), {"RANK": "0"}, whole=False)]
+    return Launch("the job of the logs", tuple(told), complete=False) if masters else None
+
+
+def _masters(logs: Logs) -> Iterator[tuple[Line, str, str]]:
+    for each in logs.sightings:
+        name, port = each.taken.get("host", ""), each.taken.get("port", "")
+        if each.symptom.family == "torch" and MASTER in each.symptom.checks and name and port:
+            yield each.first, bare(name)[0] or name, port
 
 
 def _is_training(check: str) -> bool:

@@ -9,23 +9,22 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from doctor.cli.defaults import with_defaults
-from doctor.cli.explainlogs import ExplainWishes, Fetched, explain_logs, refuse_outputs
-from doctor.cli.reached import Reached, reach
 from doctor.errors import DoctorError, UsageError
 from doctor.job.launch.files import LIMIT
+from doctor.logs.explain import Fetched, explain_logs
 from doctor.logs.fetch.private import private_folder
 from doctor.logs.fetch.script import MEGABYTE, Wanted, fetch_script
 from doctor.logs.fetch.unpack import Taken, unpack
 from doctor.logs.model import Logs
 from doctor.logs.naming import renamed
+from doctor.logs.options import FetchWishes
 from doctor.model import Answer, Unreached
 from doctor.probe import new_token, through
+from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
 from doctor.stage import Stage
 from doctor.text.nodeset import fold
@@ -45,16 +44,6 @@ ROOM = 0.25
 """The share of the limit of a host that one file may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchWishes:
-    paths: tuple[str, ...] = ()
-    since: str | None = None
-    limit: float = 64.0
-    """Megabytes of a host."""
-    save: Path | None = None
-    rank_user: str | None = None
-
-
 def minutes_since(text: str, now: float | None = None) -> int:
     """`2h`, `30m`, `3d`, or a moment in the time of this machine. Raises UsageError."""
     now = time.time() if now is None else now
@@ -70,18 +59,16 @@ def minutes_since(text: str, now: float | None = None) -> int:
     return max(1, min(MOST_MINUTES, int(minutes) + 1))
 
 
-def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishes) -> int:
+def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
     """The exit code of `explain`; 3 where no host gave a log."""
-    wanted = _wanted(request, fetch)
-    refuse_outputs(request, wishes, ())
-    request = with_defaults(request)
-    with _folder(fetch.save) as folder:
-        reached = reach(request, os.environ)
+    wanted = _wanted(request, wishes)
+    with _folder(wishes.save) as folder:
+        session = open_session(request, os.environ)
         try:
-            taken, silent = _fetched(reached, wanted, folder)
-            local = reached.transport.name == "local"
+            taken, silent = _fetched(session, wanted, folder)
+            local = session.transport.name == "local"
         finally:
-            reached.close()
+            session.close()
         _tell_left_out(taken)
         empty = [host for host, of in taken.items() if not of.files and not of.missed]
         if not any(of.files for of in taken.values()):
@@ -90,28 +77,30 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
             tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
         hosts = tuple(host for host, of in taken.items() if of.files)
         names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
-        if fetch.save is not None and names:
-            tell(f"doctor: {len(names)} files were kept in {clean_line(str(fetch.save))}\n")
+        if wishes.save is not None and names:
+            tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
         source = Fetched(hosts, silent, missed, partial(_named, names, str(folder), local))
-        return explain_logs([str(_of_host(folder, host)) for host in hosts], request, wishes, fetched=source)
+        paths = [str(_of_host(folder, host)) for host in hosts]
+        check = request if wishes.check else None
+        return explain_logs(paths, request, wishes.logs, fetched=source, check=check)
 
 
-def _wanted(request: Request, fetch: FetchWishes) -> Wanted:
-    paths = tuple(path for path in fetch.paths if path.strip())
-    if len(paths) < len(fetch.paths):
+def _wanted(request: Request, wishes: FetchWishes) -> Wanted:
+    paths = tuple(path for path in wishes.paths if path.strip())
+    if len(paths) < len(wishes.paths):
         raise UsageError("--path names nothing.", "Such as --path '/data/job7/*.log'.")
     if bad := next((path for path in paths if not path.isprintable()), None):
         raise UsageError(f"--path: {clean_line(bad)} is no name of a file.")
-    since = None if fetch.since is None else minutes_since(fetch.since)
-    limit = int(fetch.limit * MEGABYTE)
+    since = None if wishes.since is None else minutes_since(wishes.since)
+    limit = int(wishes.max_mb * MEGABYTE)
     return Wanted(
         paths,
         since if since is not None or paths else DAY,
         max(1, int(limit * ROOM)),
         limit,
         () if paths else tuple(_folders(request)),
-        fetch.rank_user or "",
+        wishes.rank_user or "",
     )
 
 
@@ -148,9 +137,9 @@ def _folder(save: Path | None) -> Iterator[Path]:
     yield save
 
 
-def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
+def _fetched(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
     """Of all hosts at once. A host that gave nothing is named with its reason."""
-    hosts, way = reached.hosts, reached.request.way
+    hosts, way = session.hosts, session.request.way
     tokens = {host.name: new_token() for host in hosts}
     scripts = {
         host.name: through(fetch_script(wanted, tokens[host.name], sudo=way.sudo, python=host.python), host)
@@ -159,15 +148,15 @@ def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, 
     waiting = [host.name for host in hosts]
     taken: dict[str, Taken] = {}
     silent: dict[str, str] = {}
-    reached.line(Stage("logs", "0 answered", 0, len(hosts), waiting=waiting, limit=way.timeout))
-    for outcome in reached.transport.run(scripts, way.timeout, reached.until):
+    session.line(Stage("logs", "0 answered", 0, len(hosts), waiting=waiting, limit=way.timeout))
+    for outcome in session.transport.run(scripts, way.timeout, session.until):
         waiting.remove(outcome.host)
         if isinstance(outcome, Unreached):
             silent[outcome.host] = outcome.summary
         else:
             taken[outcome.host] = _unpacked(outcome, tokens[outcome.host], folder, wanted.a_host)
         done = len(hosts) - len(waiting)
-        reached.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
+        session.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
     ordered = {host.name: taken[host.name] for host in hosts if host.name in taken}
     return ordered, silent
 

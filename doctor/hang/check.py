@@ -8,11 +8,11 @@ import time
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from doctor.cli.reached import Reached
 from doctor.hang.judge import Judgement
 from doctor.hang.judge.judgement import Cause
 from doctor.judge.verdict import Report
 from doctor.run.examination import run_and_judge
+from doctor.run.host_session import HostSession
 from doctor.run.request import ExamFlags, Ready
 
 
@@ -39,17 +39,17 @@ def suggested(judgement: Judgement) -> Suggested | None:
     return None
 
 
-def examine_below(asked: Suggested, reached: Reached) -> Report:
+def examine_below(asked: Suggested, session: HostSession) -> Report:
     """It ends the way to the hosts."""
-    request, targets = reached.request, reached.targets
+    request, targets = session.request, session.targets
     hosts = tuple(host for host in targets.hosts if host.name in asked.hosts)
     head = targets.wishes.head
     wishes = targets.wishes
     if head is not None and head.value not in asked.hosts:
         wishes = replace(wishes, head=None)
-    left = None if reached.until == math.inf else max(0.1, reached.until - time.monotonic())
-    reached.line.clear()
-    reached.closed = True
+    left = None if session.until == math.inf else max(0.1, session.until - time.monotonic())
+    session.line.clear()
+    session.closed = True
     _, report = run_and_judge(
         replace(
             request,
@@ -58,6 +58,6 @@ def examine_below(asked: Suggested, reached: Reached) -> Report:
             way=replace(request.way, deadline=left),
             save=None,
         ),
-        ready=Ready(replace(targets, hosts=hosts, wishes=wishes), reached.transport, dict),
+        ready=Ready(replace(targets, hosts=hosts, wishes=wishes), session.transport, dict),
     )
     return report

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from doctor.cli.prove import BLIND, Examined, proofs, same
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained, Proof, Proved
 from doctor.logs.model import Charge, Conclusion, Outcome, Party
+from doctor.logs.prove import BLIND, Examined, proofs, same
 from doctor.model import Confidence, Status
 from tests.support.reports import reports
 

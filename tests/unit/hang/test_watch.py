@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.cli import run
-from doctor.cli.hangcheck import Suggested, suggested
-from doctor.cli.watch import judged, watch
-from doctor.hang.asked import HangWishes
+from doctor.hang.check import Suggested, suggested
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement, Verdict
+from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight
+from doctor.hang.watch import judged, watch
 from doctor.run.progress import ProgressLine
 from tests.support.hang.written import both, evidence
 
@@ -124,8 +124,16 @@ def test_what_is_in_python_suggests_none(seen: Evidence) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--watch", "--replay", "x.json"], "--watch cannot be combined with --replay"),
-        (["--check", "--replay", "x.json"], "--check cannot be combined with --replay"),
+        (
+            ["--watch", "--replay", "x.json"],
+            "--replay cannot be combined with --watch: it judges",
+        ),
+        (
+            ["--check", "--replay", "x.json"],
+            "--replay cannot be combined with --check: it judges",
+        ),
+        (["--for", "9", "--replay", "x.json"], "--replay cannot be combined with --for"),
+        (["--limit", "0.5"], "--limit: 0.5 is not between 1 and 86400"),
         (["--job", "x"], "--job is the number of a Slurm job"),
         (["--job", "0"], "--job is the number of a Slurm job"),
     ],

@@ -1,4 +1,4 @@
-"""The hosts of `doctor hang`, and the way to them that is kept from one look to the next."""
+"""The hosts of a request, and the way to them that stays open from one call to the next."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from doctor.hang.agents import HangPatience
-from doctor.hang.run import Choose, Sight, see
 from doctor.model import Host
 from doctor.run.choose_transport import choose_transport
 from doctor.run.examination import targets_of
 from doctor.run.progress import ProgressLine, progress_line
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
-from doctor.run.way import way_of
 from doctor.targets.inventory import Targets
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
@@ -26,7 +23,7 @@ from doctor.transport.containers import enter_all
 
 
 @dataclass(slots=True)
-class Reached:
+class HostSession:
     request: Request
     targets: Targets
     hosts: tuple[Host, ...]
@@ -34,21 +31,6 @@ class Reached:
     until: float
     line: ProgressLine
     closed: bool = False
-
-    def see(self, apart: float, choose: Choose = lambda _: None) -> Sight:
-        way = self.request.way
-        patience = HangPatience(start=way.timeout, look=way.timeout)
-        return see(
-            self.hosts,
-            self.transport,
-            apart,
-            sudo=way.sudo,
-            way=way_of(self.request, self.targets, self.transport.name),
-            until=self.until,
-            patience=patience,
-            progress=self.line,
-            choose=choose,
-        )
 
     def close(self) -> None:
         """Once is enough."""
@@ -61,7 +43,7 @@ class Reached:
                 tell(f"doctor: {clean_line(warning)}\n")
 
 
-def reach(request: Request, environ: Mapping[str, str]) -> Reached:
+def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:
     """`environ` names the Slurm job, if it is one whose nodes are meant."""
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
@@ -71,4 +53,4 @@ def reach(request: Request, environ: Mapping[str, str]) -> Reached:
         hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
     transport = choose_transport(way, targets, hosts, environ)
     stop_on_signals()
-    return Reached(request, targets, hosts, transport, until, progress_line(request.outputs))
+    return HostSession(request, targets, hosts, transport, until, progress_line(request.outputs))

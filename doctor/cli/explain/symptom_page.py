@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from doctor.cli.explain import Page
+from doctor.cli.explain.page import Page
 from doctor.cli.pages import say
 from doctor.logs.explained import HOSTS, commands
 from doctor.logs.model import Role, Symptom

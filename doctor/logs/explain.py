@@ -1,4 +1,4 @@
-"""`doctor explain FILE…`: logs are read, judged and shown, in every form that was asked for."""
+"""Logs are read, judged and shown, in every form that was asked for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from doctor.cli.symptoms import matcher_of
 from doctor.errors import DoctorError, UsageError
 from doctor.job.ranktable import RankTable, read_table
 from doctor.job.wishes import JobWishes
@@ -27,9 +26,10 @@ from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Logs, Outcome
 from doctor.logs.naming import common_folder, renamed, without_folder
+from doctor.logs.options import LogWishes
 from doctor.logs.read import read
 from doctor.logs.report import print_explained
-from doctor.logs.symptoms.match import Matcher
+from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import Missing
 from doctor.report.formats import STDOUT
 from doctor.run.progress import progress_line
@@ -44,20 +44,8 @@ from doctor.text.terminal import coloured, put, tell, width
 from doctor.transport.way import Way
 
 if TYPE_CHECKING:
-    from doctor.cli.prove import Examined
     from doctor.judge.verdict import Report
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainWishes:
-    """What a person asks of `doctor explain` and `doctor logs`, beside the options of every command."""
-
-    symptoms: tuple[Path, ...] = ()
-    recording: Path | None = None
-    run: str | None = None
-    """The hosts on which the checks are to be made."""
-    run_there: bool = False
-    """On the hosts of the request."""
+    from doctor.logs.prove import Examined
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +60,7 @@ class Fetched:
     """Gives files the names that they have on their hosts."""
 
 
-def refuse_outputs(request: Request, wishes: ExplainWishes, paths: Sequence[str]) -> None:
+def refuse_outputs(request: Request, wishes: LogWishes, paths: Sequence[str]) -> None:
     """Before anything is read: also a report that would overwrite a log."""
     if not any(request.outputs.files()):
         return
@@ -87,12 +75,16 @@ def refuse_outputs(request: Request, wishes: ExplainWishes, paths: Sequence[str]
 def explain_logs(
     paths: Sequence[str],
     request: Request,
-    wishes: ExplainWishes,
+    wishes: LogWishes,
     *,
     pasted: str = "",
     fetched: Fetched | None = None,
+    check: Request | None = None,
 ) -> int:
-    """The exit code: 1 a cause is named, 0 nothing complains, 3 it is not known, or nothing was read."""
+    """The exit code: 1 a cause is named, 0 nothing complains, 3 it is not known, or nothing was read.
+
+    `check` asks for the checks that prove it, and says on which hosts.
+    """
     gc.set_threshold(100_000, 50, 50)  # what is read makes many small values, and no cycles
     known = _known(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -119,15 +111,14 @@ def explain_logs(
         folder=redact(folder),
     )
     report = None
-    asked = wishes.run is not None or wishes.run_there
-    if asked and conclusion.outcome is not Outcome.NAMED:
-        tell("doctor: no cause is named, so no check was made on the hosts.\n")
-    elif asked:
-        from doctor.cli.prove import proofs
+    if check is not None and conclusion.outcome is not Outcome.NAMED:
+        tell("doctor: no cause is named, so no check was run on the hosts.\n")
+    elif check is not None:
+        from doctor.logs.prove import proofs
 
         left = None if deadline is None else max(0.1, deadline - (time.monotonic() - began))
-        way = replace(request.way, deadline=left) if left else request.way
-        seen = _examined(explained, replace(request, way=way), wishes.run)
+        way = replace(check.way, deadline=left) if left else check.way
+        seen = _examined(explained, replace(check, way=way))
         explained = replace(explained, proofs=proofs(explained, seen))
         report = seen.report if seen else None
     _deliver(explained, report, request)
@@ -166,7 +157,7 @@ def _progress(request: Request) -> Iterator[Callable[[str], None]]:
         line.clear()
 
 
-def _known(request: Request, wishes: ExplainWishes) -> Known:
+def _known(request: Request, wishes: LogWishes) -> Known:
     """What else is known of the job: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:
@@ -205,12 +196,10 @@ def _way(request: Request) -> Way:
     return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
 
 
-def _examined(explained: Explained, request: Request, hosts: str | None) -> Examined | None:
-    if hosts is not None:
-        request = replace(request, who=replace(request.who, hosts=(hosts,)))
+def _examined(explained: Explained, request: Request) -> Examined | None:
     if explained.master_port is not None and request.job.master_port is None:
         request = replace(request, job=replace(request.job, master_port=explained.master_port))
-    from doctor.cli.prove import examined
+    from doctor.logs.prove import examined
 
     return examined(request, explained)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from doctor.cli.catalogue import in_rows
-from doctor.cli.explain import Page, print_page
-from doctor.cli.symptompage import page_of
+from doctor.cli.explain.page import Page, print_page
+from doctor.cli.explain.symptom_page import page_of
 from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError, suggest
 from doctor.judge.playbook import by_part, exams, load_remedies
 from doctor.judge.registry import check_ids

@@ -1,0 +1,28 @@
+"""What a person asks of `doctor hang`, beside the hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from doctor.text.option import any_option, live_option
+
+
+@dataclass(frozen=True, slots=True)
+class HangWishes:
+    PANEL: ClassVar[str] = "The job"
+
+    apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
+    limit: float = any_option(
+        "--limit S", "Seconds of standing still that are a hang.", default=60.0, min=1, max=86_400
+    )
+    pid: int | None = any_option("--pid PID", "Only the job of this process.", min=1, max=2**22)
+    master_port: int | None = any_option(
+        "--master-port PORT", "Only the job that meets at this port.", min=1, max=65_535
+    )
+    slurm_job: str | None = any_option(
+        "--job ID", "A job of Slurm; its nodes are the hosts if none are named."
+    )
+    user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
+    watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
+    check: bool = live_option("--check", "Run the check that the report suggests.", default=False)

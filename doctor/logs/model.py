@@ -100,6 +100,8 @@ class Symptom:
     port, and others by their own names."""
     codes: tuple[str, ...] = ()
     """What a person may type for it: EI0006, 507018, Xid 79, exit code -9."""
+    number: str = ""
+    """A number of CANN: its spellings are the first patterns."""
     explains: tuple[str, ...] = ()
     """Ids (globs) of symptoms that it causes."""
     causes: tuple[str, ...] = ()

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from doctor.errors import Mistake, suggest
 from doctor.logs.model import Form, Role, Symptom
+from doctor.logs.symptoms.numbers import NUMBER, SPELLINGS, patterns_of
 from doctor.text.textfile import shown
 from doctor.text.yamlfile import Listing, Node, Scalar, Table
 
-_TEXTS = ("title", "role", "take", "needs", "unseen", "versions", "zh")
+_TEXTS = ("title", "role", "number", "spellings", "take", "needs", "unseen", "versions", "zh")
 _LISTS = ("from", "codes", "explains", "causes", "checks", "remedy", "sources", "example", "not")
 FIELDS = (*_TEXTS, "any", *_LISTS)
 NEEDS = ("repeated", "last")
@@ -50,12 +51,16 @@ def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[M
     role = reader.choice("role", tuple(each.value for each in Role))
     needs = reader.choice("needs", NEEDS)
     forms = reader.forms()
-    patterns = reader.patterns()
+    number = reader.number()
+    patterns = (*patterns_of(number, reader.choice("spellings", SPELLINGS)), *reader.patterns())
     for name in ("title", "role"):
         if name not in reader.given:
             reader.wrong(key, f"{shown(key.text)} has no {name}")
-    if not ({"any", "codes"} & set(reader.given)):
-        reader.wrong(key, f"{shown(key.text)} has neither a pattern (`any`) nor `codes`: nothing leads to it")
+    if not ({"number", "any", "codes"} & set(reader.given)):
+        reader.wrong(
+            key,
+            f"{shown(key.text)} has neither a pattern (`any`), a `number` nor `codes`: nothing leads to it",
+        )
     if len(mistakes) > before:
         return None
     symptom = Symptom(
@@ -63,10 +68,11 @@ def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[M
         title=reader.text("title"),
         family=family,
         role=Role(role),
+        number=number,
         patterns=patterns,
         forms=forms,
         take=reader.text("take"),
-        codes=reader.texts("codes"),
+        codes=(*((number,) if number else ()), *reader.texts("codes")),
         explains=reader.texts("explains"),
         causes=reader.texts("causes"),
         checks=reader.texts("checks"),
@@ -144,6 +150,12 @@ class _Reader:
         if value and value not in known:
             near = suggest(value, known) or f"it is one of {', '.join(known)}"
             self.wrong(self.given[name], f"no {name} is called {shown(value)}; {near}")
+        return value
+
+    def number(self) -> str:
+        value = self.text("number")
+        if value and not NUMBER.fullmatch(value):
+            self.wrong(self.given["number"], f"number is six digits, such as 107001, not {shown(value)}")
         return value
 
     def forms(self) -> frozenset[Form]:

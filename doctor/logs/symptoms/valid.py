@@ -16,6 +16,7 @@ from doctor.errors import Mistake, suggest
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.entry import Entry
 from doctor.logs.symptoms.literals import compiled, place, stands, taken
+from doctor.logs.symptoms.numbers import ALL, patterns_of
 from doctor.text.textfile import shown
 
 _NEW = sys.version_info >= (3, 11)
@@ -181,7 +182,8 @@ def _wide(repeated: Any) -> bool:
 
 
 def _examples(symptom: Symptom) -> _Found:
-    if symptom.patterns and not symptom.examples:
+    written = {*symptom.patterns} - {*patterns_of(symptom.number, ALL)}
+    if written and not symptom.examples:
         yield "any", "", f"{symptom.id} has no example: a line that it must match"
     for text in symptom.examples:
         if symptom.patterns and stands(text, symptom.patterns) is None:
@@ -190,7 +192,11 @@ def _examples(symptom: Symptom) -> _Found:
         if stands(text, symptom.patterns) is not None:
             yield "not", text, f"this line must not match, and does: {shown(text[:100])}"
     for literals in symptom.patterns:
-        if symptom.examples and not any(place(text, literals) is not None for text in symptom.examples):
+        if (
+            literals in written
+            and symptom.examples
+            and not any(place(text, literals) is not None for text in symptom.examples)
+        ):
             told = " … ".join(literals)
             yield (
                 "any",

@@ -54,6 +54,38 @@ def _odd(symptom: Symptom) -> Iterator[str]:
             yield f"{symptom.id}: {text}"
 
 
+PRINTED = (
+    "RuntimeError: call:torch_npu.dir/compiler_depend.ts:25 NPU function error: aclrtX, error code is {}",
+    "[ERROR] RUNTIME(10972,python):2023-06-08-04:41:08.266.505 [api_c.cc:581]10972 rtX:ErrCode={}, desc=[x]",
+    "[EXCEPTION] GE(118114,python):2021-09-11 16:48:31.511.063 Run] Call rt api rtX failed, ret: {}",
+    "RuntimeError: Device 8 call rtX failed, ret[{}]. The details refer to 'Ascend Error Message'.",
+    "DumpTaskExceptionInfo] Task fail infos task_id: 13, stream_id: 14, device_id: 0, retcode: {} (",
+    "[callback.cc:91]163618 Notify:notify [HCCL] task fail start.notify taskid:3 streamid:2 retcode:{}",
+    "[ERROR] aclrtX(stream) failed: {} (main.cpp:114)",
+    "    open device 7 failed. runtime result = {}.[FUNC:ReportCallError][FILE:log_inner.cpp][LINE:161]",
+    "[ERROR] aclX failed, errorCode is {}",
+    *("RuntimeError: aclX failed, error code: {}", "RuntimeError: aclX failed, error code:{}"),
+    *("[ERROR] aclX failed, ret = {}", "[ERROR] aclX failed, ret={}", "[ERROR] aclX failed, ret:{}"),
+)
+"""Made-up lines of each spelling, in their order."""
+STEP = "global_step: {}, loss: 1.997"
+
+
+def test_a_number_is_known_as_it_is_printed_and_not_alone() -> None:
+    numbered = [symptom for symptom in FOUND if symptom.number]
+    assert len(numbered) > 100
+    assert {symptom.patterns[13:14] != () for symptom in numbered} == {True, False}
+    odd = []
+    for symptom in numbered:
+        known = [f"{symptom.number}" in "".join(pattern) for pattern in symptom.patterns].count(True)
+        for template in (*PRINTED[:known], STEP):
+            line = template.format(symptom.number).encode()
+            passed = bool(MATCHER.possible([sentence(line)]) and MATCHER.holds(line))
+            found = passed and symptom in [each for each, _ in MATCHER.decide(line.decode(), None)]
+            odd += [] if found == (template != STEP) else [line.decode()]
+    assert odd == []
+
+
 def _stands_for(other: Symptom, symptom: Symptom) -> bool:
     """Whether it is the same, or may take its place in one line."""
     explains = any(fnmatchcase(symptom.id, glob) for glob in other.explains)

@@ -90,6 +90,35 @@ def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, line: int, 
     assert any(each.startswith(f"mine.yaml:{line}: ") and words in each for each in told), told
 
 
+NUMBER = "my-number:\n  title: a widget is worn\n  role: root\n  number: 907001\n"
+
+
+def test_a_number_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(NUMBER)
+    (symptom,) = [each for each in load_symptoms([tmp_path]).symptoms if each.id == "my-number"]
+    assert symptom.patterns == (("error code is 907001",), ("ErrCode=907001",), ("ret: 907001",))
+    assert symptom.codes == ("907001",)
+    (tmp_path / "mine.yaml").write_text(f"{NUMBER}  spellings: all\n  codes: [WORN]\n")
+    (symptom,) = [each for each in load_symptoms([tmp_path]).symptoms if each.id == "my-number"]
+    assert symptom.patterns[:3] == (("error code is 907001",), ("ErrCode=907001",), ("ret: 907001",))
+    assert (len(symptom.patterns), symptom.patterns[5]) == (14, ("retcode:907001",))
+    assert symptom.codes == ("907001", "WORN")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("number: 9070", "number is six digits, such as 107001, not '9070'"),
+        ("number: nine", "number is six digits"),
+        ("number: [907001]", "number is one text"),
+        ("number: 907001\n  spellings: each", "no spellings is called 'each'"),
+        ("number: 907001\n  any: [widget worn]", "has no example"),
+    ],
+)
+def test_a_number_that_is_none(tmp_path: Path, line: str, words: str) -> None:
+    assert any(words in each for each in mistakes(tmp_path, NUMBER.replace("number: 907001", line)))
+
+
 def test_an_entry_without_anything_that_leads_to_it(tmp_path: Path) -> None:
     (told,) = mistakes(tmp_path, "my-fault:\n  title: a title\n  role: root\n")
     assert "neither a pattern" in told

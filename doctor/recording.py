@@ -13,25 +13,19 @@ from pathlib import Path
 
 import msgspec
 
-from doctor import __version__
-from doctor.errors import UsageError
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Capture, Host, Unreached
 from doctor.probe import HostAnswer
+from doctor.savedrun import SavedRun
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
-from doctor.targets.inputkind import InputKind, refuse_other
+from doctor.targets.inputkind import InputKind
 from doctor.text.nodeset import is_host
 from doctor.text.outfile import write_file
-from doctor.text.printable import clean_line, escaped
-from doctor.text.textfile import read_bytes
 from doctor.transport import way as ways
 from doctor.transport.advice import read_back
 
-SCHEMA = 1
-MOST_BYTES = 1_000_000_000
-"""Of its file. 10,000 hosts need less."""
 MOST_RANKS = 1_000_000
 """On one host."""
 MOST_SEED = 2**32
@@ -80,49 +74,7 @@ class Recording:
     """How the hosts were asked to be reached, for commands to type; older recordings do not say it."""
 
 
-def save(recording: Recording, path: Path) -> None:
-    """Raises OSError."""
-    write_file(path, encoded(recording))
-
-
-def encoded(recording: Recording) -> bytes:
-    """The bytes of its file."""
-    return escaped(msgspec.json.encode(recording).decode()).encode()
-
-
-def load(path: Path) -> Recording:
-    """Read a recording back; a file that is not a recording is a UsageError with its path."""
-    raw = read_bytes(path, MOST_BYTES)
-    try:
-        return decoded(raw, path)
-    except UsageError:
-        refuse_other(str(path), raw.decode(errors="replace"), InputKind.RECORDING)
-        raise
-
-
-def decoded(raw: bytes, path: Path) -> Recording:
-    """The recording that these bytes of a file are."""
-    try:
-        head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        schema = msgspec.json.decode(head["schema"], type=int)
-    except (msgspec.DecodeError, KeyError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path}: is no recording: {clean_line(str(error))}.", "Recordings are written by --save."
-        ) from None
-    if schema != SCHEMA:
-        raise UsageError(
-            f"{path}: is a recording of form {schema}; this version ({__version__}) reads form {SCHEMA}."
-        )
-    try:
-        recording = _shared(head)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is a damaged recording: {clean_line(str(error))}.") from None
-    for nonsense in _nonsense(recording):
-        raise UsageError(f"{path}: is a damaged recording: {nonsense}.")
-    return _with_our_commands(recording)
-
-
-def _shared(head: Mapping[str, msgspec.Raw]) -> Recording:
+def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
     """What hosts said alike is kept once: thousands of them say much the same."""
     rest = {name: value for name, value in head.items() if name != "heard"}
     recording = msgspec.json.decode(msgspec.json.encode(rest), type=Recording)
@@ -267,3 +219,19 @@ def _counted(run: SmokeResult) -> Iterator[int]:
         if seen.exit:
             yield (seen.exit.code or 0) + 1  # -1 is a code too
             yield seen.exit.signal or 0
+
+
+FILE = SavedRun(
+    "recording",
+    InputKind.RECORDING,
+    "Recordings are written by --save.",
+    _read,
+    _nonsense,
+    _with_our_commands,
+)
+encoded, decoded, load = FILE.encoded, FILE.decoded, FILE.load
+
+
+def save(recording: Recording, path: Path) -> None:
+    """Raises OSError."""
+    write_file(path, encoded(recording))

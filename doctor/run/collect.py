@@ -25,11 +25,12 @@ from doctor.judge.reading import Reading, read_recording
 from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
 from doctor.probe import HostAnswer, new_token, read, script, through
-from doctor.recording import SCHEMA, Recording
+from doctor.recording import Recording
 from doctor.run.pauses import Pauses
 from doctor.run.ping_round import plan_ping_round
 from doctor.run.scripts import NamesToAsk, Scripts
 from doctor.run.table_round import plan_table_round
+from doctor.savedrun import SCHEMA
 from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage, Tell
 from doctor.text.redact import redact, redact_values

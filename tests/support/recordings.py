@@ -18,7 +18,8 @@ from doctor.judge.verdict import Report, Rules, essential_ids
 from doctor.mesh import Link, Listener, MeshResult
 from doctor.model import Capture, Host, Missing
 from doctor.probe import HostAnswer
-from doctor.recording import SCHEMA, Recording
+from doctor.recording import Recording
+from doctor.savedrun import SCHEMA
 from tests.support.captures import as_read
 
 NOW = 1_795_167_475.0

@@ -81,18 +81,18 @@ def test_two_runs_with_the_same_answers_differ_only_in_the_run_itself() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no recording"),
-        (b"hello", "is no recording"),
-        (b"[1]", "is no recording"),
-        (b"{}", "is no recording"),
-        (b'{"schema": "one"}', "is no recording"),
+        (b"", "is not a recording"),
+        (b"hello", "is not a recording"),
+        (b"[1]", "is not a recording"),
+        (b"{}", "is not a recording"),
+        (b'{"schema": "one"}', "is not a recording"),
         (b'{"schema": 99}', "is a recording of form 99; this version"),
         (b'{"schema": 1}', "is a damaged recording"),
         (b'{"schema": 1, "tool": "\xbd"}', "is a damaged recording"),
-        (b'{"\xbd": 1}', "is no recording"),
-        (b"[" * 100_000, "is no recording"),
-        (b'{"schema": ' + b"9" * 5000 + b"}", "is no recording"),
-        (b"\xff\xfe\x00", "is no recording"),
+        (b'{"\xbd": 1}', "is not a recording"),
+        (b"[" * 100_000, "is not a recording"),
+        (b'{"schema": ' + b"9" * 5000 + b"}", "is not a recording"),
+        (b"\xff\xfe\x00", "is not a recording"),
     ],
 )
 def test_a_file_that_is_not_a_recording(file: Path, content: bytes, message: str) -> None:
@@ -114,7 +114,7 @@ def test_a_recording_cut_anywhere_is_recognised(file: Path) -> None:
     whole = file.read_bytes()
     for end in range(0, len(whole), 997):
         file.write_bytes(whole[:end])
-        with pytest.raises(UsageError, match=r"is no recording|is a damaged recording"):
+        with pytest.raises(UsageError, match=r"is not a recording|is a damaged recording"):
             load(file)
 
 
@@ -287,7 +287,7 @@ def test_numbers_without_bounds_are_refused(file: Path, text: bytes) -> None:
     whole = file.read_bytes()
     assert whole.count(b'"latency":1.04') == 1
     file.write_bytes(whole.replace(b'"latency":1.04', b'"latency":' + text))
-    with pytest.raises(UsageError, match=r"is no recording|damaged recording"):
+    with pytest.raises(UsageError, match=r"is not a recording|damaged recording"):
         load(file)
 
 

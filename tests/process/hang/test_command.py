@@ -124,7 +124,7 @@ def test_no_job_and_no_such_job() -> None:
         (("--for", "0.1"), "between 0.2 and 60"),
         (("--pid", "x"), "is not a whole number"),
         (("--replay", "none.json"), "none.json: does not exist"),
-        (("--replay", "pyproject.toml"), "is no evidence of doctor hang"),
+        (("--replay", "pyproject.toml"), "is not a recording of doctor hang"),
         (("node1", "--replay", "x.json"), "cannot be combined with"),
     ],
 )

@@ -58,10 +58,10 @@ def changed(path: str, value: Any) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("schema", 2, "is evidence of form 2"),
-        ("schema", "x", "is no evidence"),
+        ("schema", 2, "is a recording of doctor hang of form 2"),
+        ("schema", "x", "is not a recording of doctor hang"),
         ("asked", [], "it names no hosts"),
-        ("asked", ["node1", "a b", "node2"], "it names no hosts, or one by a name that is none"),
+        ("asked", ["node1", "a b", "node2"], "it names no hosts, or one by a name that is not valid"),
         ("unreached", {"node9": "x"}, "hosts that were not asked"),
         ("hosts.0.host", "node2", "the processes of node2 do not add up"),
         ("hosts.0.members.0.pid", -1, "$.hosts[0].members[0].pid"),
@@ -82,5 +82,5 @@ def test_damage_is_refused_with_its_place(path: str, value: Any, said: str) -> N
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"schema":1}', b"\xff\xfe", b"[" * 100_000, b"null"])
 def test_what_is_no_evidence_is_refused(raw: bytes) -> None:
-    with pytest.raises(UsageError, match="is no evidence of doctor hang"):
+    with pytest.raises(UsageError, match="is not a recording of doctor hang"):
         decoded(raw, SAVED)

@@ -1,0 +1,74 @@
+"""What a run saw, in a file: one way to keep it and to read it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from doctor import __version__
+from doctor.errors import UsageError
+from doctor.targets.inputkind import InputKind, refuse_other
+from doctor.text.printable import clean_line, escaped
+from doctor.text.textfile import read_bytes
+
+T = TypeVar("T")
+SCHEMA = 1
+MOST_BYTES = 1_000_000_000
+"""Of its file. 10,000 hosts need less."""
+_UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun(Generic[T]):
+    noun: str
+    """Such as "recording"."""
+    kind: InputKind
+    written_by: str
+    """A sentence: the command that writes such files."""
+    read: Callable[[Mapping[str, msgspec.Raw]], T]
+    nonsense: Callable[[T], Iterable[str]]
+    """What no run would have kept: a file may come from anywhere."""
+    ours: Callable[[T], T]
+    """With what it wants typed made anew: nothing that stands in a file is printed as a command."""
+    key: str = "schema"
+    """Without it, the file is something else."""
+
+    def encoded(self, run: T) -> bytes:
+        """The bytes of its file."""
+        return escaped(msgspec.json.encode(run).decode()).encode()
+
+    def load(self, path: Path) -> T:
+        """Read it back; a file that is something else is a UsageError with its path."""
+        raw = read_bytes(path, MOST_BYTES)
+        try:
+            return self.decoded(raw, path)
+        except UsageError:
+            refuse_other(str(path), raw.decode(errors="replace"), self.kind)
+            raise
+
+    def decoded(self, raw: bytes, path: Path) -> T:
+        """What these bytes of a file are."""
+        try:
+            head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+            schema = msgspec.json.decode(head["schema"], type=int)
+        except (*_UNREADABLE, KeyError) as error:
+            raise self._other(path, clean_line(str(error))) from None
+        if self.key not in head:
+            raise self._other(path, f"it has no {self.key!r}")
+        if schema != SCHEMA:
+            reads = f"this version ({__version__}) reads form {SCHEMA}"
+            raise UsageError(f"{path}: is a {self.noun} of form {schema}; {reads}.")
+        try:
+            run = self.read(head)
+        except _UNREADABLE as error:
+            raise UsageError(f"{path}: is a damaged {self.noun}: {clean_line(str(error))}.") from None
+        for nonsense in self.nonsense(run):
+            raise UsageError(f"{path}: is a damaged {self.noun}: {nonsense}.")
+        return self.ours(run)
+
+    def _other(self, path: Path, why: str) -> UsageError:
+        return UsageError(f"{path}: is not a {self.noun}: {why}.", self.written_by)

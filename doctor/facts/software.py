@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 
-from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
 from doctor.devices import EVERY_VISIBLE, VENDORS
-from doctor.facts.interpreter import MOST, ask_python
 from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 from doctor.text.interpreter import to_type
+
+MOST = 8
+"""Interpreters that a host may tell of."""
+PLAIN = ("python3", "python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,32 @@ def _python(capture: Capture) -> Python:
     )
 
 
-PYTHON = Fact("python", Run(ask_python), _python, timeout=10)
+@cache
+def _look() -> str:
+    """`-B`: nothing is written."""
+    return f"-B -c {shlex.quote((resources.files('doctor.facts') / 'look.py').read_text(encoding='utf-8'))}"
+
+
+def _ask_python(ask: Ask) -> str:
+    """The job's interpreter: the one that was named, or the first that has torch. Where none was named, one
+    without torch gives way to one that has it, by exec: that costs no process.
+    """
+    if ask.python:
+        python = shlex.quote(ask.python)
+        others = shlex.join(ask.pythons or ())
+        absent = f"{{ echo absent {python}; {_first(PLAIN, f'absent {others}')}; exit; }}"
+        return f"command -v {python} >/dev/null || {absent}; exec {python} {_look()} list {others}"
+    mode = "plain" if ask.pythons is None else 'search "$@"'
+    return f"{_first((*(ask.pythons or ()), *PLAIN), mode)}; echo absent python3"
+
+
+def _first(names: tuple[str, ...], words: str) -> str:
+    """Becomes the first of them that is there; "$@" are those behind it."""
+    each = f'p=$1; shift; command -v "$p" >/dev/null && exec "$p" {_look()} {words}'
+    return f"set -- {' '.join(map(shlex.quote, names))}; while [ $# != 0 ]; do {each}; done"
+
+
+PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)
 
 
 @dataclass(frozen=True, slots=True)

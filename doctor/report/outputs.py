@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,6 @@ from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.model import Missing
 from doctor.recording import encoded, save
-from doctor.report.folder import make_folder, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.launch_line import (
@@ -34,7 +34,7 @@ from doctor.report.launch_line import (
 from doctor.report.no_go import no_go
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold
-from doctor.text.outfile import add_files, is_stream, why_not, write_file
+from doctor.text.outfile import add_files, is_stream, make_folder, why_not, why_not_ours, write_file
 from doctor.text.printable import clean_line
 from doctor.text.terminal import WIDTH, coloured, put, tell, width
 
@@ -95,7 +95,7 @@ def refuse_unwritable(
             raise UsageError(f"{option} and {named[place]} name the same file, {path}.")
         named[place] = option
     if outputs.report_dir is not None:
-        make_folder(outputs.report_dir)
+        make_report_folder(outputs.report_dir)
 
 
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
@@ -219,3 +219,25 @@ def _rendered(report: Report, outputs: Outputs, colour: bool, columns: int) -> s
 
     show = partial(print_report, report, verbose=outputs.verbose, quiet=outputs.quiet)
     return drawn(show, columns, colour=colour)
+
+
+def make_report_folder(path: Path) -> None:
+    """Before the run: the folder is there, is ours, and a file can be written into it. Raises UsageError."""
+    try:
+        if why := why_not_ours(path):  # its owner could put other reports into their places
+            raise UsageError(f"--report-dir {path}: {why}.", "Name a folder of yours, or a new one.")
+        make_folder(path.absolute())
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "that is not a name of a folder"
+        raise UsageError(
+            f"--report-dir {path}: cannot be written: {why}.", "Name a folder that is writable."
+        ) from None
+
+
+def run_name(started: str, job: str, pid: int, *, interrupted: bool = False) -> str:
+    """`doctor-20261120T101500Z-4711-1234`: when, in which job, by which process."""
+    when = "".join(filter(str.isalnum, started))
+    parts = ("doctor", when, job, str(pid), "interrupted" if interrupted else "")
+    return "-".join(part for part in parts if part)

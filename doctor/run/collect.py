@@ -27,9 +27,8 @@ from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unr
 from doctor.probe import HostAnswer, new_token, read, script, through
 from doctor.recording import Recording
 from doctor.run.pauses import Pauses
-from doctor.run.ping_round import plan_ping_round
 from doctor.run.scripts import NamesToAsk, Scripts
-from doctor.run.table_round import plan_table_round
+from doctor.run.second_round import plan_ping_round, plan_table_round
 from doctor.savedrun import SCHEMA
 from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage, Tell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +35,6 @@ from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_es
 from doctor.mesh import MeshPatience
 from doctor.recording import Recording, load
 from doctor.report.outputs import deliver, refuse_unwritable
-from doctor.run.callers_python import own_interpreters
 from doctor.run.choose_transport import choose_transport
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import apply_flags, pairs
@@ -46,6 +46,7 @@ from doctor.run.way import way_of
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
 from doctor.targets.allocation import NAME_THEM
 from doctor.targets.inventory import COMMAND_LINE, LOCAL, Targets, local_if_alone, read_targets
+from doctor.text.interpreter import to_type
 from doctor.text.terminal import tell
 from doctor.transport.containers import enter_all
 
@@ -54,6 +55,9 @@ TRAINING = ("smoke", "preflight")
 """The commands that make a smoke run."""
 UNJUDGED = "facts"
 """The command that shows what hosts told, and holds nothing against them: no training is missing there."""
+SYSTEM = ("/usr", "/usr/local")
+OF_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")
+"""Where others could have put a program of that name on a host."""
 
 
 def run_and_report(request: Request, ready: Ready | None = None) -> int:
@@ -248,3 +252,13 @@ def _shape(name: str) -> MeshMode:
         hint = suggest(name, SHAPES).capitalize()
         raise UsageError(f"--mesh: there is no {name!r}; there are {', '.join(SHAPES)}.", hint)
     return cast('Literal["auto", "full", "ring", "none"]', name)
+
+
+def own_interpreters(environ: Mapping[str, str], prefix: str = sys.prefix) -> tuple[str, ...]:
+    """Those of the environment that the doctor was called in, which hosts often have at the same path: the
+    activated one first, then the doctor's own.
+    """
+    folders = (environ.get("VIRTUAL_ENV", ""), environ.get("CONDA_PREFIX", ""), prefix)
+    paths = (f"{folder.rstrip('/')}/bin/python" for folder in folders if folder and folder not in SYSTEM)
+    safe = (path for path in paths if to_type(path) == path and not path.startswith(OF_ALL))
+    return tuple(dict.fromkeys(safe))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from doctor.api import Ask
 from doctor.facts.ascend.hccn_tool import Unsaid
-from doctor.facts.ascend.hccp import HCCP
+from doctor.facts.ascend.network import HCCP
 from doctor.judge.engine import Facts
 from doctor.model import Missing, Unreached
 from doctor.probe import new_token, read, script, through

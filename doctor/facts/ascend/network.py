@@ -194,3 +194,14 @@ HCCN_CONF: Fact[Mapping[int, Mapping[str, str]]] = Fact(
     "hccn-conf", Run(f"cat {_CONF}"), _conf, needs_root=True, ok_rc=(0, 1), cap=100_000, group=HCCN
 )
 """Device -> key without its _N -> value: what is set when the host starts."""
+
+
+def _held(call: ToolCall) -> bool:
+    state = value_of(call.text, "device hccp process")
+    if state not in ("exist", "not exist"):
+        raise NotUnderstood("it does not say whether the process exists")
+    return state == "exist"
+
+
+HCCP: Fact[PerDevice[bool]] = hccn("npu-hccp", "-process -g", _held)
+"""Whether an NPU still has the process that HCCL starts on it: until that is gone, HCCL refuses a new one."""

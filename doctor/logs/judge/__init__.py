@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from doctor.logs.judge.attempts import with_earlier
 from doctor.logs.judge.behind import fell_silent
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event, case_of
@@ -25,6 +24,8 @@ from doctor.model import Confidence
 
 __all__ = ["Known", "KnownHost", "conclude", "known_of"]
 
+MOST_TOLD = 10
+"""Attempts that are told: the first and the last ones."""
 MOST_ODD = 10
 MOST_FOLLOW = 12
 """Consequences that are told."""
@@ -39,7 +40,7 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
         last = _of_two(last, logs.maybe_jobs)
     if not logs.earlier:
         return last
-    return with_earlier(last, logs, [_conclude(each, known, ()) for each in logs.earlier])
+    return _with_earlier(last, logs, [_conclude(each, known, ()) for each in logs.earlier])
 
 
 def _conclude(logs: Logs, known: Known, from_curves: Sequence[Charge]) -> Conclusion:
@@ -63,6 +64,30 @@ def _conclude(logs: Logs, known: Known, from_curves: Sequence[Charge]) -> Conclu
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
         read=readout(case),
     )
+
+
+def _with_earlier(last: Conclusion, logs: Logs, earlier: Sequence[Conclusion]) -> Conclusion:
+    """Of a job that was started more than once, the last attempt is judged, and what became of the others is
+    told. A job that went on is not one that nothing happened to; one that only began has not gone on."""
+    total = len(earlier) + 1
+    ends = [f"attempt {number} of {total} {_ended(each)}" for number, each in enumerate(earlier, 1)]
+    if total - 1 > MOST_TOLD:
+        ends = [*ends[: MOST_TOLD // 2], f"{total - 1 - MOST_TOLD} more attempts", *ends[-MOST_TOLD // 2 :]]
+    made = replace(last, beside=tuple(ends))
+    if last.outcome is not Outcome.CLEAN or any(file.progress for file in logs.files):
+        return made
+    opened = f"attempt {total} of {total} began; its log tells of no step, so it may have ended as well"
+    return replace(made, outcome=Outcome.UNKNOWN, open=(*last.open, opened))
+
+
+def _ended(attempt: Conclusion) -> str:
+    causes = [each for each in attempt.charges if each.because is None]
+    if not causes:
+        return "ended; its log does not say why"
+    if attempt.outcome is Outcome.NAMED:
+        beside = f" (or {len(causes) - 1} more)" if len(causes) > 1 else ""
+        return f"failed: {causes[0].says.rstrip('.')}{beside}"
+    return f"ended; it is not known why: {causes[0].says.rstrip('.')}"
 
 
 def _of_two(found: Conclusion, jobs: Sequence[str]) -> Conclusion:

@@ -21,7 +21,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
 from doctor.model import Capture, Host, Missing, Problem
 from doctor.probe import HostAnswer
-from doctor.run.ping_round import plan_ping_round
+from doctor.run.second_round import plan_ping_round
 
 Addresses = dict[str, PerDevice[Address | None]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.report.folder import make_folder, run_name
+from doctor.report.outputs import make_report_folder, run_name
 from doctor.text.outfile import add_files
 
 CONTENTS = {".json": b"{}", ".txt": b"fine\n"}
@@ -102,10 +102,10 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
-    make_folder(tmp_path / "runs" / "today")
+    make_report_folder(tmp_path / "runs" / "today")
     assert mode(tmp_path / "runs" / "today") == 0o700
     os.chmod(tmp_path / "runs" / "today", 0o755)
-    make_folder(tmp_path / "runs" / "today")
+    make_report_folder(tmp_path / "runs" / "today")
     assert mode(tmp_path / "runs" / "today") == 0o755, "somebody wants it so"
     assert names(tmp_path / "runs" / "today") == []
 
@@ -114,7 +114,7 @@ def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "under", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match="cannot be written"):
-            make_folder(path)
+            make_report_folder(path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
@@ -126,8 +126,8 @@ def test_a_folder_that_is_not_ours_is_refused(tmp_path: Path) -> None:
         folder.chmod(permissions)
         os.chown(folder, owner, -1)
     with pytest.raises(UsageError, match="theirs: it belongs to another user"):
-        make_folder(theirs)
+        make_report_folder(theirs)
     with pytest.raises(UsageError, match="everybodys: others can write to it"):
-        make_folder(everybodys)
+        make_report_folder(everybodys)
     everybodys.chmod(0o1777)
-    make_folder(everybodys)
+    make_report_folder(everybodys)

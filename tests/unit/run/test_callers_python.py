@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.run.callers_python import own_interpreters
+from doctor.run.examination import own_interpreters
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the second round asks, worked out from all answers to the first. Pure."""
+"""What is asked once the first answers are in: rank tables on hosts, and pings between NPUs. Pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,28 @@ from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
 from doctor.facts.ascend.used import used
+from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.system import DEVICES
+from doctor.job.launch import is_by_device, launch_of_processes, told_tables
 from doctor.job.plan import JobPlan
 from doctor.judge.engine import Facts
 from doctor.model import Missing
+
+
+def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
+    """By host, the rank tables that its running processes were given, and those of the plan; only where a
+    process is known by its device alone.
+    """
+    wanted: dict[str, list[str]] = {}
+    for launch in launch_of_processes(facts.all(PROCESSES_OF_JOBS)):
+        for process in filter(is_by_device, launch.told):
+            paths = [table.path for table in told_tables([process]) if table.path]
+            wanted.setdefault(process.host or "", []).extend(paths)
+    return {
+        host: tuple(dict.fromkeys([*plan.table_paths, *paths]))
+        for host, paths in wanted.items()
+        if not {*paths} <= {*plan.table_paths}
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,13 @@ def _known(context: typer.Context, chosen: Sequence[tuple[Option, inspect.Parame
 
 def _place(parameter: inspect.Parameter) -> int:
     """Groups of --help stand in the order of Request; what it does not have comes first."""
-    panels = [_panel(each) for _, each in _parameters(Request)]
-    return panels.index(found) if (found := _panel(parameter)) in panels else -1
+    panels, found = _panels(), _panel(parameter)
+    return panels.index(found) if found in panels else -1
+
+
+@cache
+def _panels() -> list[str | None]:
+    return list(dict.fromkeys(_panel(each) for _, each in _parameters(Request)))
 
 
 def _panel(parameter: inspect.Parameter) -> str | None:

@@ -116,6 +116,14 @@ def test_the_older_names() -> None:
     ]
 
 
+def test_an_older_name_means_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[FetchWishes] = []
+    monkeypatch.setattr("doctor.logs.fetch.run.fetch_and_explain", lambda _, wishes: seen.append(wishes) or 0)
+    for name in ("--max-mb", "--limit"):
+        assert run(["logs", "--local", name, "2.5"]) == 0
+    assert [wishes.max_mb for wishes in seen] == [2.5, 2.5]
+
+
 @pytest.mark.parametrize(("command", "known", "alias"), ALIASES)
 def test_an_older_name_is_understood_and_not_shown(
     command: str, known: Option, alias: str, capsys: pytest.CaptureFixture[str]

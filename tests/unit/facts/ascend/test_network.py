@@ -79,6 +79,8 @@ UNDERSTOOD: dict[tuple[str, str], Any] = {
     ("status_g", "npu-speeds"): 100_000,
     ("lldp_g", "npu-neighbours"): Neighbour("200GE1/0/7", "Example Switch Software"),
     ("ip_g_empty", "npu-neighbours"): None,
+    ("process_g_exist", "npu-hccp"): True,
+    ("process_g_not_exist", "npu-hccp"): False,
     ("optical_absent", "npu-optics"): None,
     ("link_stat_g", "npu-link-history"): LinkHistory(
         3,

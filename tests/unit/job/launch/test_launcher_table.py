@@ -24,7 +24,7 @@ ALLOWED = {
     "choose_transport.py": "srun is a transport",
     "request.py": "what --help says; srun is a transport there as well",
     "reach.py": "srun is a transport",
-    "slurmjob.py": "srun is a transport",
+    "cli/hang.py": "srun is a transport",
     "hang/onhost/programs.py": "it is sent to hosts, which have no table of launchers",
     "hang/onhost/ranks.py": "it is sent to hosts, which have no table of launchers",
     "hang/judge/advice.py": "srun reaches the hosts of an allocation",

@@ -14,6 +14,7 @@ from doctor.hang import messages, pyspy
 from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
 from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redacted import redacted
+from doctor.job.launch.brief import brief
 from doctor.model import Unreached
 from doctor.transport import Line, Script, Session
 
@@ -120,7 +121,8 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
 
     def find(self, told: Callable[[], None]) -> None:
         """Find the ranks everywhere, and bring py-spy to where there are some."""
-        self.tell_all(msgspec.json.encode({"do": "find", "lease": self.patience.lease}))
+        asked = {"do": "find", "lease": self.patience.lease, "launchers": brief()}
+        self.tell_all(msgspec.json.encode(asked))
         self._hear(self.patience.start, lambda host: host.found is not None and host.armed, told)
         for host in self.live():
             if host.found is None:

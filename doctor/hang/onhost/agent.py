@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 from doctor.agents.onhost.lifeline import LEASE, Lifeline
 from doctor.hang.onhost import libraries, look, proc, stacks
+from doctor.hang.onhost.launchers import Launchers
 from doctor.smoke.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 
 STUCK = 3.0
@@ -125,7 +126,7 @@ class HangAgent:
         elif what == "find" and self.ear is None:
             with contextlib.suppress(TypeError, ValueError):
                 self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
-            self._start("find", self._find)
+            self._start("find", lambda say: self._find(Launchers(told["launchers"]), say))
         elif what == "tool":
             self._take(told)
         elif what == "look" and self.next is None:
@@ -205,8 +206,8 @@ class HangAgent:
             self._go_on()
         self._flush()
 
-    def _find(self, say: "Say") -> None:
-        members, unread = look.find(os.getppid())
+    def _find(self, known: "Launchers", say: "Say") -> None:
+        members, unread = look.find(known, os.getppid())
         say("members", members=members, unread=unread)
 
     def _found(self, told: "dict[str, Any]") -> None:

@@ -19,7 +19,6 @@ from doctor.model import Unreached
 from doctor.transport import Line, Script, Session
 
 HOME = "doctor.hang.onhost"
-PROCESS = "doctor.smoke.onhost.process"
 NEEDS = "ctypes, resource, select, signal, subprocess"
 MOST_MEMBERS = 4_096
 """Of a host."""
@@ -31,8 +30,7 @@ def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
 
     `sudo`: as root where `sudo -n` allows it, else as it is.
     """
-    modules = {**module_texts(HOME), PROCESS: module_texts("doctor.smoke.onhost")[PROCESS]}
-    script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
+    script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
     return by_sudo(script) if sudo else script
 
 

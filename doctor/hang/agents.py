@@ -14,11 +14,11 @@ from doctor.hang import messages, pyspy
 from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
 from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redacted import redacted
+from doctor.job.launch.brief import brief
 from doctor.model import Unreached
 from doctor.transport import Line, Script, Session
 
 HOME = "doctor.hang.onhost"
-PROCESS = "doctor.smoke.onhost.process"
 NEEDS = "ctypes, resource, select, signal, subprocess"
 MOST_MEMBERS = 4_096
 """Of a host."""
@@ -30,8 +30,7 @@ def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
 
     `sudo`: as root where `sudo -n` allows it, else as it is.
     """
-    modules = {**module_texts(HOME), PROCESS: module_texts("doctor.smoke.onhost")[PROCESS]}
-    script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
+    script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
     return by_sudo(script) if sudo else script
 
 
@@ -120,7 +119,8 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
 
     def find(self, told: Callable[[], None]) -> None:
         """Find the ranks everywhere, and bring py-spy to where there are some."""
-        self.tell_all(msgspec.json.encode({"do": "find", "lease": self.patience.lease}))
+        asked = {"do": "find", "lease": self.patience.lease, "launchers": brief()}
+        self.tell_all(msgspec.json.encode(asked))
         self._hear(self.patience.start, lambda host: host.found is not None and host.armed, told)
         for host in self.live():
             if host.found is None:

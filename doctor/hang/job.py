@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HostSeen, Member
-from doctor.hang.onhost.ranks import NAMELESS
+from doctor.hang.onhost.launchers import NAMELESS
 
 
 def own_jobs(seen: HostSeen) -> HostSeen:

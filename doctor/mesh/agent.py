@@ -14,7 +14,6 @@ Answers are JSON lines: ready, listener, link, bye (the last one).
 """
 
 import errno
-import json
 import os
 import selectors
 import socket
@@ -22,11 +21,12 @@ import struct
 import sys
 import time
 
-from doctor.agents.onhost.lifeline import Lifeline
+from doctor.agents.onhost.voice import HostAgent
 
 MOST = 256  # calls in flight, and visitors at a time
 VISIT_SECONDS = 7.0  # longer than any caller waits, so that the caller hangs up first
 LONGEST = 128
+SELDOM = 0.2  # seconds between looks at whether a signal has come
 
 OUTCOMES = {
     errno.ECONNREFUSED: "refused",
@@ -161,8 +161,9 @@ class Caller(WatchedSocket):
         )
 
 
-class MeshAgent:
+class MeshAgent(HostAgent):
     def __init__(self) -> None:
+        HostAgent.__init__(self)
         self.selector = selectors.PollSelector()
         self.wires: set[WatchedSocket] = set()
         self.listeners: list[socket.socket] = []
@@ -170,25 +171,20 @@ class MeshAgent:
         self.queue: list[list[str]] = []
         self.token = b""
         self.number = -1
-        self.lifeline = Lifeline()
-        self.stopped = False
-
-    def say(self, **words: "str | int | float | list[str] | None") -> None:
-        line = json.dumps(words, separators=(",", ":")).encode("ascii") + b"\n"
-        while line:
-            line = line[os.write(1, line) :]
 
     def serve(self) -> None:
-        self.lifeline.start()
         self.selector.register(0, selectors.EVENT_READ, None)
         self.say(say="ready", agent="python " + sys.version.split()[0])
-        while not (self.stopped or self.lifeline.cut):
+        while self.goes_on():
             while self.queue and self.count(Caller) < MOST:
                 self.dial(self.queue.pop(0), 1)
             now = time.monotonic()
-            nearest = min([wire.deadline for wire in self.wires] or [now + 60])
+            nearest = min([now + SELDOM, *(wire.deadline for wire in self.wires)])
+            self._speak_when_heard()
             for key, _ in self.selector.select(max(0.0, nearest - now)):
-                if key.data is None:
+                if key.fileobj == 1:
+                    self.flush()
+                elif key.data is None:
                     for line in self.lifeline.lines():
                         self.obey(line)
                     self.resume()
@@ -201,13 +197,21 @@ class MeshAgent:
             for wire in [wire for wire in self.wires if wire.deadline <= now]:
                 wire.expired()
 
+    def _speak_when_heard(self) -> None:
+        """Have the selector tell when there is room for what is unsaid."""
+        if bool(self.unsaid) != (1 in self.selector.get_map()):
+            if self.unsaid:
+                self.selector.register(1, selectors.EVENT_WRITE)
+            else:
+                self.selector.unregister(1)
+
     def obey(self, line: bytes) -> None:
         words = line.decode("ascii").split() or ["beat"]
         if words[0] == "stop":
-            self.stopped = True
+            self.over = True
         elif words[0] == "hello":
             self.token, self.number = words[1].encode("ascii"), int(words[2])
-            self.lifeline.hold(float(words[3]))
+            self.hold(words[3])
         elif words[0] == "listen":
             self.listen(int(words[1]), int(words[2]), words[3])
         elif words[0] == "connect":
@@ -271,7 +275,7 @@ class MeshAgent:
         if code not in (0, errno.EINPROGRESS):
             caller.finish(OUTCOMES.get(code, "error"), os.strerror(code))
 
-    def close(self) -> None:
+    def end(self) -> None:
         for listener in self.listeners:
             listener.close()
         self.paused = []
@@ -298,10 +302,4 @@ def unresolved(address: str) -> "list[str]":
 
 
 def main(_program: bytes, _head: int) -> None:
-    agent = MeshAgent()
-    try:
-        agent.serve()
-        agent.close()
-        agent.say(say="bye")
-    except (BrokenPipeError, KeyboardInterrupt):
-        pass  # The controller is gone, or wants us to be.
+    MeshAgent().live()

@@ -20,11 +20,12 @@ from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
 from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
-from doctor.hang.judge.wires import Key, key, longest_way
+from doctor.hang.judge.wires import Key, key
 from doctor.hang.libraries.consult import opinions
 from doctor.hang.onhost.ranks import RANKLESS
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
+from doctor.waits import longest_way
 
 __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
@@ -205,7 +206,7 @@ def _chain(case: Case, finding: Finding) -> tuple[Wait, ...]:
     ends = [k for k, m in members.items() if (m.host, m.pid) in {(c.host, c.pid) for c in finding.named}]
     if any(each.cause in (Cause.MISMATCH, Cause.LINK, Cause.LAST) for each in finding.named):
         return ()
-    way = longest_way(case.edges, ends)
+    way = longest_way(case.waits, ends)
     steps = []
     for of, on in pairwise(way):
         one, other, here = members[of].rank, members[on].rank, at.get(of)

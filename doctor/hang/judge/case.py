@@ -12,6 +12,7 @@ from doctor.hang.judge.judgement import Cause, Group, Job, Standing
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
+from doctor.waits import graph
 
 LOOKS_APART = 2.0
 """Where a host does not say."""
@@ -55,6 +56,10 @@ class Case:
     @property
     def unseen(self) -> tuple[Standing, ...]:
         return tuple(each for each in self.upright if each.inside is None)
+
+    @property
+    def waits(self) -> dict[Key, list[Key]]:
+        return graph(sorted(self.edges))
 
     def told(self, of: Sequence[Standing]) -> tuple[Standing, ...]:
         """With what each does."""

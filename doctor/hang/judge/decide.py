@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,8 +12,9 @@ from doctor.hang.judge.doing import kernel_function
 from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Doing, Standing
 from doctor.hang.judge.places import short
 from doctor.hang.judge.strangers import odd
-from doctor.hang.judge.wires import Key, key, waited_for
+from doctor.hang.judge.wires import Key, key
 from doctor.text.ranks import ranks_text
+from doctor.waits import common_end, waited_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +153,8 @@ def _cut(case: Case) -> Finding | None:
         return None
     members = {key(member): member for member in case.job.ranks}
     places = {each.key: each.place for each in case.standings}
-    seen = Counter(end for pair in pairs for end in pair)
-    shared = [end for end, number in seen.items() if number == len(pairs)] if len(pairs) > 1 else []
-    ends = shared if len(shared) == 1 else sorted(seen)
+    shared = common_end(pairs)
+    ends = [shared] if shared is not None else sorted({end for pair in pairs for end in pair})
     named = []
     for end in ends:
         peers = sorted({other for pair in pairs if end in pair for other in pair if other != end})
@@ -258,7 +257,7 @@ def _mismatch(case: Case) -> Finding | None:
     steps = {each.step for each in case.inside if each.step is not None}
     if len(groups) == 1 and len(steps) < 2:
         return _below(case)
-    ends, cycle = waited_for(case.edges)
+    ends, cycle = waited_for(case.waits)
     few = groups[-1]
     keys = {*ends}
     if not cycle and len(groups) > 1 and few.number < groups[-2].number:
@@ -294,13 +293,13 @@ def _on_device(case: Case) -> bool:
 
 def _last_words(case: Case) -> Finding | None:
     """Connections alone: who is waited for and waits for nobody. A suspicion, whatever it says."""
-    ends, cycle = waited_for(case.edges)
+    ends, cycle = waited_for(case.waits)
     if not ends or len(ends) == len(case.upright):
         return None
     words = "waits for a rank that waits for it" if cycle else "is the last that others wait for"
     inside = len(case.inside) == len(case.upright)
     if inside and len(ends) == 1:  # as with a mismatch: those who wait for it may be wrong as well
-        ends = (*ends, *(of for of, to in case.edges if to in ends))
+        ends = [*ends, *(of for of, to in case.edges if to in ends)]
         words = "waits for another rank, or is waited for"
     named = tuple(
         Culprit(each.rank, each.member.host, each.member.pid, Cause.LAST, words, each.place, each.frames)

@@ -8,7 +8,7 @@ from doctor.hang.evidence import Evidence, Look, Member
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Job
 from doctor.hang.judge.wires import SHORT
-from doctor.hang.onhost.ranks import NAMELESS
+from doctor.hang.onhost.launchers import NAMELESS
 from doctor.text.nodeset import fold
 
 BUSY = 0.15

@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from doctor.hang.opinions import Kind, Subject
+from doctor.waits import cycles, roots
 
 Key = tuple[object, ...]
+_JOB: Key = ()
+"""Waits for everybody who is behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,17 @@ def culprits(standing: Sequence[Standing]) -> tuple[Kind, tuple[Subject, ...], t
     crossed = [each for each in missed if each.crossed]
     if crossed:
         return Kind.MISMATCH, unique(subject for each in crossed for subject in each.behind), words
-    waiting = {key for each in standing for key in each.waiting}
-    behind = unique(subject for each in missed for subject in each.behind)
-    roots = tuple(subject for subject in behind if subject.key not in waiting)
-    if not roots:
-        return Kind.MISMATCH if whole else Kind.SILENT, behind if whole else (), words
-    return Kind.BLAMES, roots, words
+    behind = {subject.key: subject for each in missed for subject in each.behind}
+    waits: dict[Key, list[Key]] = {_JOB: [*behind]}
+    for each in standing:
+        for key in each.waiting:
+            waits.setdefault(key, []).extend(subject.key for subject in each.behind)
+    if last := roots(waits):
+        return Kind.BLAMES, tuple(behind[key] for key in last), words
+    if not whole:
+        return Kind.SILENT, (), words
+    circle = frozenset[Key]().union(*cycles(waits)) or behind.keys()
+    return Kind.MISMATCH, tuple(subject for key, subject in behind.items() if key in circle), words
 
 
 def unique(subjects: Iterable[Subject]) -> tuple[Subject, ...]:

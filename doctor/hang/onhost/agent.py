@@ -16,20 +16,20 @@ import os
 import select
 import shutil
 import signal
-import time
 import traceback
 import zlib
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from doctor.agents.onhost.lifeline import LEASE, Lifeline
+from doctor.agents.onhost.lifeline import LEASE
+from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
+from doctor.agents.onhost.voice import HostAgent
 from doctor.hang.onhost import libraries, look, proc, stacks
-from doctor.smoke.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
+from doctor.hang.onhost.launchers import Launchers
 
 STUCK = 3.0
 """Seconds after the lease when the kernel ends this process, whatever it waits for."""
 END_SECONDS = 1.0
-LAST_SECONDS = 1.0
 ENOUGH = 1 << 20
 """Bytes unsaid, beyond which it reads nothing more from its child."""
 MOST_TOOL = 64 << 20
@@ -48,11 +48,9 @@ class Say:
         self.out.flush()
 
 
-class HangAgent:
+class HangAgent(HostAgent):
     def __init__(self) -> None:
-        self.lifeline = Lifeline(STUCK)
-        self.unsaid = bytearray()
-        self.over = False
+        HostAgent.__init__(self, STUCK)
         self.ear = None  # type: int | None
         """What the child says."""
         self.doing = ""
@@ -67,22 +65,13 @@ class HangAgent:
     # Its life.
 
     def serve(self) -> None:
-        self.lifeline.start()
         with contextlib.suppress(OSError):
             os.nice(NICE)
-        for descriptor in (0, 1):
-            os.set_blocking(descriptor, False)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, self._end_on_signal)
+        os.set_blocking(0, False)
         die_with_parent(number=signal.SIGTERM)
         adopt_orphans()
-        while not self.over:
+        while self.goes_on():
             self._wait()
-            if self.lifeline.cut or time.monotonic() >= self.lifeline.deadline:
-                self.over = True
-
-    def _end_on_signal(self, *_: Any) -> None:
-        self.over = True
 
     def _wait(self) -> None:
         poll = select.poll()
@@ -96,21 +85,14 @@ class HangAgent:
                 for line in self.lifeline.lines():
                     self._command(line)
             elif descriptor == 1:
-                self._flush()
+                self.flush()
             else:
                 self._hear()
 
     def end(self) -> None:
-        """End all that it started, then report it."""
+        """End all that it started, and report what does not."""
         for pid, state in end_children(END_SECONDS):
             self.say("trouble", text=f"process {pid} of doctor cannot be ended (state {state})")
-        self.say("bye")
-        until = time.monotonic() + LAST_SECONDS
-        while self.unsaid and time.monotonic() < until:
-            waiting = select.poll()
-            waiting.register(1, select.POLLOUT)
-            waiting.poll(100)
-            self._flush()
 
     # Commands.
 
@@ -123,9 +105,8 @@ class HangAgent:
         if what == "stop":
             self.over = True
         elif what == "find" and self.ear is None:
-            with contextlib.suppress(TypeError, ValueError):
-                self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
-            self._start("find", self._find)
+            self.hold(told.get("lease", LEASE))
+            self._start("find", lambda say: self._find(Launchers(told["launchers"]), say))
         elif what == "tool":
             self._take(told)
         elif what == "look" and self.next is None:
@@ -203,10 +184,10 @@ class HangAgent:
                 os.waitpid(-1, os.WNOHANG)
             self.say("done", what=self.doing)
             self._go_on()
-        self._flush()
+        self.flush()
 
-    def _find(self, say: "Say") -> None:
-        members, unread = look.find(os.getppid())
+    def _find(self, known: "Launchers", say: "Say") -> None:
+        members, unread = look.find(known, os.getppid())
         say("members", members=members, unread=unread)
 
     def _found(self, told: "dict[str, Any]") -> None:
@@ -263,30 +244,7 @@ class HangAgent:
             why = "the py-spy of the host does not start: " + refused
         return None, "", why
 
-    # Answers.
-
-    def say(self, say: str, **words: Any) -> None:
-        self.unsaid += json.dumps(dict(say=say, **words)).encode("ascii") + b"\n"
-        self._flush()
-
-    def _flush(self) -> None:
-        """Never wait for the controller: it may be gone."""
-        try:
-            while self.unsaid:
-                del self.unsaid[: os.write(1, self.unsaid[:65536])]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.unsaid.clear()
-            self.over = True
-
 
 def main(program: bytes, head: int) -> None:
     del program, head
-    agent = HangAgent()
-    try:
-        agent.serve()
-    finally:
-        agent.end()
-        os.set_blocking(1, True)
-    os._exit(0)
+    HangAgent().live()

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
+from doctor.agents.onhost.process import default_signals, die_with_parent, state_of
 from doctor.hang.onhost.turns import Turns
-from doctor.smoke.onhost.process import default_signals, die_with_parent, state_of
 
 STALL = 1.0
 HUNGRY = 10.0

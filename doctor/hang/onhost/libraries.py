@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.hang.onhost import ask, careful, job_files, proc, room
-from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 SECONDS = 20.0
 """Beside the time between first and second answers."""

@@ -5,10 +5,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
+from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.turns import Turns
 
 LONGEST = 900_000
@@ -24,22 +26,23 @@ APART = 2.0
 """Seconds between looks of which there are more than two."""
 
 
-def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
+def find(known: "Launchers", own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     """The members of this host's jobs, and what could not be looked at."""
     began = time.monotonic()
+    row_of = partial(proc.row, names=known.names)
     unread = []
     rows = []
     stuck = []
     owners = proc.owners()
     for (pid, _), row in carefully(
-        proc.row, [(pid, True) for pid in owners], owners=[*owners.values()], until=began + ROWS
+        row_of, [(pid, True) for pid in owners], owners=[*owners.values()], until=began + ROWS
     ):
         if row is not None:
             rows.append(row)
         else:
             stuck.append((pid, False))
     for (pid, _), row in carefully(
-        proc.row, stuck, owners=[owners[pid] for pid, _ in stuck], until=began + WHOLE
+        row_of, stuck, owners=[owners[pid] for pid, _ in stuck], until=began + WHOLE
     ):
         if row is not None:
             rows.append(dict(row, blocked=True))
@@ -47,9 +50,10 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     rows.sort(key=lambda row: row["pid"])
     users = proc.users({row["uid"] for row in rows})
     found = ranks.members(
+        known,
         rows,
         own,
-        ports=_ports(ranks.candidates(rows, own), owners, began + WHOLE),
+        ports=_ports(ranks.candidates(known, rows, own), owners, began + WHOLE),
         ticks=proc.TICKS,
         uptime=proc.uptime(),
         users=users,
@@ -62,7 +66,8 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     ):
         idle[pid]["joins"] = bool(loaded)
     pids = {member["pid"] for member in found}
-    return found, (ranks.without_ranks(rows, users, pids) + ranks.unseen(rows, users, pids) + unread)[:32]
+    lacking = ranks.without_ranks(known, rows, users, pids) + ranks.unseen(known, rows, users, pids)
+    return found, (lacking + unread)[:32]
 
 
 def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> "dict[int, list[int]]":

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 PROC = "/proc"
@@ -17,16 +17,6 @@ MOST_FILES = 64
 LONGEST_WORD, LONGEST_TEXT = 256, 4096
 MOST_ENVIRON = 1 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
-_LAUNCH = (
-    "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID"
-    " OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK PMIX_RANK PMIX_NAMESPACE"
-    " PMI_RANK PMI_SIZE MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE SLURM_PROCID SLURM_LOCALID SLURM_JOB_ID"
-    " SLURM_ARRAY_JOB_ID SLURM_ARRAY_TASK_ID"
-    " SLURM_STEP_ID SLURM_STEP_NUM_TASKS SLURM_NTASKS RANK_ID RANK_SIZE MS_ROLE MS_NODE_ID MS_WORKER_NUM"
-    " MS_SCHED_HOST MS_SCHED_PORT"
-)
-NAMES = frozenset(_LAUNCH.split())
-"""The variables of a launcher. No other leaves this module: they may be secrets."""
 OURS = "DOCTOR_TOKEN="
 """Begins a variable of what doctor itself started by srun."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
@@ -81,8 +71,11 @@ def stat_of(text: str) -> "tuple[str, list[str]]":
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
 
 
-def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
-    """What tells whether a process is a rank. With the second of `item`, also what may block."""
+def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, Any] | None":
+    """What tells whether a process is a rank. With the second of `item`, also what may block.
+
+    Of its variables none but these leave this module: others may be secrets.
+    """
     pid, whole = item
     home = f"{PROC}/{pid}"
     try:
@@ -108,7 +101,7 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
         found["command"] = lenient(home + "/cmdline", LONGEST_TEXT).split("\0")[:-1][:200]
         try:
             environ = read(home + "/environ", MOST_ENVIRON).split("\0")
-            found["env"] = {} if _borrows_rights(home) else _known(environ)
+            found["env"] = {} if _borrows_rights(home) else _known(environ, names)
             found["ours"] = any(each.startswith(OURS) for each in environ)
         except OSError:
             found["hidden"] = bool(found["command"])
@@ -141,9 +134,9 @@ def _borrows_rights(home: str) -> bool:
     return False
 
 
-def _known(environ: "list[str]") -> "dict[str, str]":
+def _known(environ: "list[str]", names: "Collection[str]") -> "dict[str, str]":
     pairs = (each.partition("=") for each in environ)
-    return {name: value[:LONGEST_WORD] for name, _, value in pairs if name in NAMES and value}
+    return {name: value[:LONGEST_WORD] for name, _, value in pairs if name in names and value}
 
 
 def _has_groups(home: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a process is by its command line: a shell, a tool, a launcher, a notebook, doctor itself. Pure."""
+"""What a process is by its command line: a shell, a tool, a notebook, doctor itself. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -20,21 +20,6 @@ TOOLS = _names(
     " find tar gzip nvidia-smi npu-smi journalctl dmesg make ninja curl wget ps gdb"
 )
 """Programs of a shell that are never ranks themselves, whatever its variables say."""
-LAUNCHERS = _names(
-    "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
-    " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
-)
-_ELSEWHERE = _names("mpirun mpiexec mpiexec.hydra orterun prterun srun horovodrun torchx ray raylet")
-MODULES = (
-    "torch.distributed.run",
-    "torch.distributed.launch",
-    "torch_npu.distributed.run",
-    "deepspeed.launcher.runner",
-    "deepspeed.launcher.launch",
-    "accelerate.commands.launch",
-)
-_SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
-_NAMES = ("deepspeed", "accelerate", "msrun", "mpirun", "mpiexec", "srun", "slurmstepd")
 _NOTEBOOK = re.compile(
     r"(?:jupyter(?:-\w+)?|ipython3?|ipykernel(?:_launcher|\.kernelapp)?|colab_kernel_launcher)(?:\.py)?\Z",
     re.I,
@@ -49,45 +34,6 @@ def is_shell(command: "Sequence[str]") -> bool:
     """A shell, or another program that only runs one."""
     scripts = command[1:2] if "python" in program(command) else ()
     return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
-
-
-def is_launcher(command: "Sequence[str]") -> bool:
-    names = [basename(word) for word in command[:2]]
-    if LAUNCHERS & set(names) or (set(names) & {"accelerate"} and "launch" in command[:4]):
-        return True
-    started = list(command[: 2 + next((at for at, word in enumerate(command) if word == "-m"), 0)])
-    return any(word in MODULES for word in started) or any(map(_SCRIPTS.search, command[1:4]))
-
-
-def launcher_name(command: "Sequence[str]") -> str:
-    return next((name for name in _NAMES if name in " ".join(command[:4])), "torchrun")
-
-
-def starts_ranks_here(command: "Sequence[str]") -> bool:
-    """A launcher whose ranks are on its own host."""
-    return is_launcher(command) and not _ELSEWHERE & {basename(word) for word in command[:2]}
-
-
-def master_by(command: "Sequence[str]") -> "tuple[str, str]":
-    """The rendezvous that a launcher of PyTorch is told, and the run; empty where only this host knows it."""
-    said = {}  # type: dict[str, str]
-    for at, word in enumerate(command):
-        if word.endswith(".py") and not _SCRIPTS.search(word):
-            break
-        name, given, value = word.partition("=")
-        if name.startswith("--"):
-            said.setdefault(name[2:].replace("_", "-"), value if given else "".join(command[at + 1 : at + 2]))
-    master = said.get("rdzv-endpoint") or ""
-    if not master and said.get("master-addr"):
-        master = "{}:{}".format(said["master-addr"], said.get("master-port", "29500"))
-    here = master.startswith(("localhost", "127.", "[::1]", "::1"))
-    return ("", "") if here else (master[:200], said.get("rdzv-id", "")[:40])
-
-
-def step_by(command: "Sequence[str]") -> "tuple[str, str]":
-    """The job and the step of Slurm whose daemon it is."""
-    found = re.match(r"slurmstepd: \[(\d+)\.(\w+)\]", " ".join(command[:2]))
-    return (found.group(1), found.group(2)) if found else ("", "")
 
 
 def is_doctor(command: "Sequence[str]") -> bool:

@@ -4,23 +4,11 @@ Helpers inherit the variables of their rank, and launchers may carry a number of
 topmost process with a number below all launchers and shells.
 """
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost.programs import (
-    TOOLS,
-    is_doctor,
-    is_launcher,
-    is_notebook,
-    is_shell,
-    launcher_name,
-    master_by,
-    program,
-    script,
-    starts_ranks_here,
-    step_by,
-)
+from doctor.hang.onhost.launchers import NOBODY, Launchers, Seat, number
+from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_shell, program, script
 
 MOST = 4000
 MOST_HELPERS = 64
@@ -30,92 +18,11 @@ DEEPEST = 64
 """Processes above one another that are looked at: no job has so many, and anybody can make more."""
 
 
-_STEP = re.compile(r"\d{1,9}")
-NAMELESS = "started by process"
-"""Begins the name of a job that has none."""
-
 RANKLESS = "has no rank here"
 """What is said of a launcher without ranks."""
 
 Row = Any
 """What proc.row makes."""
-
-
-class Seat:
-    """What variables say of a process. The higher `weight` counts: that launcher is inside of the other."""
-
-    def __init__(self, weight: int, rank: str, world: str, local: str, launcher: str) -> None:
-        self.weight = weight
-        self.rank = number(rank)
-        self.world = number(world)
-        self.local = number(local)
-        self.launcher = launcher
-
-    def same(self, other: "Seat") -> bool:
-        return (self.rank, self.world) == (other.rank, other.world)
-
-
-def number(text: str) -> "int | None":
-    return int(text) if re.match(r"\d{1,7}\Z", text) else None
-
-
-def seat_of(env: "Mapping[str, str]") -> "Seat | None":
-    """None for a process that is told no rank."""
-
-    def get(name: str) -> str:
-        return env.get(name, "")
-
-    if get("RANK") and (get("WORLD_SIZE") or get("MASTER_PORT")):
-        launcher = "torchrun" if get("TORCHELASTIC_RUN_ID") else _outer(env)
-        return Seat(5, get("RANK"), get("WORLD_SIZE"), get("LOCAL_RANK"), launcher)
-    if get("MS_ROLE") == "MS_SCHED":
-        return None
-    if get("MS_WORKER_NUM") and get("MS_ROLE"):
-        return Seat(4, get("MS_NODE_ID") or get("RANK_ID"), get("MS_WORKER_NUM"), "", "msrun")
-    if get("RANK_ID") and get("RANK_SIZE"):
-        return Seat(3, get("RANK_ID"), get("RANK_SIZE"), "", _outer(env))
-    for rank, world, local in (
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
-        ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", ""),
-        ("PMI_RANK", "PMI_SIZE", ""),
-    ):
-        if get(rank) and get(world):
-            return Seat(2, get(rank), get(world), get(local), "mpirun")
-    if get("SLURM_PROCID") and _STEP.match(get("SLURM_STEP_ID")) and int(get("SLURM_STEP_ID")) < 4294967000:
-        world = get("SLURM_STEP_NUM_TASKS") or get("SLURM_NTASKS")
-        return Seat(1, get("SLURM_PROCID"), world, get("SLURM_LOCALID"), "srun")
-    return None
-
-
-def _outer(env: "Mapping[str, str]") -> str:
-    if env.get("OMPI_COMM_WORLD_RANK") or env.get("PMI_RANK"):
-        return "mpirun"
-    return "srun" if env.get("SLURM_STEP_ID") and env.get("SLURM_STEP_NUM_TASKS") else ""
-
-
-def master_of(env: "Mapping[str, str]") -> str:
-    for address, port in (("MASTER_ADDR", "MASTER_PORT"), ("MS_SCHED_HOST", "MS_SCHED_PORT")):
-        if env.get(port):
-            return "{}:{}".format(env.get(address, ""), env[port])[:256]
-    return ""
-
-
-def job_of(env: "Mapping[str, str]", parent: int) -> str:
-    """Equal for all ranks of a job, on all hosts."""
-    master, run = master_of(env), env.get("TORCHELASTIC_RUN_ID", "")
-    words = [master] + (["run " + run] if run not in ("", "none") else []) if master else []
-    if not words and env.get("PMIX_NAMESPACE"):
-        words = ["mpi " + env["PMIX_NAMESPACE"]]
-    if not words and env.get("SLURM_JOB_ID"):
-        words = ["slurm {}.{}".format(env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""))]
-    return " ".join(words or [f"{NAMELESS} {parent}"])[:256]
-
-
-def slurm_job_of(env: "Mapping[str, str]") -> str:
-    """Its number; of an array's task also "JOB_TASK"."""
-    array, task = env.get("SLURM_ARRAY_JOB_ID", ""), env.get("SLURM_ARRAY_TASK_ID", "")
-    names = [env.get("SLURM_JOB_ID", ""), f"{array}_{task}" if array and task else ""]
-    return " ".join(name for name in names if name)[:256]
 
 
 def is_python(row: Row) -> bool:
@@ -134,17 +41,19 @@ def is_stale(row: Row) -> bool:
 class Tree:
     """The processes of a host, without doctor's own."""
 
-    def __init__(self, rows: "Sequence[Row]", own: int = 0) -> None:
+    def __init__(self, known: Launchers, rows: "Sequence[Row]", own: int = 0) -> None:
+        self.known = known
         self.rows = {row["pid"]: row for row in rows}
         self.below = {}  # type: dict[int, list[int]]
         for row in rows:
             self.below.setdefault(row["parent"], []).append(row["pid"])
         ours = [r["pid"] for r in rows if r["pid"] == own or r["ours"] or is_doctor(r["command"])]
         self.ours = {pid for one in ours for pid in (one, *self.under(one))}
-        self.launchers = {row["pid"] for row in rows if is_launcher(row["command"])}
+        launchers = ((row["pid"], known.of(row["command"])) for row in rows)
+        self.launchers = {pid: launcher for pid, launcher in launchers if launcher is not None}
         self.seats = {}  # type: dict[int, Seat]
         for row in rows:
-            seat = seat_of(row["env"])
+            seat = known.seat_of(row["env"])
             if seat is not None and row["pid"] not in self.ours and not is_stale(row):
                 self.seats[row["pid"]] = seat
 
@@ -185,15 +94,16 @@ class Tree:
         inside = [each for each in self.under(pid) if each in self.seats]
         if not row["groups"] and any(self.rows[each]["groups"] for each in inside):
             return True  # what takes part is below
-        new = "TORCHELASTIC_RUN_ID"
+        marks = self.known.marks - row["env"].keys()
         return any(
             self.seats[each].weight >= seat.weight
-            and (not self.seats[each].same(seat) or (new in self.rows[each]["env"] and new not in row["env"]))
+            and (not self.seats[each].same(seat) or not marks.isdisjoint(self.rows[each]["env"]))
             for each in inside
         )
 
 
 def members(
+    known: Launchers,
     rows: "Sequence[Row]",
     own: int = 0,
     ports: "Mapping[int, Sequence[int]] | None" = None,
@@ -204,17 +114,17 @@ def members(
     """The ranks and their helpers. `ports` are those of the TCP connections of processes without a number,
     if anybody looked.
     """
-    tree = Tree(rows, own)
+    tree = Tree(known, rows, own)
     tops = _one_of_a_seat(tree, list(tree.tops()))
     taken = {pid for top in tops for pid in (top, *tree.under(top))}
     forked = [pid for pid in _without_number(tree, ports or {}) if pid not in taken]
-    found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
+    found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_rank(tree, pid, NOBODY) for pid in forked]
     found += _unread(tree, found, taken)
     found += _hidden(tree, taken | {one["pid"] for one in found})
-    known = {one["pid"] for one in found}
+    pids = {one["pid"] for one in found}
     for rank in found[:]:
-        helpers = _helpers(tree, rank, known)
-        known.update(one["pid"] for one in helpers)
+        helpers = _helpers(tree, rank, pids)
+        pids.update(one["pid"] for one in helpers)
         found += helpers
     for one in found:
         row = tree.rows[one["pid"]]
@@ -246,7 +156,7 @@ def _one_of_a_seat(tree: Tree, tops: "list[int]") -> "list[int]":
     seats = {}  # type: dict[tuple[Any, ...], list[int]]
     for pid in tops:
         row = tree.rows[pid]
-        seat = row["uid"], job_of(row["env"], row["parent"]), tree.seats[pid].rank
+        seat = row["uid"], tree.known.job_of(row["env"], row["parent"]), tree.seats[pid].rank
         pipes.setdefault((*seat, row["parent"]), []).append(pid)
         seats.setdefault(seat, []).append(pid)
     kept = set()  # type: set[int]
@@ -276,9 +186,9 @@ def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[i
     return [rank for top in tops for rank in ([p for p in tree.children(top) if p in part] or [top])]
 
 
-def candidates(rows: "Sequence[Row]", own: int = 0) -> "list[int]":
+def candidates(known: Launchers, rows: "Sequence[Row]", own: int = 0) -> "list[int]":
     """Processes whose connections can tell whether they are ranks."""
-    tree = Tree(rows, own)
+    tree = Tree(known, rows, own)
     return [
         pid
         for pid, row in tree.rows.items()
@@ -287,7 +197,7 @@ def candidates(rows: "Sequence[Row]", own: int = 0) -> "list[int]":
 
 
 def _port_of(tree: Tree, pid: int) -> "int | None":
-    return number(tree.rows[pid]["env"].get("MASTER_PORT", ""))
+    return number(tree.known.master_of(tree.rows[pid]["env"]).rpartition(":")[2])
 
 
 def _above(tree: Tree, pid: int) -> "Iterator[int]":
@@ -305,13 +215,13 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
         "parent": row["parent"],
         "above": _up_to_launcher(tree, pid),
         "launched": next(_launchers(tree, pid), None),
-        "job": job_of(row["env"], row["parent"]),
+        "job": tree.known.job_of(row["env"], row["parent"]),
         "rank": seat.rank,
         "world": seat.world,
         "launcher": _launcher(tree, pid) or seat.launcher,
         "command": _line(row),
-        "master": master_of(row["env"]),
-        "slurm_job": slurm_job_of(row["env"]),
+        "master": tree.known.master_of(row["env"]),
+        "slurm_job": tree.known.job_number_of(row["env"]),
     }
 
 
@@ -328,19 +238,10 @@ def _launchers(tree: Tree, pid: int) -> "Iterator[int]":
     return (one for one in _above(tree, pid) if one in tree.launchers)
 
 
-def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":
-    row = tree.rows[pid]
-    return dict(_rank(tree, pid, Seat(0, "", "", "", "")), job=job_of(row["env"], row["parent"]))
-
-
 def _launcher(tree: Tree, pid: int) -> str:
-    """deepspeed and accelerate set the same variables as torchrun."""
-    for above in _launchers(tree, pid):
-        words = " ".join(tree.rows[above]["command"][:6])
-        for name in ("deepspeed", "accelerate", "torch_npu_run"):
-            if name in words:
-                return name
-    return ""
+    """One above it that has no variables of its own: ranks do not say that it started them."""
+    above = (tree.launchers[one] for one in _launchers(tree, pid))
+    return next((one["name"] for one in above if not one["numbers"] and not one["outer"]), "")
 
 
 def _line(row: Row) -> str:
@@ -360,7 +261,7 @@ def _unread(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") ->
             continue
         mute = [p for p in tree.children(parent) if p not in taken and _is_mute(tree.rows[p])]
         seats = [tree.seats[rank["pid"]] for rank in alike if rank["pid"] in tree.seats]
-        missing = _missing(seats, [tree.rows[rank["pid"]]["env"] for rank in alike])
+        missing = _missing(seats)
         for pid in mute:
             number = missing[0] if len(mute) == len(missing) == 1 else None
             found.append(dict(alike[0], pid=pid, rank=number, command=_line(tree.rows[pid])))
@@ -371,9 +272,9 @@ def _is_mute(row: Row) -> bool:
     return bool(row["state"] == "Z" or row["blocked"])
 
 
-def _missing(seats: "Sequence[Seat]", envs: "Sequence[Mapping[str, str]]") -> "list[int]":
+def _missing(seats: "Sequence[Seat]") -> "list[int]":
     """The numbers of this host's ranks that have no process, where ranks are numbered host by host."""
-    size = number(envs[0].get("LOCAL_WORLD_SIZE", "")) if envs else None
+    size = seats[0].size if seats else None
     firsts = {s.rank - s.local for s in seats if s.rank is not None and s.local is not None}
     if size is None or len(firsts) != 1 or size > 1024:
         return []
@@ -430,31 +331,31 @@ def _is_launched(tree: Tree, pid: int) -> bool:
 
 def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
     """What the command lines above it tell: everybody may read these."""
-    rank = _unnumbered(tree, pid)
-    commands = [tree.rows[above]["command"] for above in _above(tree, pid) if above in tree.rows]
-    launchers = [command for command in commands if is_launcher(command)]
+    rank = _rank(tree, pid, NOBODY)
+    above = [one for one in _above(tree, pid) if one in tree.rows]
+    commands = [tree.rows[one]["command"] for one in above]
+    launchers = [one for one in above if one in tree.launchers]
     if launchers:
-        rank["launcher"] = rank["launcher"] or launcher_name(launchers[0])
-    job, step = next((found for found in map(step_by, commands) if found[0]), ("", ""))
-    master, run = next((found for found in map(master_by, launchers) if found[0]), ("", ""))
+        rank["launcher"] = rank["launcher"] or tree.launchers[launchers[0]]["name"]
+    job, number = next((found for found in map(tree.known.step_by, commands) if found[0]), ("", ""))
+    masters = (tree.known.master_by(tree.rows[one]["command"]) for one in launchers)
+    master, run = next((found for found in masters if found[0]), ("", ""))
     if job:
-        rank.update(job=f"slurm {job}.{step}", slurm_job=job)
+        rank.update(job=job, slurm_job=number)
     if master:
         rank.update(job=master + (" run " + run if run else ""), master=master)
     return rank
 
 
-def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]" = ()) -> "list[str]":
+def unseen(
+    known: Launchers, rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]" = ()
+) -> "list[str]":
     """Whose processes may be ranks that cannot be seen. `found` are those that were."""
     counts = {}  # type: dict[str, int]
     for row in rows:
         if row["pid"] in found:
             continue
-        if (
-            row["hidden"]
-            and is_python(row)
-            and not (is_doctor(row["command"]) or is_launcher(row["command"]))
-        ):
+        if row["hidden"] and is_python(row) and not (is_doctor(row["command"]) or known.of(row["command"])):
             name = users.get(row["uid"], "uid {}".format(row["uid"]))
             counts[name] = counts.get(name, 0) + 1
     return [
@@ -463,17 +364,19 @@ def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection
     ][:16]
 
 
-def without_ranks(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]") -> "list[str]":
+def without_ranks(
+    known: Launchers, rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]"
+) -> "list[str]":
     """Launchers that have none of those that were found below them."""
-    tree = Tree(rows)
-    starts = {pid for pid, row in tree.rows.items() if starts_ranks_here(row["command"])} - tree.ours
+    tree = Tree(known, rows)
+    starts = {pid for pid, row in tree.rows.items() if known.starts_ranks_here(row["command"])} - tree.ours
     said = []
     pids = {*found}
     for pid in sorted(starts):
         below = [*tree.under(pid)]
         unsure = any(tree.rows[each]["hidden"] and is_python(tree.rows[each]) for each in below)
         if starts.isdisjoint(_above(tree, pid)) and pids.isdisjoint(below) and not unsure:
-            name = launcher_name(tree.rows[pid]["command"])
+            name = tree.launchers[pid]["name"]
             user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
             said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: it starts some, or waits for other hosts")
     return said[:16]

@@ -86,8 +86,9 @@ def unnamed(*names: str) -> dict[str, str]:
 class RankVariables:
     """The variables by which a process knows which rank it is. `world` may have several names.
 
-    They count only together with one of `only_with`, where others set them as well. `by_hand`: people and
-    platforms set them too, so that they may be wrong. `may_be_name`: the rank need not be a number.
+    They count only together with one of `only_with`, where others set them as well, and not where a variable
+    has a value that is in `unless`. `by_hand`: people and platforms set them too, so that they may be wrong.
+    `may_be_name`: the rank need not be a number; then `spare` may be.
 
     For --in-job, `identity` is what the ranks of one job have in common and no other job has; without any
     these variables do not lead to rank 0. Those in `secret` are random, and only the job's user can read
@@ -102,6 +103,8 @@ class RankVariables:
     port: str = PORT
     meeting: Meeting = "rank 0"
     only_with: tuple[str, ...] = ()
+    unless: tuple[tuple[str, str], ...] = ()
+    spare: str = ""
     by_hand: bool = False
     may_be_name: bool = False
     identity: tuple[str, ...] = ()
@@ -114,7 +117,8 @@ class RankVariables:
         return tuple(filter(None, own))
 
     def counts_in(self, env: Mapping[str, str]) -> bool:
-        return not self.only_with or any(map(env.get, self.only_with))
+        others = any(re.fullmatch(values, env.get(name, "")) for name, values in self.unless)
+        return not others and (not self.only_with or any(map(env.get, self.only_with)))
 
     def number_in(self, env: Mapping[str, str]) -> bool:
         return bool(env.get(self.rank)) and self.counts_in(env)
@@ -228,6 +232,10 @@ class Launcher:
     """Started by `python -m`."""
     subcommand: str = ""
     """The word that has to follow the command."""
+    programs: tuple[str, ...] = ()
+    """Its own programs between it and the ranks of a host; their command lines say nothing."""
+    by_name: bool = False
+    """Nor does its own: it is only known to be above ranks."""
     outer: bool = False
     """It starts whatever follows, perhaps another launcher."""
     options: OptionNames = OptionNames()
@@ -248,6 +256,12 @@ class Launcher:
     """The variable that says what a process is, and its values."""
     step: str = ""
     """A variable that tells two jobs of one program apart."""
+    system: str = ""
+    """What its jobs are named after, if not after itself."""
+    array: tuple[str, ...] = ()
+    """The variables with the id of an array of jobs and the number of a job in it."""
+    title: str = ""
+    """How a daemon of it calls itself, as a regular expression with the id of the job and its step."""
     job_id: str = ""
     job_id_option: str = ""
     no_job_id: str = ""

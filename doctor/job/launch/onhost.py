@@ -12,7 +12,6 @@ from doctor.job.launch.command import WRAPPERS
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers import (
     COMMANDS,
-    LAUNCHERS,
     LOCAL_RANKS,
     MASTERS,
     MODULES,
@@ -147,7 +146,7 @@ def awk_words() -> tuple[str, ...]:
         "wrapped": "|".join(sorted(WRAPPERS)),
         "commands": " ".join(f"{name}={known.name}={known.subcommand}" for name, known in COMMANDS.items()),
         "modules": " ".join(f"{name}={known.name}" for name, known in MODULES.items()),
-        "options": " ".join(_options(launcher) for launcher in LAUNCHERS if launcher.commands),
+        "options": " ".join(map(_options, dict.fromkeys(COMMANDS.values()))),
     }
     return (*(word for name, text in given.items() for word in ("-v", f"{name}={text}")), _AWK)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from doctor.job.launch.launchers import LAUNCHERS
 from doctor.logs.forms.said import Said, level_of
 from doctor.logs.forms.system import SERVICES
 from doctor.logs.forms.times import DATED, NAMED, Clock
@@ -38,10 +39,11 @@ _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
 _WORDS = """
-    error warning info debug note hint fatal warn epoch step loss srun slurmstepd sbatch mpirun prterun rank
+    error warning info debug note hint fatal warn epoch step loss sbatch rank
     iteration iter train eval val test time host exitcode traceback file
 """
-_NOT_HOSTS = frozenset(_WORDS.split())
+_LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
+_NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
 """Hosts of a cluster: no label alone, and no program that Slurm runs on a host."""
 

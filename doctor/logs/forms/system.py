@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 
+from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.logs.forms.said import Said, level_of
 from doctor.logs.forms.times import DATED, NAMED, Clock
 from doctor.logs.model import Form
 
 _HOST = r"[A-Za-z0-9][\w.-]{0,250}"
+_NODE = r"[\w.-]{1,250}"
+_MPIRUN = "|".join(map(re.escape, MPIRUN.commands))
 _SLURM = re.compile(
     rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script)"
     rf"(?:-(?P<step>{_HOST}))?: (?:(?P<level>error|fatal|warning|info|debug\d?): )?"
@@ -18,9 +21,9 @@ _SLURMD = re.compile(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>e
 _ON = re.compile(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
 _MPI = re.compile(
     rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
-    r"|\[proxy:\d{1,4}:\d{1,4}@(?P<proxy>[\w.-]{1,250})\] |\[mpiexec@(?P<main>[\w.-]{1,250})\] "
+    rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
-    r"|(?:mpirun|mpiexec|prterun|orterun)(?:\.real)?(?:: | noticed | detected | was | has )"
+    rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
     r"|MPI_ABORT was invoked on rank|Fatal error in (?:internal_|P)?MPI_"
     r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
     r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.forms.said import Said, level_of
 from doctor.logs.forms.times import DATED, GLOG, Clock
 from doctor.logs.model import Form
@@ -35,7 +36,7 @@ _C10D = re.compile(
     r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
 )
 _ELASTIC = re.compile(
-    r"torch\.distributed\.elastic\.|torchrun\b|Root Cause \(first observed failure\)|Failures:$"
+    rf"torch\.distributed\.elastic\.|{TORCHRUN.name}\b|Root Cause \(first observed failure\)|Failures:$"
     r"|[\w./-]{1,200} FAILED$"
     r"|  (?:time|host|rank|exitcode|error_file|traceback) {0,6}: "
 )

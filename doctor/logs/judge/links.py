@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 from doctor.logs.judge.blame import Blame
@@ -12,6 +11,7 @@ from doctor.logs.judge.parties import Key, is_name, key
 from doctor.logs.judge.words import who
 from doctor.logs.model import Party, Role
 from doctor.model import UNDECIDED, Confidence
+from doctor.waits import common_end
 
 Pair = tuple[Key, Key]
 
@@ -83,32 +83,6 @@ def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:
 def _between(one: str, other: str, head: Event) -> str:
     tried = any(each in head.line.text for each in ("onnect", "route", "unreachable"))
     return f"{one} could not reach {other}" if tried else f"{one} had trouble with {other}"
-
-
-def common_end(pairs: Collection[frozenset[Key]]) -> Key | None:
-    """Of several pairs, the only end that all of them have: the same rule as for a hang."""
-    if len(pairs) < 2:
-        return None
-    seen = Counter(end for pair in pairs for end in pair)
-    ends = [end for end, number in seen.items() if number == len(pairs)]
-    return ends[0] if len(ends) == 1 else None
-
-
-def waited_for(edges: Iterable[Pair]) -> tuple[list[Key], bool]:
-    """The ends of the chains; where there is none, the members of the cycle."""
-    to: dict[Key, set[Key]] = {}
-    for one, other in edges:
-        to.setdefault(one, set()).add(other)
-    waited = {other for others in to.values() for other in others}
-    ends = sorted((each for each in waited if each not in to), key=str)
-    if ends:
-        return ends, False
-    alive = set(to)
-    while True:  # whoever is waited for by nobody leads into the cycle, and is not of it
-        inner = {each for each in alive if any(each in to[other] for other in alive)}
-        if inner == alive:
-            return sorted(alive, key=str), True
-        alive = inner
 
 
 def edges_of(events: Iterable[Event]) -> dict[Pair, Event]:

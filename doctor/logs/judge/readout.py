@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from doctor.job.launch.launchers.mpirun import MPIRUN
+from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.judge.case import Case
 from doctor.logs.judge.words import MOST, folded
 from doctor.logs.model import Form
@@ -13,11 +15,11 @@ _FORMS = {
     Form.CANN: "CANN",
     Form.MINDSPORE: "MindSpore",
     Form.TORCH: "torch",
-    Form.ELASTIC: "torchrun",
+    Form.ELASTIC: TORCHRUN.name,
     Form.TORCH_NPU: "torch_npu",
     Form.NCCL: "NCCL",
     Form.RAS: "NCCL RAS",
-    Form.MPI: "mpirun",
+    Form.MPI: MPIRUN.name,
     Form.SLURM: "Slurm",
     Form.KERNEL: "the kernel",
     Form.PYTHON: "Python",

@@ -8,13 +8,14 @@ from collections import Counter
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind, signal_of
-from doctor.logs.judge.links import edges_of, waited_for
+from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import Line, Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
+from doctor.waits import cycles, graph, waited_for
 
 _LIMIT = re.compile(
     r"(?i)timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|waiting (\d{1,12}) ?ms|in (\d{1,12}) ms"
@@ -159,7 +160,9 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
     edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
     if not edges:
         return None
-    ends, cycle = waited_for(edges)
+    waits = graph(edges)
+    ends, cycle = waited_for(waits)
+    ends.sort(key=str)
     parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}
     if not cycle and len(ends) > 1:  # whom most wait for
         number = Counter(other for _, other in edges)
@@ -179,7 +182,9 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
     if len(edges) == 1:
         chosen = (said[0][1], said[0][0]) if said else chosen
     if len(chosen) > 1:
-        says = f"{who(chosen)} found no way to each other: {title}{UNDECIDED}"
+        circles = [[parties[end] for end in sorted(each, key=str)] for each in cycles(waits) if cycle]
+        sides = ", and ".join(map(who, circles or [chosen]))
+        says = f"{sides} found no way to each other: {title}{UNDECIDED}"
         return Blame(says, chosen, carried, Confidence.SUSPECT, how)
     says = f"{who(chosen)} is the last that others wait for: {title}"
     return Blame(says, chosen, carried, Confidence.SUSPECT, how)

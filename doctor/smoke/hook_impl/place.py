@@ -9,15 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-PAIRS = (
-    ("RANK", "WORLD_SIZE"),  # torchrun and others
-    ("MS_NODE_ID", "MS_WORKER_NUM"),  # MindSpore's scheduler; msrun
-    ("RANK_ID", "RANK_SIZE"),
-    ("RANK_ID", "MS_WORKER_NUM"),
-)
 TABLE = ("RANK_TABLE_FILE", "RANK_TABLE_PATH")
-ALLOCATIONS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
-"""They come last: a loop in a batch script starts ranks of which these know nothing."""
 MOST = 64 << 20
 """Characters of a file that are read."""
 
@@ -35,7 +27,7 @@ class Unplaced(Exception):
 def place() -> Place:
     found = next(_places(), None)
     if found is None:
-        names = ", ".join(" and ".join(pair) for pair in PAIRS[:3])
+        names = ", ".join(dict.fromkeys(f"{rank} and {world}" for rank, world in _variables(outer=False)))
         raise Unplaced(
             "nothing says which of how many ranks this is: torch.distributed is not set up, and neither are "
             f"{names}, nor RANK_TABLE_FILE with DEVICE_ID"
@@ -57,9 +49,9 @@ def _places() -> Iterator[Place]:
     if distributed is not None:
         yield Place(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
     yield from _joined_mindspore()
-    yield from _pairs(PAIRS)
+    yield from _numbered(_variables(outer=False))
     yield from _tabled()
-    yield from _pairs(ALLOCATIONS)
+    yield from _numbered(_variables(outer=True))  # a loop in a batch script starts ranks unknown to these
 
 
 def _joined_mindspore() -> Iterator[Place]:
@@ -70,7 +62,16 @@ def _joined_mindspore() -> Iterator[Place]:
         yield Place(int(module.get_rank()), int(module.get_group_size()), "mindspore.communication")
 
 
-def _pairs(pairs: tuple[tuple[str, str], ...]) -> Iterator[Place]:
+def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
+    """A rank's number and how many there are: first those of the launcher that says what a process is."""
+    from doctor.smoke.hook_impl.told import ROWS
+
+    for row in sorted(ROWS, key=lambda row: not os.environ.get(row["role"])):
+        if row["outer"] == outer:
+            yield from ((rank, world) for rank in row["rank"] for world in row["world"])
+
+
+def _numbered(pairs: Iterator[tuple[str, str]]) -> Iterator[Place]:
     for rank, world in pairs:
         if (own := _number(rank)) is not None and (count := _number(world)) is not None:
             yield Place(own, count, f"{rank} and {world}")

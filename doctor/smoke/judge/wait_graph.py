@@ -10,6 +10,7 @@ from doctor.smoke.judge.deviation import entries_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import Sample
+from doctor.waits import roots
 
 Waits = Mapping[int, tuple[int, ...]]
 JOIN = PHASES.index("join")
@@ -42,8 +43,8 @@ def stall_of(shape: CellShape, pages: Mapping[int, Sample | None], phases: Mappi
         return Stall("behind" if len(last) < shape.world else "together", last, {})
     waits = waits_for(shape, {place: page for place, page in pages.items() if page is not None})
     outside = {place for place, page in pages.items() if page is None or not page.inside}
-    awaited = {other for others in waits.values() for other in others}
-    if guilty := tuple(sorted(outside & awaited)):
+    awaited = roots(waits)
+    if guilty := tuple(sorted(outside.intersection(awaited))):
         return Stall("outside", guilty, waits)
     sinks = tuple(place for place in waits if not waits[place])
     return Stall("inside", sinks, waits) if waits else Stall("alone", tuple(pages), waits)

@@ -9,7 +9,6 @@ memory, trouble, bye (the last one).
 """
 
 import contextlib
-import json
 import os
 import select
 import signal
@@ -17,17 +16,16 @@ import sys
 import time
 from typing import Any
 
-from doctor.agents.onhost.lifeline import LEASE, Lifeline
+from doctor.agents.onhost.lifeline import LEASE
+from doctor.agents.onhost.process import adopt_orphans, die_with_parent, end_children
+from doctor.agents.onhost.voice import HostAgent
 from doctor.smoke.onhost.host import HostRanks, NotStarted
-from doctor.smoke.onhost.process import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.ranks import parse
 
 STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
 END_SECONDS = 2.0
-LAST_SECONDS = 1.0  # for the last answers
 ENOUGH = 1 << 20  # bytes unsaid, beyond which it reads nothing more from ranks
 OFTEN, SELDOM = 0.1, 0.5
-ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 POLL = 0.02
 MOST = 5 * POLL
 
@@ -69,15 +67,13 @@ class Stillness:
         self.quiet = min(self._pause, still)
 
 
-class SmokeAgent:
+class SmokeAgent(HostAgent):
     def __init__(self, program: bytes, head: int) -> None:
+        HostAgent.__init__(self, STUCK)
         self.program = program
         self.head = head
         self.host = None  # type: HostRanks | None
         self.still = Stillness()
-        self.lifeline = Lifeline(STUCK)
-        self.unsaid = bytearray()
-        self.over = False
         self.moved = False
         self.shown_at = 0.0
         self.bell, self.ring = os.pipe()
@@ -90,29 +86,21 @@ class SmokeAgent:
         cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
         self.say("ready", python=sys.version.split()[0], cores=cores, load=load)
         due = time.monotonic()
-        while not self.over:
+        while self.goes_on():
             now = time.monotonic()
             if now >= due:
                 self._turn(now)
                 due = max(due + POLL, now)
             self._wait(due)
-            if self.lifeline.cut or time.monotonic() >= self.lifeline.deadline:
-                self.over = True
 
     def _prepare(self) -> None:
-        self.lifeline.start()
-        for descriptor in (1, self.bell, self.ring):
+        for descriptor in (self.bell, self.ring):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self.ring)
-        for number in ENDING:
-            signal.signal(number, self._end_on_signal)
         die_with_parent(number=signal.SIGTERM)
         adopt_orphans()
         self.poll.register(0, select.POLLIN)
         self.poll.register(self.bell, select.POLLIN)
-
-    def _end_on_signal(self, *_: Any) -> None:
-        self.over = True
 
     def _wait(self, until: float) -> None:
         """Read commands and write answers, until it is time to look again."""
@@ -126,26 +114,19 @@ class SmokeAgent:
                 for line in self.lifeline.lines():
                     self._command(line)
             elif descriptor == 1:
-                self._flush()
+                self.flush()
             else:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.bell, 4096)
 
     def end(self) -> None:
-        """End all processes, then report it."""
+        """End all processes, and report it."""
         survivors = self.host.stop() if self.host is not None else end_children(END_SECONDS)
         if self.host is not None and self.host.ranks:
             self.say("memory", peak=self.host.peak_memory())
         for pid, state in survivors:
             why = "it is in uninterruptible sleep" if state == "D" else f"its state is {state or 'unknown'}"
             self.say("trouble", text=f"process {pid} cannot be killed ({why})")
-        self.say("bye")
-        until = time.monotonic() + LAST_SECONDS
-        while self.unsaid and time.monotonic() < until:
-            waiting = select.poll()
-            waiting.register(1, select.POLLOUT)
-            waiting.poll(100)
-            self._flush()
 
     # Commands.
 
@@ -168,8 +149,7 @@ class SmokeAgent:
             self.host.take_stacks()
 
     def _start(self, told: "dict[str, Any]") -> None:
-        with contextlib.suppress(TypeError, ValueError):
-            self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
+        self.hold(told.get("lease", LEASE))
         self.host = HostRanks(self.program, self.head)
         try:
             self.host.start(told)
@@ -210,30 +190,6 @@ class SmokeAgent:
             ranks=rows,
         )
 
-    # Answers.
-
-    def say(self, say: str, **words: Any) -> None:
-        line = json.dumps(dict(say=say, **words), separators=(",", ":")).encode("ascii")
-        self.unsaid += line + b"\n"
-        self._flush()
-
-    def _flush(self) -> None:
-        """Never wait for the controller: it may be gone."""
-        try:
-            while self.unsaid:
-                del self.unsaid[: os.write(1, self.unsaid[:65536])]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.unsaid.clear()
-            self.over = True
-
 
 def main(program: bytes, head: int) -> None:
-    agent = SmokeAgent(program, head)
-    try:
-        agent.serve()
-    finally:
-        agent.end()
-        os.set_blocking(1, True)
-    os._exit(0)
+    SmokeAgent(program, head).live()

@@ -25,9 +25,9 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
+from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.smoke.onhost.memory import holding
 from doctor.smoke.onhost.page import SIZE, Page
-from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Config = dict[str, Any]

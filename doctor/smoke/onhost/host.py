@@ -11,10 +11,10 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
+from doctor.agents.onhost.process import die_with_parent, end_children
 from doctor.smoke.onhost.interface import environment, interface_of
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import SIZE
-from doctor.smoke.onhost.process import die_with_parent, end_children
 from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
 from doctor.smoke.onhost.reverse_dns import Lookup
 from doctor.smoke.onhost.stacks import Stacks

@@ -8,9 +8,9 @@ import os
 import time
 from typing import Any
 
+from doctor.agents.onhost.process import HeldProcess, Idleness, peak_memory
 from doctor.smoke.onhost import page
 from doctor.smoke.onhost.memory import anonymous
-from doctor.smoke.onhost.process import HeldProcess, Idleness, peak_memory
 
 LAST_WORDS = 2048
 LONGEST_EVENT = 256 * 1024

@@ -10,7 +10,7 @@ import socket
 import struct
 import time
 
-from doctor.smoke.onhost.process import default_signals, die_with_parent
+from doctor.agents.onhost.process import default_signals, die_with_parent
 
 LIMIT = 6.0  # more than the five seconds after which resolvers ask again
 _SECONDS = struct.Struct("d")

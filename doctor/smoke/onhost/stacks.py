@@ -11,8 +11,8 @@ import signal
 import subprocess
 import time
 
+from doctor.agents.onhost.process import die_with_parent, kernel_place
 from doctor.smoke.onhost.memory import anonymous
-from doctor.smoke.onhost.process import die_with_parent, kernel_place
 from doctor.smoke.onhost.ranks import Rank
 
 LONGEST = 8192

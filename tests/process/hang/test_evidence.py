@@ -18,6 +18,7 @@ from doctor.hang.onhost import proc
 from doctor.hang.run import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
+from tests.support.hang.known import KNOWN
 from tests.support.hang.ranks import HangJob, make_job
 
 __all__ = ["make_job"]
@@ -58,7 +59,7 @@ def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, 
     try:
         while not Path(f"/proc/{process.pid}/environ").read_bytes():
             time.sleep(0.01)
-        row = proc.row((process.pid, True))
+        row = proc.row((process.pid, True), KNOWN.names)
         assert row
         assert bool(row["env"]) == (mode == 0o755)
     finally:

@@ -12,6 +12,7 @@ import pytest
 from doctor.hang.agents import MOST_MEMBERS, HangAgents, HangPatience
 from doctor.hang.onhost import look, ranks, room
 from doctor.transport import Line
+from tests.support.hang.known import KNOWN
 
 NAMES = ("node1", "node2")
 
@@ -108,6 +109,6 @@ def test_nobody_takes_the_room_of_others() -> None:
         | {"typed": False, "env": {"RANK": str(pid % 99), "WORLD_SIZE": "99", "MASTER_PORT": str(pid)}}
         for pid, uid in [*((pid, 65534) for pid in range(10, 6_000)), (7_000, 0)]
     ]
-    found = ranks.members(rows)
+    found = ranks.members(KNOWN, rows)
     assert len(found) <= ranks.MOST
     assert 7_000 in {one["pid"] for one in found}

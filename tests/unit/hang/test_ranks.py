@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from doctor.hang.onhost import ranks as of_ranks
-from doctor.hang.onhost.programs import is_doctor, is_launcher
-from doctor.hang.onhost.ranks import candidates, members, unseen, without_ranks
+from doctor.hang.onhost.programs import is_doctor
+from tests.support.hang.known import KNOWN
+
+candidates = partial(of_ranks.candidates, KNOWN)
+members = partial(of_ranks.members, KNOWN)
+unseen = partial(of_ranks.unseen, KNOWN)
+without_ranks = partial(of_ranks.without_ranks, KNOWN)
 
 TORCH = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 TRAIN = "/opt/python train.py"
@@ -180,9 +186,9 @@ def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:
         ("deepspeed", "/opt/python -u -m deepspeed.launcher.launch --world_info=x train.py"),
         ("accelerate", "/opt/python /opt/bin/accelerate launch train.py"),
     ):
-        assert is_launcher(line.split())
+        assert KNOWN.of(line.split())
         assert [m["launcher"] for m in members([row(10, 1, line), torch_rank(11, 10, 0)])] == [name]
-    assert not is_launcher(["python", "train.py", "--launcher", "torchrun"])
+    assert not KNOWN.of(["python", "train.py", "--launcher", "torchrun"])
 
 
 def test_processes_that_may_not_be_read_are_counted() -> None:

@@ -12,13 +12,16 @@ from doctor.job.launch.forms import Form
 from doctor.job.launch.launcher import MASTER, Launcher, RankVariables, Role
 from doctor.job.launch.launchers.accelerate import ACCELERATE
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
+from doctor.job.launch.launchers.horovodrun import HOROVODRUN
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.launchers.rank_table import RANK_TABLE
+from doctor.job.launch.launchers.ray import RAY
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.job.launch.launchers.torch_npu_run import TORCH_NPU_RUN
 from doctor.job.launch.launchers.torchrun import TORCHRUN
+from doctor.job.launch.launchers.torchx import TORCHX
 
 LAUNCHERS: tuple[Launcher, ...] = (
     TORCHRUN,
@@ -28,15 +31,25 @@ LAUNCHERS: tuple[Launcher, ...] = (
     RANK_TABLE,
     MSRUN,
     MPIRUN,
+    HOROVODRUN,
+    TORCHX,
+    RAY,
     PLAIN,
     SRUN,
 )
 
-COMMANDS: Mapping[str, Launcher] = {name: each for each in LAUNCHERS for name in each.commands}
+COMMANDS: Mapping[str, Launcher] = {
+    name: each for each in LAUNCHERS for name in each.commands if not each.by_name
+}
+"""Those whose command lines say something of the ranks."""
 MODULES: Mapping[str, Launcher] = {name: each for each in LAUNCHERS for name in each.modules}
 FORMS: Mapping[str, Form] = {name: form for each in LAUNCHERS for name, form in each.forms.items()}
 
 _RANKS = tuple(variables for each in LAUNCHERS for variables in each.ranks)
+NAMES_JOBS = tuple(
+    each.name for each in LAUNCHERS if each.commands and any(ranks.identity for ranks in each.ranks)
+)
+"""Those whose ranks can tell their job from any other."""
 NUMBERS: dict[str, RankVariables] = {}
 """By the variable that numbers a rank. Where several launchers set it, the least demanding one."""
 for _each in _RANKS:

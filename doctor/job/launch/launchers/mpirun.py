@@ -65,6 +65,7 @@ def _line(start: LaunchParts) -> list[str]:
 MPIRUN = Launcher(
     "mpirun",
     commands=("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"),
+    programs=("prte", "prted", "orted", "hydra_pmi_proxy"),
     outer=True,
     options=OptionNames(
         values={
@@ -105,6 +106,7 @@ MPIRUN = Launcher(
             give_master="mpirun -genv MASTER_ADDR node1",
         ),
     ),
+    system="mpi",
     own=r"(OMPI|ORTE|PMI|PMIX|MPI|MV2|HYDRA|HYDI)_\w+",
     forms={"mpirun": Form(_line)},
     ends_job="always",

@@ -71,6 +71,7 @@ MSRUN = Launcher(
     ranks=(
         RankVariables(
             rank="MS_NODE_ID",
+            spare="RANK_ID",
             world=(WORKERS,),
             master=HOST,
             port=PORT,

@@ -34,6 +34,7 @@ def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
 SRUN = Launcher(
     "srun",
     commands=("srun",),
+    programs=("slurmstepd",),
     outer=True,
     options=OptionNames(
         values={
@@ -59,10 +60,14 @@ SRUN = Launcher(
             world=("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
             local_rank="SLURM_LOCALID",
             only_with=("SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),  # a batch script has the other variables
+            unless=(("SLURM_STEP_ID", "429496[0-9]{4}"),),  # nor is the shell of salloc a rank
             identity=("SLURM_JOB_ID", "SLURM_STEP_ID"),
         ),
     ),
     step="SLURM_STEP_ID",
+    system="slurm",
+    array=("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"),
+    title=r"slurmstepd: \[([0-9]+)\.(\w+)\]",
     job_id="SLURM_JOB_ID",
     kept="SLURM_(JOB_ID|STEP_ID|NODEID|NNODES)",
     per_rank="SLURM_NODEID",

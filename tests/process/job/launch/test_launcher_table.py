@@ -7,7 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
 
 import doctor
 from doctor.job.launch import launchers
@@ -57,8 +62,37 @@ print(json.dumps({
 """
 
 
-def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
-    """The launcher of the guide is added to a copy of the tree."""
+HANG = """
+import json, os, sys, zipfile
+from doctor.hang.run import see
+from doctor.model import Host
+from doctor.smoke.hook_impl import archive, place
+from doctor.transport.local import LocalTransport
+
+transport = LocalTransport()
+(host,) = see([Host("here", "localhost")], transport, choose=lambda _: {}).evidence.hosts
+transport.close()
+archive.write("hook.zip")
+os.environ.update(RR_RANK="9", RR_RANKS="16", SLURM_PROCID="1", SLURM_NTASKS="2")
+ranks = [each for each in host.members if each.launched == int(sys.argv[1])]
+print(json.dumps({
+    "ranks": sorted([each.rank, each.world, each.job, each.launcher, each.helps] for each in ranks),
+    "here": place.place()[:2],
+    "in the archive": b"RR_RANK" in zipfile.ZipFile("hook.zip").read("doctor/smoke/hook_impl/told.py"),
+}))
+"""
+RANKRUN = """
+import os, subprocess, sys, time
+for rank in "01":
+    told = {"RR_RANK": rank, "RR_RANKS": "2", "RR_HEAD": "node1", "RR_PORT": "4000", "RR_JOB": "7"}
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], env={**os.environ, **told})
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the tree, with the launcher of the guide."""
     shutil.copytree(PACKAGE, tmp_path / "doctor", ignore=shutil.ignore_patterns("__pycache__"))
     folder = tmp_path / TABLE.relative_to(PACKAGE.parent)
     (row,) = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
@@ -67,8 +101,16 @@ def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
     table = table.replace(f"\nfrom {name}.srun", f"\nfrom {name}.rankrun import RANKRUN\nfrom {name}.srun")
     table = table.replace("    TORCHRUN,\n", "    TORCHRUN,\n    RANKRUN,\n", 1)
     (folder / "__init__.py").write_text(table)
-    ran = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, capture_output=True, text=True)
+    return tmp_path
+
+
+def used(tree: Path, *argv: str) -> Any:
+    ran = subprocess.run([sys.executable, "-c", *argv], cwd=tree, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_a_new_launcher_is_one_file_and_one_row(tree: Path) -> None:
     shown = [
         "rankrun",
         "--hosts=2",
@@ -80,7 +122,7 @@ def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
         "node1",
         "t.py",
     ]
-    assert json.loads(ran.stdout) == {
+    assert used(tree, USE) == {
         "program": "t.py",
         "agent": [[2, 2], 16, 8, 1],
         "master": ["node1", "4000", "--head"],
@@ -101,3 +143,22 @@ def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
         ],
     }
     assert NUMBERS.keys() & {"RR_RANK"} == set(), "this tree does not have it"
+
+
+def test_hang_and_the_hook_know_it_as_well(tree: Path) -> None:
+    """Its ranks run, and an agent finds them."""
+    (tree / "rankrun").write_text(RANKRUN)
+    argv = [sys.executable, "rankrun", "--hosts=1", "--per-host=2", "--head=node1", "train.py"]
+    launcher = psutil.Popen(argv, cwd=tree)
+    try:
+        while len(launcher.children()) < 2:
+            time.sleep(0.05)
+        assert used(tree, HANG, str(launcher.pid)) == {
+            "ranks": [[rank, 2, "node1:4000 run 7", "rankrun", None] for rank in (0, 1)],
+            "here": [9, 16],
+            "in the archive": True,
+        }
+    finally:
+        for process in (*launcher.children(), launcher):
+            process.kill()
+        launcher.wait()

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from doctor.agents.bootstrap import LAST_LINE
+from doctor.agents.onhost.process import Idleness
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.agent import MOST, Stillness
-from doctor.smoke.onhost.process import Idleness
 from doctor.transport import Ended
 from doctor.transport.local import LocalTransport
 from tests.support.smoke.agent import JOINING, Agent, Open, agents

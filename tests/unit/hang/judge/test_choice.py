@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Verdict
-from doctor.hang.onhost.ranks import slurm_job_of
+from tests.support.hang.known import KNOWN
 from tests.support.hang.written import both, evidence
 
 
@@ -45,7 +45,7 @@ def test_no_job_is_chosen_by_a_part_of_its_number(two: Evidence) -> None:
 
 
 def test_what_the_ranks_say_of_slurm() -> None:
-    assert slurm_job_of({}) == ""
-    assert slurm_job_of({"SLURM_JOB_ID": "7"}) == "7"
+    assert KNOWN.job_number_of({}) == ""
+    assert KNOWN.job_number_of({"SLURM_JOB_ID": "7"}) == "7"
     task = {"SLURM_JOB_ID": "9", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "2"}
-    assert slurm_job_of(task) == "9 7_2"
+    assert KNOWN.job_number_of(task) == "9 7_2"

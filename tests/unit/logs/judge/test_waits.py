@@ -7,33 +7,11 @@ import pytest
 from doctor.logs.judge import Known, conclude
 from doctor.logs.judge.clocks import step_of
 from doctor.logs.judge.kinds import Kind, exit_of, kind_of, signal_of
-from doctor.logs.judge.links import common_end, waited_for
 from doctor.logs.judge.waits import limit_of
 from doctor.logs.model import Form, Line, Role, Sighting
 from doctor.model import UNDECIDED, Confidence
 from tests.support.logs import endings as e
 from tests.support.logs.written import Entry, File, logs, symptom
-
-A, B, C, D = (("rank", number) for number in range(4))
-
-
-@pytest.mark.parametrize(
-    ("edges", "ends", "cycle"),
-    [
-        ([(A, B), (B, C)], [C], False),
-        ([(A, B), (B, A)], [A, B], True),
-        ([(C, A), (A, B), (B, A)], [A, B], True),
-        ([(A, B), (C, D)], [B, D], False),
-    ],
-)
-def test_the_end_of_a_chain(edges: list[tuple[object, object]], ends: list[object], cycle: bool) -> None:
-    assert waited_for(edges) == (ends, cycle)  # type: ignore[arg-type]
-
-
-def test_the_end_that_all_pairs_have() -> None:
-    assert common_end([frozenset((A, B)), frozenset((A, C))]) == A
-    assert common_end([frozenset((A, B))]) is None
-    assert common_end([frozenset((A, B)), frozenset((C, D))]) is None
 
 
 @pytest.mark.parametrize(
@@ -86,10 +64,10 @@ def test_nonsense_is_no_exit_code() -> None:
     assert signal_of(seen("x", Form.MPI, signal="9999999")) is None
 
 
-def waits_for(number: int, peer: int) -> File:
+def waits_for(number: int, *peers: int) -> File:
     text = f"wait socket establish timeout, role[1] rank[{number}] timeout[120 s]"
-    line = Entry(120, text, e.SOCKET, Form.PLOG, taken={"peer_rank": str(peer)})
-    return e.rank(number, line, steps=0)
+    lines = [Entry(120, text, e.SOCKET, Form.PLOG, taken={"peer_rank": str(peer)}) for peer in peers]
+    return e.rank(number, *lines, steps=0)
 
 
 def test_the_last_that_others_wait_for_is_guilty() -> None:
@@ -105,6 +83,14 @@ def test_two_that_wait_for_each_other_are_a_pair() -> None:
     assert {party.rank for party in found.charges[0].who} == {0, 1}
     assert found.charges[0].says.endswith(UNDECIDED)
     assert found.charges[0].confidence is Confidence.SUSPECT
+
+
+def test_who_leads_from_one_cycle_to_another_is_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(e.HOSTS, 4, "node3")
+    files = [waits_for(0, 1), waits_for(1, 0, 2), waits_for(2, 3), waits_for(3, 4), waits_for(4, 3)]
+    first = conclude(logs(files)).charges[0]
+    assert {party.rank for party in first.who} == {0, 1, 3, 4}
+    assert first.says.startswith("ranks 0-1 on node1, and ranks 3-4 on node[2-3] found no way to each other")
 
 
 def enqueued(number: int, last: int) -> File:

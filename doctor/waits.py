@@ -1,0 +1,86 @@
+"""Who waits for whom, as a graph, and who is last. Pure: a party is anything that can be a key.
+
+Whoever waits has an entry, even where it is not known for whom.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from itertools import chain
+from typing import TypeVar
+
+N = TypeVar("N", bound=Hashable)
+
+
+def graph(pairs: Iterable[tuple[N, N]]) -> dict[N, list[N]]:
+    """The first of each pair waits for the second."""
+    waits: dict[N, list[N]] = {}
+    for one, other in pairs:
+        waits.setdefault(one, []).append(other)
+    return waits
+
+
+def roots(waits: Mapping[N, Collection[N]]) -> list[N]:
+    """Those who are waited for and wait for nobody."""
+    return [each for each in dict.fromkeys(chain(*waits.values())) if each not in waits]
+
+
+def cycles(waits: Mapping[N, Collection[N]]) -> list[frozenset[N]]:
+    """Those who wait for each other. Whoever leads into a cycle, or from one to another, is in none."""
+    into = graph((other, one) for one, others in waits.items() for other in others)
+    left: list[N] = []
+    """Each one after all whom it waits for, unless these wait for it."""
+    seen: set[N] = set()
+    for start in waits:
+        todo = [(start, False)]
+        while todo:
+            at, over = todo.pop()
+            if over:
+                left.append(at)
+            elif at not in seen:
+                seen.add(at)
+                todo += [(at, True), *((other, False) for other in waits.get(at, ()))]
+    found = []
+    while left:
+        start, together, back = left[-1], set[N](), [left.pop()]
+        while back:
+            at = back.pop()
+            if at in seen:
+                seen.remove(at)
+                together.add(at)
+                back += into.get(at, ())
+        if len(together) > 1 or (together and start in waits.get(start, ())):
+            found.append(frozenset(together))
+    return found
+
+
+def waited_for(waits: Mapping[N, Collection[N]]) -> tuple[list[N], bool]:
+    """The roots; where there is none, the members of the cycles, and True."""
+    ends = roots(waits)
+    members = frozenset[N]().union(*cycles(waits))
+    return (ends, False) if ends else ([each for each in waits if each in members], True)
+
+
+def longest_way(waits: Mapping[N, Collection[N]], ends: Iterable[N]) -> tuple[N, ...]:
+    """The longest of the shortest ways to one of the ends, from its beginning."""
+    into = graph((other, one) for one, others in waits.items() for other in others)
+    after: dict[N, N | None] = dict.fromkeys(ends)
+    todo = list(after)
+    for each in todo:
+        for before in into.get(each, ()):
+            if before not in after:
+                after[before] = each
+                todo.append(before)
+    way, at = [], todo[-1] if todo else None
+    while at is not None:
+        way.append(at)
+        at = after[at]
+    return tuple(way)
+
+
+def common_end(pairs: Collection[Collection[N]]) -> N | None:
+    """Of several pairs, the only end that all of them have."""
+    seen = Counter(chain(*pairs))
+    shared = [end for end, number in seen.items() if number == len(pairs) > 1]
+    return shared[0] if len(shared) == 1 else None

@@ -172,6 +172,17 @@ def hang_word(usage: str, help: str) -> Any:
     return typer.Option(known.name, metavar=known.metavar, help=help, rich_help_panel=JobFlags.PANEL)
 
 
+def hang_file(usage: str, help: str) -> Any:
+    known = Option(usage, help, ())
+    return typer.Option(
+        known.name,
+        metavar=known.metavar,
+        help=help,
+        parser=partial(a_path, Path),
+        rich_help_panel=JobFlags.PANEL,
+    )
+
+
 def hang_switch(name: str, help: str) -> Any:
     return typer.Option(name, help=help, rich_help_panel=JobFlags.PANEL)
 
@@ -204,9 +215,15 @@ def _hang(
     rank_user: Annotated[str | None, hang_word("--rank-user NAME", "Only the job of this user.")] = None,
     watch: Annotated[bool, hang_switch("--watch", "Look every 10 s, until the job hangs or ends.")] = False,
     check: Annotated[bool, hang_switch("--check", "Make the check that the report suggests.")] = False,
+    pyspy: Annotated[
+        list[Path] | None, hang_file("--pyspy FILE", "py-spy for hosts of another machine, or its wheel.")
+    ] = None,
     request: Request,
 ) -> int:
-    return ask_hang(request, HangWishes(apart, limit, pid, master_port, job, rank_user, watch, check))
+    brought = tuple(pyspy or ())
+    return ask_hang(
+        request, HangWishes(apart, limit, pid, master_port, job, rank_user, watch, check, brought)
+    )
 
 
 @app.command(

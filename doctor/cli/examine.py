@@ -69,7 +69,7 @@ def ask_facts(request: Request, csv: Path | None) -> int:
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
     refuse_conflicts(request)
-    for name, given in (("--watch", wishes.watch), ("--check", wishes.check)):
+    for name, given in (("--watch", wishes.watch), ("--check", wishes.check), ("--pyspy", wishes.pyspy)):
         if given and request.replay:
             raise UsageError(f"{name} cannot be combined with --replay: it looks at hosts.")
     if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):

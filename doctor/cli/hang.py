@@ -19,6 +19,7 @@ from doctor.errors import EXIT_FAULT, DoctorError
 from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement
+from doctor.hang.pyspy import check_given
 from doctor.hang.report import print_judgement
 from doctor.hang.report_json import report_json
 from doctor.hang.run import Sight
@@ -39,7 +40,9 @@ from doctor.text.terminal import coloured, put, tell, width
 
 def hang(request: Request, wishes: HangWishes) -> int:
     """The exit code: 1 a culprit is named, 0 the job moves, 3 it is not decided, or there is no job."""
-    refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
+    given = (("--pyspy", path) for path in wishes.pyspy)
+    refuse_unwritable(request.outputs, {"--save": request.save}, (*request.inputs(), *given))
+    check_given(wishes.pyspy)
     request = with_defaults(request)
     if request.defaults and not request.outputs.quiet:
         tell(f"doctor: defaults from {clean_line(request.defaults)}\n")
@@ -60,7 +63,7 @@ def hang(request: Request, wishes: HangWishes) -> int:
 
 
 def _looked(reached: Reached, wishes: HangWishes) -> tuple[Sight, Judgement]:
-    look = partial(reached.see, wishes.apart, lambda evidence: narrowed(evidence, wishes))
+    look = partial(reached.see, wishes.apart, lambda evidence: narrowed(evidence, wishes), wishes.pyspy)
     if wishes.watch:
         quiet = reached.request.outputs.quiet
         return watch(look, wishes, reached.line, quiet=quiet, until=reached.until)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from doctor.hang.agents import HangPatience
 from doctor.hang.run import Choose, Sight, see
@@ -35,7 +36,7 @@ class Reached:
     line: ProgressLine
     closed: bool = False
 
-    def see(self, apart: float, choose: Choose = lambda _: None) -> Sight:
+    def see(self, apart: float, choose: Choose = lambda _: None, pyspy: Sequence[Path] = ()) -> Sight:
         way = self.request.way
         patience = HangPatience(start=way.timeout, look=way.timeout)
         return see(
@@ -48,6 +49,7 @@ class Reached:
             patience=patience,
             progress=self.line,
             choose=choose,
+            pyspy=pyspy,
         )
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +22,5 @@ class HangWishes:
     """Look again and again."""
     check: bool = False
     """Examine at once what the judgement suggests."""
+    pyspy: tuple[Path, ...] = ()
+    """For hosts of another machine than this one: programs, or wheels with them."""

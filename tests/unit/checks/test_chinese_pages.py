@@ -1,4 +1,4 @@
-"""A Chinese manual page says what the English one says. tests/unit/test_translated.py lists those to be made."""
+"""Chinese manual pages say what the English ones say. Those to be made: tests/unit/test_translated.py."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement
 from doctor.hang.options import HangWishes
+from doctor.hang.pyspy import check_given
 from doctor.hang.report import print_judgement
 from doctor.hang.report_json import report_json
 from doctor.hang.run import Sight
@@ -41,7 +42,9 @@ from doctor.transport.slurm.squeue import slurm_job
 
 def hang(request: Request, wishes: HangWishes) -> int:
     """The exit code: 1 a culprit is named, 0 the job moves, 3 it is not decided, or there is no job."""
-    refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
+    given = (("--pyspy", path) for path in wishes.pyspy)
+    refuse_unwritable(request.outputs, {"--save": request.save}, (*request.inputs(), *given))
+    check_given(wishes.pyspy)
     request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)

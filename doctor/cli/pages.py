@@ -1,12 +1,13 @@
 """The text of a manual page, in English or Chinese.
 
 The English page of a check is its docstring; the Chinese one is next to its file, in zh/FILE.yaml. Both
-titles of a remedy are in its file, and both forms of the page's own sentences here. A check or a remedy of
-others that has no Chinese text is shown in English.
+titles of a remedy are in its file, and both forms of the page's own sentences here. What has no Chinese text,
+or one of an older English text, is shown in English and says so.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from doctor.judge.playbook import Recipe, convert
-from doctor.text.language import Language
+from doctor.text.language import UNTRANSLATED, Language, in_language
 from doctor.text.wrap import unwrap
 from doctor.text.yamlfile import read_yaml
 
@@ -50,14 +51,17 @@ CHINESE = {
     "Often the cause of: {}.": "往往导致：{}。",
     "Versions: {}.": "版本：{}。",
     "Known from: {}.": "来源：{}。",
+    UNTRANSLATED: "untranslated：尚无中文译文，以下为英文。",
 }
 """What the page says beside the check's own text."""
 
 
 class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`english` is a fingerprint of the docstring that `page` translates; only the tests read it."""
+    """`english` is a fingerprint of the docstring that `page` translates, or "untranslated"; if it is empty,
+    the page is taken for a translation.
+    """
 
-    page: str
+    page: str = ""
     english: str = ""
 
 
@@ -67,13 +71,24 @@ def say(english: str, lang: Language) -> str:
 
 def page(check: Check, lang: Language) -> str:
     """Its first line is the title; in Chinese each paragraph is one line."""
-    if lang is Language.ZH and (chinese := chinese_pages(Path(check.origin)).get(check.id)):
-        return "\n\n".join(map(unwrap, chinese.page.strip().split("\n\n")))
+    if lang is Language.ZH and (chinese := translation(check)):
+        return "\n\n".join(map(unwrap, chinese.split("\n\n")))
     return check.doc
 
 
+def translation(check: Check) -> str:
+    """The Chinese page, if there is one that says what the docstring says now."""
+    chinese = chinese_pages(Path(check.origin)).get(check.id, Chinese())
+    return chinese.page.strip() if chinese.english in ("", fingerprint(check.doc)) else ""
+
+
+def fingerprint(doc: str) -> str:
+    """Of an English page; where its lines break does not count."""
+    return hashlib.sha256(" ".join(doc.split()).encode()).hexdigest()[:8]
+
+
 def title(recipe: Recipe, lang: Language) -> str:
-    return (lang is Language.ZH and recipe.zh) or recipe.title
+    return in_language(lang, recipe.title, recipe.zh)
 
 
 def chinese_pages(origin: Path) -> Mapping[str, Chinese]:

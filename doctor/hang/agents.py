@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
@@ -52,6 +53,8 @@ class HangHost(RemoteAgent):
     """No py-spy is on its way."""
     no_tool: str = ""
     """Why none was brought."""
+    lacks: str = ""
+    """The machine that it would have to be for."""
     libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.Seen | None = None
     narrowed: bool = False
@@ -88,6 +91,7 @@ class HangHost(RemoteAgent):
                 apart=seen.apart if seen else 0.0,
                 root=bool(seen and seen.root),
                 stacks=seen.stacks if seen else "",
+                lacks="" if seen and seen.stacks else self.lacks,
                 ages=bool(seen and seen.ages),
                 addresses=seen.addresses if seen else (),
                 unread=tuple(unread)[:64],
@@ -110,10 +114,15 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
     decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
     def __init__(
-        self, session: Session, hosts: Collection[str], patience: HangPatience, until: float
+        self,
+        session: Session,
+        hosts: Collection[str],
+        patience: HangPatience,
+        until: float,
+        pyspy: Sequence[Path] = (),
     ) -> None:
         super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
-        self.patience = patience
+        self.patience, self.pyspy = patience, pyspy
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, Unreached] = {}
 
@@ -207,8 +216,8 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         if not found.memory:
             host.no_tool = "py-spy could not be brought: Python 3.8 is needed for a program in memory"
             return
-        lines, host.no_tool = pyspy.packed(found.machine)
-        host.armed = not lines
+        lines, host.no_tool = pyspy.for_host(found.machine, self.pyspy)
+        host.armed, host.lacks = not lines, "" if lines else found.machine
         for line in lines:
             self.session.send(host.host, line)
 

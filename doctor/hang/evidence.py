@@ -174,6 +174,8 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     root: bool = False
     stacks: Word = ""
     """Who showed Python stacks: "py-spy 0.4.3, brought", "… of the host"; empty: nobody, see `unread`."""
+    lacks: Word = ""
+    """Its machine, if there are no stacks because nobody had a py-spy for such a one."""
     ages: bool = True
     """Whether connections could be looked at (ss)."""
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()

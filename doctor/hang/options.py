@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from doctor.text.option import any_option, live_option
@@ -26,3 +27,6 @@ class HangWishes:
     user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
     watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
     check: bool = live_option("--check", "Run the check that the report suggests.", default=False)
+    pyspy: tuple[Path, ...] = live_option(
+        "--pyspy FILE", "py-spy for hosts of another machine, or its wheel.", default=()
+    )

@@ -1,16 +1,23 @@
-"""The py-spy of this installation, to be brought to hosts: one static program that runs from memory."""
+"""py-spy on its way to hosts: static programs, from this installation or `--pyspy`, that run from memory."""
 
 from __future__ import annotations
 
 import base64
 import importlib.metadata
+import io
 import os
 import struct
 import sysconfig
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from doctor.errors import UsageError
+from doctor.text.outfile import why_not_ours
+from doctor.text.textfile import read_bytes
 
 PART = 48_000
 """Bytes of base64 in one line."""
@@ -19,25 +26,81 @@ LEVEL = 2
 """A tenth more to send than at 6, in a third of the time."""
 MACHINES = {62: "x86_64", 183: "aarch64"}
 """By e_machine of ELF, as uname says it."""
+_ELF = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True)
+class PackedProgram:
+    machine: str
+    lines: tuple[bytes, ...]
+    """The commands that bring it to a host."""
+
+
+def fetch(machine: str) -> str:
+    """The command that brings the wheel for such hosts, to whatever machine it is typed on."""
+    return f"pip download --platform manylinux2014_{machine} --only-binary=:all: --no-deps 'py-spy<1'"
+
+
+_HINT = f"For hosts of aarch64, give what this brings: {fetch('aarch64')}"
+
+
+def for_host(machine: str, given: Sequence[Path] = ()) -> tuple[tuple[bytes, ...], str]:
+    """The commands that bring it to a host of this machine, and why there are none."""
+    own = find()
+    whys = [] if own else ["none is installed beside doctor"]
+    for path in (*given, *([own] if own else ())):
+        try:
+            found = packed(path)
+        except UsageError as error:
+            whys.append(error.message.removesuffix("."))
+            continue
+        if found.machine == machine:
+            return found.lines, ""
+        whys.append(f"{'the one beside doctor' if path is own else path} is for {found.machine}")
+    return (), f"no py-spy for {machine} is at hand: {'; '.join(whys)}"
+
+
+def check_given(given: Sequence[Path]) -> None:
+    """Raises UsageError where a file of --pyspy is of no use to any host."""
+    for path in given:
+        if why := why_not_ours(path):
+            raise UsageError(
+                f"--pyspy {path}: {why}, and it would run on the hosts as you.",
+                "Give a copy that belongs to you and that nobody else can write to.",
+            )
+        packed(path)
 
 
 @cache
-def packed(machine: str) -> tuple[tuple[bytes, ...], str]:
-    """The commands that bring it to a host of this machine, and why there are none."""
-    path = find()
-    if path is None:
-        return (), "py-spy is not installed beside doctor (pip install 'cluster-doctor[hang]')"
-    try:
-        program = path.read_bytes()
-    except OSError as error:
-        return (), f"{path} cannot be read: {error.strerror}"
-    own = elf_machine(program)
-    if own != machine:
-        return (), f"the py-spy beside doctor is for {own or 'another system'}, the host is {machine}"
+def packed(path: Path) -> PackedProgram:
+    """The program in this file, which is the program itself or a wheel with it. Raises UsageError."""
+    program = read_bytes(path, MOST, binary=True)
+    if program.startswith(b"PK"):
+        try:
+            with zipfile.ZipFile(io.BytesIO(program)) as wheel:
+                program = _program_in(wheel)
+        except Exception:  # zipfile breaks in many ways
+            raise UsageError(f"{path} is a damaged wheel.", _HINT) from None
+    machine = elf_machine(program)
+    if not machine:
+        said = (
+            f"is a program for another machine than {' and '.join(MACHINES.values())}"
+            if program.startswith(_ELF)
+            else "is neither a program for Linux nor a wheel with py-spy for Linux"
+        )
+        raise UsageError(f"{path} {said}.", _HINT)
     text = base64.b64encode(zlib.compress(program, LEVEL))
     parts = [text[at : at + PART] for at in range(0, len(text), PART)]
     lines = [b'{"do":"tool","data":"%s"}' % part for part in parts[:-1]]
-    return (*lines, b'{"do":"tool","data":"%s","last":true}' % parts[-1]), ""
+    return PackedProgram(machine, (*lines, b'{"do":"tool","data":"%s","last":true}' % parts[-1]))
+
+
+def _program_in(wheel: zipfile.ZipFile) -> bytes:
+    """Empty if there is none."""
+    for each in wheel.infolist():
+        if each.filename.endswith(".data/scripts/py-spy") and each.file_size <= MOST:
+            return wheel.read(each)
+    return b""
 
 
 def find() -> Path | None:
@@ -59,6 +122,6 @@ def _places() -> Iterator[Path]:
 
 def elf_machine(program: bytes) -> str:
     """What it runs on; empty for what is no such program of Linux, of 64 bits."""
-    if program[:6] != b"\x7fELF\x02\x01" or len(program) < 20:
+    if not program.startswith(_ELF + b"\x02\x01") or len(program) < 20:
         return ""
     return MACHINES.get(struct.unpack_from("<H", program, 18)[0], "")

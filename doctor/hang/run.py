@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -42,17 +43,18 @@ def see(
     patience: HangPatience = PATIENCE,
     progress: Tell = lambda _: None,
     choose: Choose = lambda _: None,
+    pyspy: Sequence[Path] = (),
 ) -> Sight:
     """Ask all hosts at once. Always ends what it started there.
 
     `choose` names the ranks of each host that are to be looked at, once all are found. None: every one. Where
-    it names nobody, no look is made.
+    it names nobody, no look is made. `pyspy`: files of --pyspy.
     """
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = [host.name for host in hosts]
     scripts = {host.name: through(hang_script(host.python, sudo=sudo), host) for host in hosts}
     session = transport.open(scripts, until)
-    agents = HangAgents(session, names, patience, until)
+    agents = HangAgents(session, names, patience, until, pyspy)
 
     def looking_for() -> None:
         answered = sum(agent.found is not None for agent in agents.agents.values())

@@ -43,6 +43,7 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         patience=HangPatience(start=way.timeout, look=way.timeout),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
+        pyspy=wishes.pyspy,
     )
 
 

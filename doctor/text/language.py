@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
+UNTRANSLATED = "untranslated"
+"""Stands in the place of a Chinese text that somebody else has yet to write."""
+
 
 class Language(str, Enum):
     EN = "en"
     ZH = "zh"
+
+
+def in_language(lang: Language, english: str, chinese: str) -> str:
+    """English where there is no Chinese."""
+    return chinese if lang is Language.ZH and chinese not in ("", UNTRANSLATED) else english
 
 
 def language(environ: Mapping[str, str], encoding: str | None) -> Language:

@@ -39,13 +39,13 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     return text_of(read_bytes(path, limit), str(path))
 
 
-def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
-    """The file as it is; a binary one is refused. Raises InputErrors."""
+def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes:
+    """The file as it is; a binary one is refused unless one is meant. Raises InputErrors."""
     file = str(path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            data = _read(handle, limit)
+            data = _read(handle, limit, binary=binary)
         finally:
             os.close(handle)
     except TimeoutError:
@@ -53,7 +53,7 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
         raise InputErrors([Mistake(file, None, message)]) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputErrors([Mistake(file, None, _why(error))]) from error
-    if b"\0" in data and not data.startswith(_UTF16):  # of which `text_of` has more to say
+    if not binary and b"\0" in data and not data.startswith(_UTF16):  # of which `text_of` has more to say
         raise InputErrors([Mistake(file, None, BINARY)])
     if len(data) > limit:
         message = f"is larger than {limit // 1_000_000} MB: is it the right file?"
@@ -61,8 +61,8 @@ def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
     return data
 
 
-def _read(handle: int, limit: int) -> bytes:
-    """Up to one byte more than the limit, or to the first NUL: no text has one, and /dev/zero never ends.
+def _read(handle: int, limit: int, *, binary: bool) -> bytes:
+    """Up to one byte more than the limit; of text to the first NUL: none has one, and /dev/zero never ends.
 
     Raises TimeoutError.
     """
@@ -78,7 +78,7 @@ def _read(handle: int, limit: int) -> bytes:
             continue
         if piece:
             data += piece
-            if b"\0" in piece:
+            if not binary and b"\0" in piece:
                 break
         elif named and not data:  # nobody has opened it yet
             named = False

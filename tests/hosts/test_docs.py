@@ -18,6 +18,7 @@ import pytest
 
 from tests.lab import Lab, Rack
 from tests.lab.demo import examine
+from tests.support.hang.programs import AARCH64, elf, wheel
 from tests.support.paths import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -69,7 +70,14 @@ def desk(tmp_path: Path) -> Path:
     for log in ("train.log", "logs/rank0.log"):
         (tmp_path / log).write_text("it begins\n")
     (tmp_path / "hccl.json").write_text(TABLE)
+    (tmp_path / "py_spy-0.4.3-py2.py3-none-manylinux2014_aarch64.whl").write_bytes(wheel(elf(AARCH64)))
     return tmp_path
+
+
+def spread(words: list[str], folder: Path) -> list[str]:
+    """With files of the folder in the place of a pattern, as by a shell."""
+    files = sorted(path.name for path in folder.iterdir())
+    return [match for word in words for match in fnmatch.filter(files, word) or [word]]
 
 
 def with_torch(words: list[str]) -> list[str]:
@@ -84,7 +92,7 @@ def with_torch(words: list[str]) -> list[str]:
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
     """On healthy hosts, every command in the docs works as it is written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
-    done = lab4.doctor(*words[1:], cwd=desk)
+    done = lab4.doctor(*spread(words[1:], desk), cwd=desk)
     # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     expected = 3 if words[1] == "hang" else expected  # no job runs there
@@ -139,9 +147,7 @@ def npu_desk(rack: Rack, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("command", doctor_commands(RANKS))
 def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> None:
     words = shlex.split(command, comments=True)[1:]
-    files = sorted(path.name for path in npu_desk.iterdir())
-    spread = [match for word in words for match in fnmatch.filter(files, word) or [word]]
-    done = rack.lab.doctor(*spread, cwd=npu_desk)
+    done = rack.lab.doctor(*spread(words, npu_desk), cwd=npu_desk)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -64,6 +64,11 @@ def test_the_wheel_ships_its_demos(doctor: Path, tmp_path: Path) -> None:
     assert "smoke-hang" in run(doctor, "demo", "hang", cwd=tmp_path)
 
 
+def test_a_plain_install_brings_py_spy(doctor: Path, tmp_path: Path) -> None:
+    code = "import os; from doctor.hang.pyspy import for_host; print(for_host(os.uname().machine)[1])"
+    assert run(doctor.parent / "python", "-c", code, cwd=tmp_path) == "\n", "nothing is missing"
+
+
 def test_the_wheel_ships_its_mesh_agents(doctor: Path, tmp_path: Path) -> None:
     python = doctor.parent / "python"
     code = "from doctor.mesh import mesh_script; print(len(mesh_script().stdin) > 1000)"

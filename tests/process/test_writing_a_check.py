@@ -27,6 +27,7 @@ AFFECTED = (
     "tests/unit/test_layering.py",
     "tests/unit/test_recording.py",
     "tests/unit/test_replay_before.py",
+    "tests/unit/test_translated.py",
 )
 """Tests that look at all checks and facts, or at what all checks say."""
 
@@ -83,7 +84,8 @@ def test_a_check_costs_three_files_and_a_fact_one_more(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, ignore=LEFT)
     check, _, test = add_check(tree, "swap_busy")
-    other, _, other_test = add_check(tree, "swap_held")
+    other, untranslated, other_test = add_check(tree, "swap_held")
+    untranslated.write_text("swap-held:\n  english: untranslated\n")
     add_fact(tree, "swap_held", other)
 
     def run(*arguments: str) -> str:
@@ -101,4 +103,5 @@ def test_a_check_costs_three_files_and_a_fact_one_more(tmp_path: Path) -> None:
     assert f"Written in {other}" in run("doctor", "explain", "swap-held", "-v")
     run("ruff", "check", *(str(file) for file in (check, test, other, other_test)))
     assert f"{test.relative_to(tree)}::test_swap_in_use" in run("pytest", "--collect-only", "-q", str(test))
-    run("pytest", "-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow", *AFFECTED)
+    said = run("pytest", "-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow", *AFFECTED)
+    assert "1 test: to be translated into Chinese: checks/zh/swap_held.yaml: swap-held" in said

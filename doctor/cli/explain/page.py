@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.cli.catalogue import BOLD, PAGE, in_rows, of_check
-from doctor.cli.pages import page, say, title
+from doctor.cli.pages import page, say, title, translation
 from doctor.devices import VENDORS
 from doctor.errors import UsageError
 from doctor.judge.playbook import Recipe, by_part, exams, load_remedies, no_such
 from doctor.judge.registry import find_checks
 from doctor.model import Scope, Severity
-from doctor.text.language import Language
+from doctor.text.language import UNTRANSLATED, Language
 from doctor.text.printable import clean, clean_line
 from doctor.text.terminal import AUTO, coloured, put, styled, width
 from doctor.text.wrap import unwrap, wrap
@@ -112,6 +112,8 @@ def _of_check(
     if check.backends:
         names = say(" or ", lang).join(sorted(backend.value for backend in check.backends))
         yield paper.prose(say("Only for jobs with {}.", lang).format(names))
+    if lang is not Language.EN and not translation(check):
+        yield paper.prose(say(UNTRANSLATED, lang))
     subject, *paragraphs = page(check, lang).split("\n\n")
     yield paper.title(subject)
     yield from map(paper.paragraph, paragraphs)

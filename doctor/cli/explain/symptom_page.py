@@ -8,7 +8,7 @@ from doctor.cli.explain.page import Page
 from doctor.cli.pages import say
 from doctor.logs.explained import HOSTS, commands
 from doctor.logs.model import Role, Symptom
-from doctor.text.language import Language
+from doctor.text.language import Language, in_language
 from doctor.text.printable import clean_line
 from doctor.transport.way import Way
 
@@ -31,7 +31,7 @@ def page_of(
         symptom.id, say("a message in logs", lang), say(ROLES[symptom.role], lang)
     )
     yield paper.prose(head).replace(symptom.id, paper.strong(symptom.id), 1)
-    title = (lang is Language.ZH and symptom.zh) or symptom.title
+    title = in_language(lang, symptom.title, symptom.zh)
     yield paper.title(title[:1].upper() + title[1:])
     if symptom.codes:
         yield paper.heading(say("Codes", lang)) + paper.prose(", ".join(symptom.codes[:40]), "  ")

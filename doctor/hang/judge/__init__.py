@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
-from doctor.hang.judge.advice import advice, next_time, reach_of
+from doctor.hang.judge.advice import advice, next_time, reach_of, stacks_for
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.claims import counted
 from doctor.hang.judge.decide import Finding, decide
@@ -120,6 +120,8 @@ def _judge_job(
         else None
     )
     doers = {each.key: each for each in finding.standings}
+    rights = rights_of(evidence, job)
+    stacks = stacks_for(rights.lacks if verdict is not Verdict.MOVES else ())
     return Judgement(
         verdict=verdict,
         started=evidence.started,
@@ -136,11 +138,11 @@ def _judge_job(
         at_least=not case.timed,
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
-        rights=rights_of(evidence, job),
+        rights=rights,
         notes=(*finding.notes, *notes, *_rankless(evidence, job)),
         heard=heard,
-        do=told.sentences if told else (),
-        commands=told.commands if told else (),
+        do=(*(told.sentences if told else ()), *stacks.sentences),
+        commands=(*(told.commands if told else ()), *stacks.commands),
         next_time=next_time(job) if hung and case.inside else (),
     )
 

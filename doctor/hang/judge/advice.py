@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Culprit, Job
+from doctor.hang.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold
 from doctor.text.ranks import ranks_text
 from doctor.transport.way import Way
@@ -101,6 +102,14 @@ def advice(
     return Advice(
         tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach))))
     )
+
+
+def stacks_for(machines: Sequence[str]) -> Advice:
+    """What to do about hosts of machines for which there was no py-spy."""
+    if not machines:
+        return Advice((), ())
+    said = f"fetch py-spy for {' and '.join(machines)}, then look again with --pyspy FILE"
+    return Advice((said,), tuple(map(fetch, machines)))
 
 
 def _sentences(named: Sequence[Culprit]) -> Iterator[str]:

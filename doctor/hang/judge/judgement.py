@@ -188,6 +188,8 @@ class Rights:
     unread: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
     """What would show more."""
+    lacks: tuple[str, ...] = ()
+    """The machines of hosts for which there was no py-spy, but is one to be fetched."""
 
 
 @dataclass(frozen=True, slots=True)

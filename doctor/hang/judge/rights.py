@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from doctor.hang.evidence import Evidence, HostSeen
 from doctor.hang.judge.judgement import Job, Rights
+from doctor.hang.pyspy import MACHINES
 
 ROOT, OWN, OTHER = "root", "the job's own user", "another user"
 
@@ -22,8 +23,9 @@ def rights_of(evidence: Evidence, job: Job) -> Rights:
     unread = tuple(dict.fromkeys((*_unread(hosts), *(each for look in looks for each in look.unread))))
     user = next((rank.user for rank in job.ranks if rank.user), "")
     refused = any("permi" in each.lower() for each in unread)
-    raises = tuple(_raises(level, stacks, connections, user, refused))
-    return Rights(level, stacks, connections, unread, raises)
+    lacks = tuple(sorted({host.lacks for host in hosts} & {*MACHINES.values()}))
+    raises = tuple(_raises(level, stacks, connections, user, refused, lacks))
+    return Rights(level, stacks, connections, unread, raises, lacks)
 
 
 def _unread(hosts: list[HostSeen]) -> Iterator[str]:
@@ -31,13 +33,17 @@ def _unread(hosts: list[HostSeen]) -> Iterator[str]:
         yield from (f"{host.host}: {each}" for each in host.unread)
 
 
-def _raises(level: str, stacks: bool, connections: bool, user: str, refused: bool) -> Iterator[str]:
+def _raises(
+    level: str, stacks: bool, connections: bool, user: str, refused: bool, lacks: tuple[str, ...]
+) -> Iterator[str]:
     if level == OTHER:
         who = f"as {user}, who owns the job, or with --sudo" if user else "as the job's owner, or with --sudo"
         yield f"{'with --sudo' if user == 'root' else who}: what each rank waits for, and its stack"
     elif not stacks and refused:
         yield "--sudo, or in a container --cap-add SYS_PTRACE: the line of each rank"
-    elif not stacks:
-        yield "py-spy on the hosts, or pip install 'cluster-doctor[hang]' here: the line of each rank"
+    elif not stacks and not lacks:
+        yield "py-spy on the hosts: the line of each rank"
+    if lacks:
+        yield f"a py-spy for {' and '.join(lacks)} (--pyspy FILE): the line of each rank"
     if not connections:
         yield "ss (iproute2) on the hosts: for how long the job has stood still"

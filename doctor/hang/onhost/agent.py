@@ -235,13 +235,13 @@ class HangAgent(HostAgent):
             version, refused = brought.version()
             if version:
                 return brought, version + ", brought", ""
-            why = f"the py-spy that was brought does not start ({refused}), and the host has none"
+            why = f"the py-spy that was brought cannot be used ({refused}), and the host has none"
         own = shutil.which("py-spy")
         if own:
             version, refused = stacks.PySpy(own).version()
             if version:
                 return stacks.PySpy(own), version + " of the host", ""
-            why = "the py-spy of the host does not start: " + refused
+            why = "the py-spy of the host cannot be used: " + refused
         return None, "", why
 
 

@@ -43,7 +43,9 @@ class PySpy:
         except OSError as error:
             return "", error.strerror or str(error)
         said = " ".join(tool.out.decode("ascii", "replace").split())[:60]
-        return (said, "") if code == 0 and said else ("", tool.why or f"exit status {code}")
+        if code == 0 and not said.startswith("py-spy "):
+            return "", "it is another program"
+        return (said, "") if code == 0 else ("", tool.why or f"exit status {code}")
 
 
 def dumps(

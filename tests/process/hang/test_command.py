@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -111,6 +112,38 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJ
     assert [(each["rank"], each["cause"]) for each in said["culprits"]] == [(1, cause)]
 
 
+@pytest.mark.parametrize(
+    "own",
+    [
+        "does not start",
+        pytest.param("another program", marks=pytest.mark.long),
+        pytest.param("another machine", marks=pytest.mark.long),
+    ],
+)
+def test_a_given_py_spy_that_shows_nothing(
+    own: str, make_job: Callable[..., HangJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job is judged without stacks, or by the installed one where the file is for other hosts."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    job, given = make_job(world=2, FAULT="sleep"), tmp_path / "py-spy"
+    header = bytearray(Path("/bin/true").read_bytes())
+    if own != "another program":
+        machine = {"x86_64": 62, "aarch64": 183}[os.uname().machine]
+        header[18:20] = (machine if own == "does not start" else 245 - machine).to_bytes(2, "little")
+        header[20:] = b""
+    given.write_bytes(header)
+    job.hangs()
+    code, said = judged(job, "--limit", "1", "--pyspy", str(given))
+    assert said["rights"]["stacks"] == (own == "another machine"), said["rights"]
+    if own == "another machine":
+        assert code == 1
+    else:
+        why = "Exec format error" if own == "does not start" else "it is another program"
+        assert f"the py-spy that was brought cannot be used ({why})" in str(said["rights"]["unread"])
+        assert code in (1, 3), said
+    assert not [each for each in said["commands"] if each.startswith("pip ")]
+
+
 def test_no_job_and_no_such_job() -> None:
     done = hang("--local", "--master-port", "2", "--for", "0.2")
     assert done.returncode == 3
@@ -126,6 +159,8 @@ def test_no_job_and_no_such_job() -> None:
         (("--replay", "none.json"), "none.json: does not exist"),
         (("--replay", "pyproject.toml"), "is not a recording of doctor hang"),
         (("node1", "--replay", "x.json"), "cannot be combined with"),
+        (("--pyspy", "x.whl", "--replay", "x.json"), "--pyspy cannot be combined with --replay"),
+        (("--local", "--pyspy", "README.md"), "README.md is neither a program for Linux nor a wheel"),
     ],
 )
 def test_a_wrong_command_line_is_refused(words: tuple[str, ...], said: str) -> None:

@@ -1,20 +1,19 @@
-"""Every manual page has its Chinese one, which says what the English one says now."""
+"""Chinese manual pages say what the English ones say. Those to be made: tests/unit/test_translated.py."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
 from doctor.api import Check
-from doctor.cli.pages import chinese_pages, page
+from doctor.cli.pages import chinese_pages, page, translation
 from doctor.judge.playbook import Recipe, load_remedies
 from doctor.judge.registry import bundled, find_checks
-from doctor.text.language import Language
+from doctor.text.language import UNTRANSLATED, Language
 from tests.support.each import each
 
 CHECKS = {check.id: check for check in find_checks().checks}
-RECIPES = load_remedies().recipes
+TITLED = [each for each in load_remedies().recipes.values() if each.zh not in ("", UNTRANSLATED)]
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 COPIED = re.compile(
     r"""`[^`]+`                              # commands, variables, messages
@@ -25,12 +24,7 @@ COPIED = re.compile(
 )
 """What stands in both languages alike."""
 
-each_check = each("check", CHECKS.values())
-
-
-def fingerprint(doc: str) -> str:
-    """Of an English page; where its lines break does not count."""
-    return hashlib.sha256(" ".join(doc.split()).encode()).hexdigest()[:8]
+each_translated = each("check", [check for check in CHECKS.values() if translation(check)])
 
 
 def copied(text: str) -> set[str]:
@@ -38,19 +32,7 @@ def copied(text: str) -> set[str]:
     return {each.rstrip(".,:") for each in found}
 
 
-@each_check
-def test_a_page_follows_its_docstring(check: Check) -> None:
-    path = Path(check.origin)
-    told = f"checks/zh/{path.stem}.yaml: {check.id}"
-    chinese = chinese_pages(path).get(check.id)
-    assert chinese, f"{told}: there is no Chinese page"
-    now = fingerprint(check.doc)
-    assert chinese.english == now, (
-        f'{told}: the docstring changed: say the same in Chinese, then set english: "{now}"'
-    )
-
-
-@each_check
+@each_translated
 def test_a_page_is_written_like_the_english_one(check: Check) -> None:
     title, *paragraphs = page(check, Language.ZH).split("\n\n")
     assert re.fullmatch(r".{6,49}。", title)
@@ -61,7 +43,7 @@ def test_a_page_is_written_like_the_english_one(check: Check) -> None:
     assert "处理方法" in heads[1:]
 
 
-@each_check
+@each_translated
 def test_a_page_names_the_same_commands_variables_and_numbers(check: Check) -> None:
     assert copied(page(check, Language.ZH)) == copied(check.doc)
 
@@ -69,12 +51,12 @@ def test_a_page_names_the_same_commands_variables_and_numbers(check: Check) -> N
 @each("path", sorted((bundled("checks") / "zh").glob("*")))
 def test_no_page_is_left_of_a_check_that_is_gone(path: Path) -> None:
     ids = {check.id for check in CHECKS.values() if Path(check.origin).stem == path.stem}
-    assert set(chinese_pages(path.parent.parent / f"{path.stem}.py")) == ids
+    assert set(chinese_pages(path.parent.parent / f"{path.stem}.py")) <= ids
     assert path.suffix == ".yaml"
 
 
-@each("recipe", RECIPES.values())
-def test_a_remedy_has_its_title_in_chinese(recipe: Recipe) -> None:
+@each("recipe", TITLED)
+def test_a_title_of_a_remedy_in_chinese(recipe: Recipe) -> None:
     assert CHINESE.search(recipe.zh)
     assert not recipe.zh.endswith("。")
     assert copied(recipe.zh) == copied(recipe.title)

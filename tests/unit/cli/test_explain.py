@@ -12,15 +12,17 @@ from doctor.cli.catalogue import print_list
 from doctor.cli.explain.page import Page, print_page
 from doctor.cli.explain.symptom_page import page_of
 from doctor.cli.explain.words import explain_words
-from doctor.cli.pages import page
+from doctor.cli.pages import page, title, translation
 from doctor.errors import InputErrors, UsageError
+from doctor.judge.playbook import Recipe
 from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
 from tests.support.each import each
 
-IDS = [check.id for check in find_checks().checks]
+CHECKS = find_checks().checks
+IDS = [check.id for check in CHECKS]
 SOURCE = '''"""A check of a site."""
 
 from doctor.api import HERE, Problem, check
@@ -48,7 +50,7 @@ def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert not re.search(r"\{\w+(\.\.\.)?\}", page)
 
 
-@each("id", IDS)
+@each("id", [check.id for check in CHECKS if translation(check)])
 def test_explain_in_chinese(
     id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,6 +58,7 @@ def test_explain_in_chinese(
     assert print_page(id, (), Language.ZH) == 0
     head, _, text = capsys.readouterr().out.partition("\n\n")
     assert head.startswith(f"{id}：")
+    assert "untranslated" not in head
     assert "\n影响\n  " in text
     assert "\n处理方法\n  " in text
     lines = [line for line in text.splitlines() if not line.isascii()]  # commands are not wrapped
@@ -74,9 +77,27 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_check_of_others_without_a_chinese_page_is_explained_in_english(site: Path) -> None:
-    (own,) = [check for check in find_checks((site,)).checks if check.id == "door-open"]
-    assert page(own, Language.ZH) == own.doc
+OLD = "door-open:\n  page: 机柜门开着。\n  english: {}\n"
+
+
+@pytest.mark.parametrize("chinese", [None, OLD.format('"01234567"'), OLD.format("untranslated")])
+def test_a_check_without_a_chinese_page_of_now_is_explained_in_english(
+    chinese: str | None, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if chinese:
+        (site / "zh").mkdir()
+        (site / "zh/door.yaml").write_text(chinese)
+    assert print_page("door-open", (site,), Language.ZH) == 0
+    first, second, _, subject, *_ = capsys.readouterr().out.splitlines()
+    assert first.startswith("door-open：")
+    assert second == "untranslated：尚无中文译文，以下为英文。"
+    assert subject == "The door of the rack is open."
+    print_page("door-open", (site,), Language.EN)
+    assert "untranslated" not in capsys.readouterr().out
+
+
+def test_a_title_without_chinese_is_shown_in_english() -> None:
+    assert title(Recipe("Close it", ("true",), "untranslated"), Language.ZH) == "Close it"
 
 
 def test_a_check_of_others_brings_its_chinese_page(site: Path) -> None:

@@ -1,0 +1,21 @@
+"""Wheels of py-spy, and programs that are only headers of ELF: these say for which machine a program is."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+X86_64, AARCH64, ARM, RISCV = 62, 183, 40, 243
+
+
+def elf(machine: int, rest: bytes = b"", bits: int = 64) -> bytes:
+    return b"\x7fELF" + bytes([bits // 32, 1]) + bytes(12) + struct.pack("<H", machine) + rest
+
+
+def wheel(program: bytes, name: str = "py_spy-0.4.3.data/scripts/py-spy") -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("py_spy-0.4.3.dist-info/WHEEL", "Wheel-Version: 1.0\n")
+        archive.writestr(name, program)
+    return made.getvalue()

@@ -21,7 +21,6 @@ from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import group, takes
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
-from doctor.hang.options import HangWishes
 from doctor.report.formats import FORMATS, Outputs
 from doctor.run.request import ExamFlags, Request
 from doctor.text.option import any_option
@@ -159,7 +158,7 @@ app.command(
 )(takes()(examine))
 
 
-@app.command(
+app.command(
     "hang",
     help="A job stands still now: which rank does it wait for?",
     epilog=examples(
@@ -167,18 +166,8 @@ app.command(
         ("doctor hang --job 4711 --watch", "until that job of Slurm hangs"),
         ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
     ),
-)
-@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)
-def _hang(request: Request, wishes: HangWishes) -> int:
-    return ask_hang(request, wishes)
-
-
-@dataclass(frozen=True, slots=True)
-class FactsWishes:
-    csv: Path | None = any_option("--csv FILE", "The facts as CSV; - is stdout.", panel=Outputs.PANEL)
-
-
-@app.command(
+)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
+app.command(
     "facts",
     help="What each host told of itself, the odd one marked.",
     epilog=examples(
@@ -186,12 +175,7 @@ class FactsWishes:
         ("doctor facts -F hostfile --csv facts.csv", "for a spreadsheet"),
         ("doctor facts --replay run.json", "of a recording"),
     ),
-)
-@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)
-def _facts(request: Request, wishes: FactsWishes) -> int:
-    return ask_facts(request, wishes.csv)
-
-
+)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 

@@ -7,15 +7,16 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
 from doctor.hang.options import HangWishes
+from doctor.report.formats import Outputs
 from doctor.run.request import Request
-from doctor.text.option import refuse_conflicts
+from doctor.text.option import any_option, refuse_conflicts
 from doctor.text.terminal import put, tell
 
 SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
@@ -57,14 +58,19 @@ def examine(request: Request) -> int:
     return to_its_end(partial(run_and_report, request))
 
 
-def ask_facts(request: Request, csv: Path | None) -> int:
-    refuse_conflicts(request)
+@dataclass(frozen=True, slots=True)
+class FactsWishes:
+    csv: Path | None = any_option("--csv FILE", "The facts as CSV; - is stdout.", panel=Outputs.PANEL)
+
+
+def ask_facts(request: Request, wishes: FactsWishes) -> int:
+    refuse_conflicts(request, wishes)
     if (python := request.smoke.python) is not None:
         named = interpreter(python, request.who.local)
         request = replace(request, smoke=replace(request.smoke, python=named))
     from doctor.cli.facts import tell_facts
 
-    return to_its_end(partial(tell_facts, request, csv))
+    return to_its_end(partial(tell_facts, request, wishes.csv))
 
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:

@@ -64,7 +64,7 @@ class Option:
 
 def identifier(name: str) -> str:
     """An argument may have the name of an option: `list symptoms`, `list --symptoms`."""
-    word = name.lstrip("-").replace("-", "_").lower()
+    word = re.sub(r"\W", "_", name.lstrip("-").lower())
     return f"{word}_" if iskeyword(word) or not name.startswith("-") else word
 
 

@@ -114,7 +114,7 @@ def scan(log: Path) -> int:
 
 def _found(text: bytes, matcher: Matcher, table: Sentences) -> int:
     sentences = sentence(text).split(b"\n")
-    wanted = {words for words, mark in table.marks(set(sentences)).items() if mark & SYMPTOM}
+    wanted = {words for words, mark in table.marks(set(sentences), text).items() if mark & SYMPTOM}
     if not wanted:
         return 0
     marked = [line for line, words in zip(text.split(b"\n"), sentences, strict=True) if words in wanted]

@@ -38,7 +38,14 @@ class Rows:
 
     def some(self, numbers: Sequence[int]) -> Rows:
         """Those rows, in that order."""
-        return Rows(*([column[number] for number in numbers] if column else () for column in self.columns()))
+        if len(numbers) < 2:
+            return Rows(*([column[number] for number in numbers] if column else () for column in self.columns()))
+        get = itemgetter(*numbers)
+        return Rows(*(get(column) if column else () for column in self.columns()))
+
+    def without(self, numbers: Sequence[int]) -> Rows:
+        """All but a few rows, whose numbers grow."""
+        return Rows(*(without(column, numbers) if column else () for column in self.columns()))
 
     def before(self, place: int | None, begin: int) -> int:
         """The number of the first row, from `begin` on, that does not stand before that place."""
@@ -54,6 +61,13 @@ class Rows:
 
     def columns(self) -> tuple[Column, ...]:
         return self.places, self.shapes, self.losses, self.steps, self.of, self.epochs, self.took
+
+
+def without(column: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+    left = [*column]
+    for number in reversed(numbers):
+        del left[number]
+    return left
 
 
 def by_front(fronts: Sequence[bytes], rows: Rows) -> Iterator[tuple[bytes, Rows]]:

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
+from math import inf
 from operator import add
 from typing import Any, NamedTuple
 
 from doctor.logs.loss.lines import SLOWEST, Said, Spans
 from doctor.logs.loss.names import as_number
-from doctor.logs.loss.rows import Rows, by_front
+from doctor.logs.loss.rows import Rows, by_front, without
 from doctor.logs.model import LossForm
 from doctor.logs.sentence import sentence
 
@@ -135,14 +135,13 @@ def _rows(
         took=took,
     )
     fronts = before if not any(after) else [*map(add, before, after)]
-    if True in map(float.is_integer, losses) or inf in losses or (took and not 0 < min(took) <= max(took) < SLOWEST):
-        stay = [row for row, loss in enumerate(losses) if _is_sure(loss, took[row] if took else 1.0)]
-        rows, fronts = rows.some(stay), [fronts[row] for row in stay]
+    sure = not took or 0 < min(took) <= max(took) < SLOWEST
+    if not sure or inf in losses or True in map(float.is_integer, losses):
+        odd = [row for row, loss in enumerate(losses) if loss.is_integer() or loss == inf]
+        if not sure:
+            odd = sorted({*odd, *(row for row, each in enumerate(took) if not 0 < each < SLOWEST)})
+        rows, fronts = rows.without(odd), without(fronts, odd)
     return by_front(fronts, rows) if fronts else iter(())
-
-
-def _is_sure(loss: float, took: float) -> bool:
-    return not loss.is_integer() and isfinite(loss) and 0 < took < SLOWEST
 
 
 def _whole_part(number: bytes) -> int:

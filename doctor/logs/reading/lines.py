@@ -21,18 +21,18 @@ class Lines:
         self.sentences = sentence(text).split(b"\n")
         if not self.raw[-1]:
             del self.raw[-1], self.sentences[-1]
-        self.marks = table.marks(set(self.sentences))
+        self.marks = table.marks(set(self.sentences), text)
         """Of the sentences that have any."""
         self.all_marks = reduce(or_, self.marks.values(), 0)
 
     @cached_property
     def _places(self) -> Mapping[bytes, list[int]]:
         """Sentence -> where its lines are. Most sentences have no mark, and nobody asks where these are."""
-        wanted = self.marks
-        found: defaultdict[bytes, list[int]] = defaultdict(list)
-        for place, words in enumerate(self.sentences):
-            if words in wanted:
-                found[words].append(place)
+        found: dict[bytes, list[int]] = {words: [] for words in self.marks}
+        add_to = {words: places.append for words, places in found.items()}
+        for place, add in enumerate(map(add_to.get, self.sentences)):
+            if add is not None:
+                add(place)
         return found
 
     def of(self, marks: int) -> Mapping[bytes, Sequence[int]]:
@@ -76,4 +76,4 @@ class Lines:
 
 def in_order(places: Iterable[Sequence[int]]) -> Sequence[int]:
     some = list(places)
-    return some[0] if len(some) == 1 else sorted(chain.from_iterable(some))
+    return some[0] if len(some) == 1 else sorted(chain.from_iterable(some))  # runs that grow are merged

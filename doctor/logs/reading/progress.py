@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from doctor.logs.forms.said import Said
@@ -21,8 +22,9 @@ _SAYS = re.compile(
 )
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
 """It tells writers apart no more than what they say."""
-IN_VAIN = 400
-"""Lines of one sentence in one window that are looked at for nothing."""
+_SHORT = 20
+IN_VAIN = 40
+"""Lines of one sentence that are looked at for nothing."""
 MOST = 4096
 """Ranks of one file."""
 
@@ -32,42 +34,49 @@ def says_step(text: str) -> bool:
 
 
 class Progress:
-    """Of one part of a file. Lines of a sentence are looked at from the last one on, until all who write it in
-    that window are found.
-    """
+    """Of one part of a file. Each window is looked at from its end on, until all who write in it are found."""
 
     def __init__(self, said: Callable[[str], Said]) -> None:
         self._said = said
         self._last: dict[Who, tuple[int, str]] = {}
-        self._heads: dict[bytes, int] = {}
-        """Sentence -> how many of its characters are a launcher's, who wrote the line."""
-        self._writers: dict[tuple[bytes, bytes], Who] = {}
-        """By a sentence, and by what stands in front of the line."""
+        self._heads: dict[bytes, tuple[int, int]] = {}
+        """Sentence -> the last character of it that is a launcher's, and how often that stands there."""
+        self._writers: dict[bytes, Who] = {}
+        """By what stands in front of the line; where nothing does, by its sentence."""
+        self._vain: Counter[bytes] = Counter()
+        """Sentence -> how many of its lines, since the last one that did, said no step."""
 
     def take(self, lines: Lines, writers: Writers) -> None:
-        found: dict[Who, int] = {}
-        for words, places in lines.of(STEP).items():
-            self._look(lines, words, places, writers.many(words), found)
-        for who, place in found.items():
-            self._last[who] = lines.number(place), states(lines.raw[place])[-1]
+        groups = {words: places for words, places in lines.of(STEP).items() if self._vain[words] < IN_VAIN}
+        for places, many in writers.parted(groups) if groups else ():
+            self._look(lines, places, many)
+        if len(self._vain) > MOST:
+            self._vain.clear()
 
-    def _look(self, lines: Lines, words: bytes, places: Sequence[int], many: int, found: dict[Who, int]) -> None:
-        here: set[Who] = set()
-        in_vain = 0
+    def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
+        seen: set[Who] = set()
+        more = False
+        """Some have no rank in front of their lines, so that nobody knows how many they are."""
+        vain = 0
         for place in reversed(places):
-            raw = lines.raw[place]
-            who = self._writers.get((words, self._head(words, raw)))
-            if who in here:
-                in_vain += many == 0
-            elif (who := self._writer(words, raw, who)) is not None:
-                here.add(who)
-                if who in self._last or who in found or len(self._last) + len(found) < MOST:
-                    found[who] = max(place, found.get(who, 0))
-            else:
-                in_vain += 1
-            alone = many == 0 and here == {Who()}
-            if alone or len(here) >= many > 0 or in_vain >= IN_VAIN:
+            words, raw = lines.sentences[place], lines.raw[place]
+            who = self._writers.get(self._head(words, raw) or words)
+            vain += 1
+            if who not in seen and self._vain[words] < IN_VAIN:
+                who = self._writer(words, raw, who)
+                self._vain[words] = 0 if who is not None else self._vain[words] + 1
+                if who is not None and who not in seen:
+                    vain = 0
+                    seen.add(who)
+                    more = more or (who.rank is None and who != Who())
+                    self._add(who, lines.number(place), raw)
+            if len(seen) >= many and (not more or vain >= IN_VAIN):
                 return
+
+    def _add(self, who: Who, number: int, raw: bytes) -> None:
+        known = self._last.get(who)
+        if len(self._last) < MOST if known is None else known[0] < number:
+            self._last[who] = number, states(raw)[-1]
 
     def _writer(self, words: bytes, raw: bytes, who: Who | None) -> Who | None:
         """None where the line says no step. `who` is it, if it is known who wrote it."""
@@ -88,16 +97,17 @@ class Progress:
 
     def _head(self, words: bytes, raw: bytes) -> bytes:
         """What stands in front of the line, up to the last character of the sentence that is a launcher's."""
-        length = self._heads.get(words, 0)
+        last, times = self._heads.get(words, (0, 0))
         at = -1
-        for _ in range(words.count(words[length - 1], 0, length) if length else 0):
-            at = raw.find(words[length - 1], at + 1)
-        return _STAMP.sub(b"", raw[: at + 1])
+        for _ in range(times):
+            at = raw.find(last, at + 1)
+        return raw[: at + 1] if at < _SHORT else _STAMP.sub(b"", raw[: at + 1])
 
     def _remember(self, words: bytes, raw: bytes, front: str, who: Who) -> None:
         if b"\r" in raw or not raw.startswith(front.encode()):
             return  # several states, or odd bytes
         if len(self._writers) >= MOST:
             self._writers.clear()
-        self._heads[words] = len(sentence(front.encode()))
-        self._writers[words, self._head(words, raw)] = who
+        length = len(sentence(front.encode()))
+        self._heads[words] = (words[length - 1], words.count(words[length - 1], 0, length)) if length else (0, 0)
+        self._writers[self._head(words, raw) or words] = who

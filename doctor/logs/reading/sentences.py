@@ -46,8 +46,8 @@ class Sentences:
         """Sentence -> words that complain or tell, one of which is in each of its lines that does."""
         self._held = 0
 
-    def marks(self, sentences: Set[bytes]) -> dict[bytes, int]:
-        """Those that have any."""
+    def marks(self, sentences: Set[bytes], text: bytes) -> dict[bytes, int]:
+        """Those that have any; the text is of these sentences."""
         fresh = sentences - self._marks.keys()
         if fresh and self._held > MOST_BYTES:
             self._marks.clear()
@@ -56,7 +56,19 @@ class Sentences:
         if fresh:
             self._look(list(fresh))
         marks = self._marks
-        return {words: mark for words in sentences if (mark := marks[words])}
+        found = {words: mark for words in sentences if (mark := marks[words])}
+        return self._as_written(found, text)
+
+    def _as_written(self, found: dict[bytes, int], text: bytes) -> dict[bytes, int]:
+        """Without marks of words that stand in a sentence, but nowhere in the text as they are written."""
+        doubtful = [words for words in found if words in self._written]
+        here = {word: word in text for word in {word for words in doubtful for word in self._written[words]}}
+        for words in doubtful:
+            if not any(map(here.__getitem__, self._written[words])):
+                found[words] &= ~(ODD | TELLS)
+                if not found[words]:
+                    del found[words]
+        return found
 
     def may(self, words: bytes, text: bytes) -> bool:
         """Whether lines of the sentence may complain, or tell who wrote them: whether such a word stands in them

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from doctor.logs.forms.prefix import Layout
-from doctor.logs.reading.lines import Lines
+from doctor.logs.reading.lines import Lines, in_order
 from doctor.logs.reading.sentences import PREFIX
 
 _RANK = re.compile(rb"(\d{1,6})\]:")
@@ -19,15 +20,11 @@ _LONGEST = 110
 
 class Writers:
     def __init__(self, lines: Lines, layout: Layout) -> None:
-        self.ranks: set[int] = set()
-        self._of: dict[bytes, int] = {}
-        """How many write lines of that sentence."""
+        self._lines = lines
+        self._groups = lines.of(PREFIX)
+        self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))
         self._others = 0
         """How many write, by what stands in front of all lines."""
-        for words, places in lines.of(PREFIX).items():
-            ranks = _in_front(lines.at(places))
-            self.ranks |= ranks
-            self._of[words] = len(ranks)
         for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
             if wanted:
                 self.ranks |= _numbers(pattern, _heads(lines, end))
@@ -35,9 +32,17 @@ class Writers:
         if layout.hosts:
             self._others = len(layout.hosts & {head.decode("utf-8", "replace") for head in _heads(lines, b": ")})
 
-    def many(self, words: bytes) -> int:
-        """How many write lines of that sentence; 0 where nothing in front of it says so."""
-        return max(self._of.get(words, 0), self._others)
+    def parted(self, groups: Mapping[bytes, Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
+        """Lines with a rank in front, and the others; and how many write them, as far as that is known."""
+        fronted = {words: places for words, places in groups.items() if words in self._groups}
+        if self._others:
+            yield in_order(groups.values()), self._others
+            return
+        if fronted:
+            places = in_order(fronted.values())
+            yield places, len(_in_front(self._lines.at(places)))
+        if len(fronted) < len(groups):
+            yield in_order(places for words, places in groups.items() if words not in fronted), 1
 
 
 def _heads(lines: Lines, end: bytes) -> set[bytes]:

@@ -176,9 +176,9 @@ def test_memory_of_sentences_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     table = Sentences(Matcher([symptom("a", ("a symptom",))]))
     chance = random.Random(1)
     for _ in range(10):
-        table.marks({chance.randbytes(40).hex().encode() for _ in range(2000)})
+        table.marks({chance.randbytes(40).hex().encode() for _ in range(2000)}, b"")
         assert sum(map(len, table._marks)) < 400_000
-    marks = table.marks({b"x", b"itisasymptom", b"xError"})
+    marks = table.marks({b"x", b"itisasymptom", b"xError"}, b"x\nit is a symptom\nx Error")
     assert marks == {b"itisasymptom": SYMPTOM, b"xError": ODD}
 
 

@@ -16,8 +16,8 @@ from math import isfinite
 
 from doctor.logs.loss.lines import LONGEST, Said, read_pace, read_spans, wants
 from doctor.logs.loss.points import MOST_POINTS, At, Points
-from doctor.logs.loss.rows import Rows
-from doctor.logs.loss.shapes import NO_FRONT, Front, Shape, Shapes
+from doctor.logs.loss.rows import Rows, Shape
+from doctor.logs.loss.shapes import NO_FRONT, Front, Shapes
 from doctor.logs.loss.tables import Header, may_be_row, read_header
 from doctor.logs.loss.track import Track
 from doctor.logs.model import Curve, LossForm, Party

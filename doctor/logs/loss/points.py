@@ -112,7 +112,9 @@ class Points:
         self._lines.extend(lines[here])
         never = _UNKNOWN * len(places)
         self._took.extend(took[here] or never)
-        self._at.extend([_NEVER if (each := at(place)) is None else each for place in places] if at else never)
+        self._at.extend(
+            [_NEVER if (each := at(place)) is None else each for place in places] if at else never
+        )
         self._kept.frombytes(bytes(len(places)))
         number = self.total - first
         self._numbers.extend(range(number + places.start, number + places.stop, places.step))

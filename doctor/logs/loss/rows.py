@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from doctor.logs.loss.lines import Said
 
-if TYPE_CHECKING:
-    from doctor.logs.loss.shapes import Shape
-
 Column = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    lines: re.Pattern[bytes]
+    """Of whole lines. Its first two groups are what a launcher wrote in front, without a time in it."""
+    like: Said
+    """What the line said that it was made of."""
+    at_loss: int
+    """Its group; those that follow are 0 where the line does not tell it."""
+    at_step: int
+    at_of: int
+    at_epoch: int
+    at_took: int
+    unit: float
+    timed: bool
+    """It says when it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +54,9 @@ class Rows:
     def some(self, numbers: Sequence[int]) -> Rows:
         """Those rows, in that order."""
         if len(numbers) < 2:
-            return Rows(*([column[number] for number in numbers] if column else () for column in self.columns()))
+            return Rows(
+                *([column[number] for number in numbers] if column else () for column in self.columns())
+            )
         get = itemgetter(*numbers)
         return Rows(*(get(column) if column else () for column in self.columns()))
 
@@ -57,7 +74,9 @@ class Rows:
             step, of, epoch, took = (
                 column[number] if column else None for column in (self.steps, self.of, self.epochs, self.took)
             )
-            yield Said(shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part, took)
+            yield Said(
+                shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part, took
+            )
 
     def columns(self) -> tuple[Column, ...]:
         return self.places, self.shapes, self.losses, self.steps, self.of, self.epochs, self.took
@@ -91,10 +110,14 @@ def joined(several: Sequence[Rows]) -> Iterator[Rows]:
     for rows in several:
         alike[tuple(map(bool, rows.columns()))].append(rows)
     kinds = [_together(some) for some in alike.values()]
-    order = sorted((place, kind, number) for kind, rows in enumerate(kinds) for number, place in enumerate(rows.places))
+    order = sorted(
+        (place, kind, number) for kind, rows in enumerate(kinds) for number, place in enumerate(rows.places)
+    )
     for kind, run in groupby(order, key=itemgetter(1)):
         yield kinds[kind].some([number for _, _, number in run])
 
 
 def _together(some: Sequence[Rows]) -> Rows:
-    return Rows(*([*chain.from_iterable(column)] for column in zip(*(rows.columns() for rows in some), strict=True)))
+    return Rows(
+        *([*chain.from_iterable(column)] for column in zip(*(rows.columns() for rows in some), strict=True))
+    )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 from operator import add
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple
 
 from doctor.logs.loss.lines import SLOWEST, Said, Spans
 from doctor.logs.loss.names import as_number
-from doctor.logs.loss.rows import Rows, by_front, without
+from doctor.logs.loss.rows import Rows, Shape, by_front, without
 from doctor.logs.model import LossForm
 from doctor.logs.sentence import sentence
 
@@ -53,23 +52,6 @@ class Front(NamedTuple):
 NO_FRONT = Front()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    lines: re.Pattern[bytes]
-    """Of whole lines. Its first two groups are what a launcher wrote in front, without a time in it."""
-    like: Said
-    """What the line said that it was made of."""
-    at_loss: int
-    """Its group; those that follow are 0 where the line does not tell it."""
-    at_step: int
-    at_of: int
-    at_epoch: int
-    at_took: int
-    unit: float
-    timed: bool
-    """It says when it was written."""
-
-
 class Shapes:
     """Of one file, by the sentences of its lines."""
 
@@ -88,7 +70,9 @@ class Shapes:
             if shape := _shape(text, said, spans, front):
                 known[:] = [shape, *known[: MOST_SHAPES - 1]]
 
-    def rows(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> Iterator[tuple[bytes, Rows]]:
+    def rows(
+        self, words: bytes, lines: Sequence[bytes], places: Sequence[int]
+    ) -> Iterator[tuple[bytes, Rows]]:
         """Of lines of one sentence those that have one of its shapes, writer by writer: each with what a launcher
         wrote in front of its lines.
         """

@@ -109,5 +109,7 @@ class Progress:
         if len(self._writers) >= MOST:
             self._writers.clear()
         length = len(sentence(front.encode()))
-        self._heads[words] = (words[length - 1], words.count(words[length - 1], 0, length)) if length else (0, 0)
+        self._heads[words] = (
+            (words[length - 1], words.count(words[length - 1], 0, length)) if length else (0, 0)
+        )
         self._writers[self._head(words, raw) or words] = who

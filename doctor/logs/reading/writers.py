@@ -30,7 +30,9 @@ class Writers:
                 self.ranks |= _numbers(pattern, _heads(lines, end))
                 self._others = len(self.ranks)
         if layout.hosts:
-            self._others = len(layout.hosts & {head.decode("utf-8", "replace") for head in _heads(lines, b": ")})
+            self._others = len(
+                layout.hosts & {head.decode("utf-8", "replace") for head in _heads(lines, b": ")}
+            )
 
     def parted(self, groups: Mapping[bytes, Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
         """Lines with a rank in front, and the others; and how many write them, as far as that is known."""
@@ -52,7 +54,11 @@ def _heads(lines: Lines, end: bytes) -> set[bytes]:
 def _in_front(lines: Sequence[bytes]) -> set[int]:
     """The text is cut at a word, which is many times faster than to search for a pattern in each line."""
     text = b"\n".join(lines)
-    found = {int(rank[1]) for begin in {part[:8] for part in text.split(b"[rank")[1:]} if (rank := _RANK.match(begin))}
+    found = {
+        int(rank[1])
+        for begin in {part[:8] for part in text.split(b"[rank")[1:]}
+        if (rank := _RANK.match(begin))
+    }
     if b"std" in text:
         heads = {part.rpartition(b"\n")[2][-_LONGEST:] for part in text.split(b"std")[:-1]}
         found |= {int(rank[1]) for head in heads if (rank := _TAG.search(head))}

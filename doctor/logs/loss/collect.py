@@ -52,7 +52,7 @@ class LossCollector:
         self._track_of: dict[tuple[Shape, bytes], Track] = {}
         """By what a launcher wrote in front of a row."""
         self._held: dict[int, tuple[Shape, bytes, Rows]] = {}
-        """Rows of a writer of whom nothing was read yet, by the place of the first one, which is read by itself."""
+        """Rows of a writer of whom nothing was read yet, by the place of the first, which is offered."""
         self._waiting: dict[Track, None] = {}
         self._first = 0
         self._at: At = lambda _: None
@@ -86,8 +86,8 @@ class LossCollector:
         return len(self._shapes.of(words))
 
     def take(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[int]:
-        """The places of those of the lines, which are of one sentence, that need not be offered. `settle` must
-        follow, when all others were.
+        """The places of those of the lines, which are of one sentence, that need not be offered. `settle`
+        must follow, when all others were.
         """
         taken: list[int] = []
         for before, rows in self._shapes.rows(words, lines, places):

@@ -77,7 +77,8 @@ class Points:
     ) -> None:
         """Like `add` of each, where steps grow, and all losses are numbers as the last one was.
 
-        `took` is empty where no line tells it. `at` is asked only of what stays; without it, no time is known.
+        `took` is empty where no line tells it. `at` is asked only of what stays; without it, no time is
+        known.
         """
         place, end = 0, len(steps)
         while place < end:

@@ -71,9 +71,8 @@ class Rows:
     def said(self) -> Iterator[Said]:
         """What each says by itself."""
         for number, shape in enumerate(self.shapes):
-            step, of, epoch, took = (
-                column[number] if column else None for column in (self.steps, self.of, self.epochs, self.took)
-            )
+            columns: tuple[Column, ...] = (self.steps, self.of, self.epochs, self.took)
+            step, of, epoch, took = (column[number] if column else None for column in columns)
             yield Said(
                 shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part, took
             )

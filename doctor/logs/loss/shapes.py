@@ -73,8 +73,8 @@ class Shapes:
     def rows(
         self, words: bytes, lines: Sequence[bytes], places: Sequence[int]
     ) -> Iterator[tuple[bytes, Rows]]:
-        """Of lines of one sentence those that have one of its shapes, writer by writer: each with what a launcher
-        wrote in front of its lines.
+        """Of lines of one sentence those that have one of its shapes, writer by writer: each with what a
+        launcher wrote in front of its lines.
         """
         for shape in self.of(words):
             found = shape.lines.findall(b"\n".join(lines))

@@ -9,7 +9,7 @@ from operator import lt
 
 from doctor.logs.loss.lines import Said
 from doctor.logs.loss.points import At, Points
-from doctor.logs.loss.rows import Rows, joined
+from doctor.logs.loss.rows import Column, Rows, joined
 from doctor.logs.model import LossForm
 
 MOST_STARTS = 12
@@ -107,8 +107,8 @@ class Track:
         self._waiting.append(rows)
 
     def settle(self, first: int, at: At, before: int | None = None) -> bool:
-        """Add what waits, up to that place; True if nothing waits any more. `first` is the number of the line at
-        place 0.
+        """Add what waits, up to that place; True if nothing waits any more. `first` is the number of the line
+        at place 0.
         """
         if len(self._waiting) > 1:
             self._waiting = [*joined(self._waiting)]
@@ -162,7 +162,8 @@ class Track:
         points = self.runs[-1]
         if self.counted or not points.total or not isfinite(points.last_loss):
             return rows
-        steps, epochs = (column or [None] * len(rows) for column in (rows.steps, rows.epochs))
+        unsaid: Column = [None] * len(rows)
+        steps, epochs = rows.steps or unsaid, rows.epochs or unsaid
         places = [*zip(steps, epochs, strict=True)]
         known = self.last if points.last_step == self.offset + self.last else None
         before = [(known, self.epoch if epochs[0] is not None else None), *places]

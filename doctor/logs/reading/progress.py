@@ -34,7 +34,9 @@ def says_step(text: str) -> bool:
 
 
 class Progress:
-    """Of one part of a file. Each window is looked at from its end on, until all who write in it are found."""
+    """Of one part of a file. Each window is looked at from its end on, until all who write in it are
+    found.
+    """
 
     def __init__(self, said: Callable[[str], Said]) -> None:
         self._said = said
@@ -55,9 +57,8 @@ class Progress:
 
     def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
         seen: set[Who] = set()
-        more = False
-        """Some have no rank in front of their lines, so that nobody knows how many they are."""
         vain = 0
+        more = False  # some have no rank in front of their lines, so that nobody knows how many they are
         for place in reversed(places):
             words, raw = lines.sentences[place], lines.raw[place]
             who = self._writers.get(self._head(words, raw) or words)

@@ -19,6 +19,8 @@ from doctor.logs.reading.mark import Mark
 class Matching(Protocol):
     """What doctor.logs.symptoms.match.Matcher does."""
 
+    symptoms: tuple[Symptom, ...]
+
     def possible(self, sentences: Iterable[bytes]) -> set[bytes]: ...
 
     def holds(self, line: bytes) -> bool: ...

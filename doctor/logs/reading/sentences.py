@@ -71,8 +71,8 @@ class Sentences:
         return found
 
     def may(self, words: bytes, text: bytes) -> bool:
-        """Whether lines of the sentence may complain, or tell who wrote them: whether such a word stands in them
-        as it is written.
+        """Whether lines of the sentence may complain, or tell who wrote them: whether such a word stands in
+        them as it is written.
         """
         return any(map(text.__contains__, self._written[words]))
 

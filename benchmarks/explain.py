@@ -114,10 +114,10 @@ def scan(log: Path) -> int:
 
 def _found(text: bytes, matcher: Matcher, table: Sentences) -> int:
     sentences = sentence(text).split(b"\n")
-    marks = table.marks(sentences, set(sentences))
-    if SYMPTOM not in {mark & SYMPTOM for mark in marks}:
+    wanted = {words for words, mark in table.marks(set(sentences), text).items() if mark & SYMPTOM}
+    if not wanted:
         return 0
-    marked = [line for line, mark in zip(text.split(b"\n"), marks, strict=True) if mark & SYMPTOM]
+    marked = [line for line, words in zip(text.split(b"\n"), sentences, strict=True) if words in wanted]
     return sum(bool(matcher.decide(line.decode("utf-8", "replace"), None)) for line in marked)
 
 

@@ -11,11 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
+from pathlib import Path
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
 from doctor.logs.reading.attempts import by_attempt, whole
 from doctor.logs.reading.jobs import jobs_of, maybe_jobs
+from doctor.logs.reading.readers import Readers, cores
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
@@ -45,11 +48,19 @@ def read(
     now = time.time() if now is None else now
     sources = Sources(given, limits or Limits(), now, deadline, apart=apart)
     table = Sentences(matcher)
-    scans: dict[str, list[Scan]] = {}
-    for opened in sources.files():
-        if seen:
-            seen(opened.name)
-        scans.setdefault(opened.name, []).extend(scan(opened, matcher, table, loss))
+    found: dict[str, list[Scan]] = {}
+    with Readers(matcher.symptoms, cores() if _several(given) else 1, sources.left_out.add) as readers:
+        for opened in sources.files():
+            if seen:
+                seen(opened.name)
+            work = partial(scan, opened, matcher, table, loss)
+            add = found.setdefault(opened.name, []).extend
+            if readers.takes(opened):
+                readers.start(opened, work, add)
+            else:
+                add(work())
+        readers.finish()
+    scans = {name: each for name, each in found.items() if each}
     jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
     made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
     return replace(
@@ -59,6 +70,11 @@ def read(
         maybe_jobs=() if jobs else maybe_jobs(scans),
         jobs=tuple(replace(each, job=job) for job, each in jobs.items()),
     )
+
+
+def _several(given: Sequence[Given]) -> bool:
+    """Whether there may be more than one file."""
+    return len(given) > 1 or any(isinstance(each, Path) and each.is_dir() for each in given)
 
 
 def _of_job(files: Mapping[str, Sequence[Scan]]) -> Logs:

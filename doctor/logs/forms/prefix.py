@@ -115,6 +115,7 @@ def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
             said.local = int(found["local"])
         if found["stamp"]:
             said.at, said.zoned = clock.at(found)
+            said.stamp = found.span("stamp")
         if found["pid"]:
             said.pid, said.host = int(found["pid"]), found["ip"] or said.host
         return found.end()
@@ -124,11 +125,13 @@ def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
             said.host = found["pod"]
         else:
             said.at, said.zoned = clock.at(found)
+            said.stamp = found.span()
         return found.end()
     found = next(filter(None, (each.match(text, at) for each in _SYSLOG)), None) if at == 0 else None
     if found and not (level_of(found["host"]) or found["tag"] == "kernel" or SERVICES.match(found["tag"])):
         said.at, said.zoned = clock.at(found)
         said.host = found["host"]
+        said.stamp = at, found.start("host")
         return found.end()
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None

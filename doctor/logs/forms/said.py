@@ -35,6 +35,8 @@ class Said:
     device: int | None = None
     prefix: int = 0
     """Where what a launcher wrote in front of it ends."""
+    stamp: tuple[int, int] = (0, 0)
+    """Where a time stands in that, of which others tell nothing."""
     start: int = 0
     headed: bool = False
     """It has a header of its own, so that it does not go on with the line before."""

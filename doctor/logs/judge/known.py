@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from doctor.job.plan import JobPlan
-from doctor.job.ranktable import RankTable
+if TYPE_CHECKING:
+    from doctor.job.plan import JobPlan
+    from doctor.job.ranktable import RankTable
 
 
 @dataclass(frozen=True, slots=True)

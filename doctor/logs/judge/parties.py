@@ -10,11 +10,13 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from doctor.job.ranktable import RankTable
 from doctor.logs.judge.known import Known
 from doctor.logs.model import Form, Line, LogFile, Logs, Party
+
+if TYPE_CHECKING:
+    from doctor.job.ranktable import RankTable
 
 MOST_RANKS = 1_000_000
 _BARE = re.compile(r"\[?([0-9A-Fa-f:.]+?)\]?(?:%[\w.-]+)?(?:/(\d{1,3})|:\d{1,5}|<\d{1,5}>)?")

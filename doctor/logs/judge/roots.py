@@ -5,10 +5,10 @@ What only follows from another's end is none: an exit code after a lost connecti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import Blame
-from doctor.logs.judge.case import Case
+from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
 from doctor.logs.judge.kinds import Kind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
@@ -134,15 +134,21 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
 def ordered(case: Case, found: Iterable[Suspect], accused: frozenset[Key]) -> tuple[list[Suspect], bool]:
     """The likeliest first, and whether it is the only one that can be the cause."""
     several = list(found)
-    kept = [
-        each for each in several if not any(_caused(case, by, each) for by in several if by is not each)
-    ] or several
+    events = {id(each): each.symptoms for each in several}
+    causes = [each for each in several if any(event.sighting.symptom.explains for event in events[id(each)])]
+
+    def is_caused(other: Suspect) -> bool:
+        return any(
+            _caused(case, by, other, events[id(by)], events[id(other)]) for by in causes if by is not other
+        )
+
+    kept = [each for each in several if not is_caused(each)] or several
 
     kinds = list({each.id: each for each in case.events}.values())
 
     def rank(each: Suspect) -> tuple[bool, int, int]:
         tier = 0 if each.confirmed or each.keys & accused else 1 if each.hard else 2
-        symptoms = each.symptoms
+        symptoms = events[id(each)]
         reach = sum(any(explains(event, other) for event in symptoms) for other in kinds)
         return (each.overcome, tier, -reach)
 
@@ -178,11 +184,12 @@ def _lines(of: Suspect) -> list[Line]:
     return ([each.line for each in of.events] or of.exceptions)[:MOST]
 
 
-def _caused(case: Case, by: Suspect, other: Suspect) -> bool:
-    """`by` explains it, and it does not explain `by`."""
+def _caused(
+    case: Case, by: Suspect, other: Suspect, causes: Sequence[Event], effects: Sequence[Event]
+) -> bool:
+    """`by` explains it, and it does not explain `by`. The events are one of each of their symptoms."""
     if not by.events or not other.events or (by.overcome and not other.overcome):
         return False
-    causes, effects = by.symptoms, other.symptoms
     if not any(explains(one, two) for one in causes for two in effects):
         return False
     back = any(explains(two, one) for one in causes for two in effects)

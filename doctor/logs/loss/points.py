@@ -11,6 +11,7 @@ from doctor.logs.model import Curve, LossForm, Party
 
 MOST_POINTS = 4000
 _NEVER = float("-inf")
+_UNKNOWN = array("d", [_NEVER])
 At = Callable[[int], float | None]
 """When a row was written, by its place."""
 
@@ -70,13 +71,14 @@ class Points:
         self,
         steps: Sequence[int],
         losses: Sequence[float],
-        took: Sequence[float | None],
+        took: Sequence[float],
         lines: Sequence[int],
         at: At | None,
     ) -> None:
         """Like `add` of each, where steps grow, and all losses are numbers as the last one was.
 
-        `at` is asked only of what stays; without it, no time is known.
+        `took` is empty where no line tells it. `at` is asked only of what stays; without it, no time is
+        known.
         """
         place, end = 0, len(steps)
         while place < end:
@@ -100,7 +102,7 @@ class Points:
         first: int,
         steps: Sequence[int],
         losses: Sequence[float],
-        took: Sequence[float | None],
+        took: Sequence[float],
         lines: Sequence[int],
         at: At | None,
     ) -> None:
@@ -109,9 +111,11 @@ class Points:
         self._steps.extend(steps[here])
         self._losses.extend(losses[here])
         self._lines.extend(lines[here])
-        self._took.extend([_NEVER if each is None else each for each in took[here]])
-        known = [at(place) for place in places] if at else ()
-        self._at.extend([_NEVER if each is None else each for each in known] or [_NEVER] * len(places))
+        never = _UNKNOWN * len(places)
+        self._took.extend(took[here] or never)
+        self._at.extend(
+            [_NEVER if (each := at(place)) is None else each for place in places] if at else never
+        )
         self._kept.frombytes(bytes(len(places)))
         number = self.total - first
         self._numbers.extend(range(number + places.start, number + places.stop, places.step))

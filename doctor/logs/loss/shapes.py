@@ -7,14 +7,16 @@ line is read by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, repeat
-from math import isfinite
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from operator import add
+from typing import Any, NamedTuple
 
 from doctor.logs.loss.lines import SLOWEST, Said, Spans
 from doctor.logs.loss.names import as_number
+from doctor.logs.loss.rows import Rows, Shape, by_front, without
 from doctor.logs.model import LossForm
 from doctor.logs.sentence import sentence
 
@@ -37,31 +39,17 @@ _ANY = {"power": r"\d+(?:\.\d+)?[eE][-+]?\d+", "decimal": r"\d+\.\d+", "whole": 
 """Numbers that are not read."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    lines: re.Pattern[bytes]
-    """Of whole lines. Its first group is what a launcher wrote in front."""
-    like: Said
-    """What the line said that it was made of."""
-    at_loss: int
-    """Its group; those that follow are 0 where the line does not tell it."""
-    at_step: int
-    at_of: int
-    at_epoch: int
-    at_took: int
-    unit: float
-    timed: bool
-    """It says when it was written."""
+class Front(NamedTuple):
+    """What a launcher wrote in front of a line."""
+
+    end: int = 0
+    time: tuple[int, int] = (0, 0)
+    """Where a time stands in it, which tells nothing of who wrote the line."""
+    timed: bool = False
+    """The line says when it was written, there or later."""
 
 
-Row = tuple[int, Shape, bytes, int | None, int | None, int | None, float, float | None]
-"""A line: its place, its shape, what a launcher wrote in front; step, of how many, epoch, loss, seconds."""
-
-
-def said_of(row: Row) -> Said:
-    """What `read_line` says of the line."""
-    _, shape, _, step, of, epoch, loss, took = row
-    return Said(shape.like.form, shape.like.name, loss, step, of, epoch, shape.like.part, took)
+NO_FRONT = Front()
 
 
 class Shapes:
@@ -74,28 +62,33 @@ class Shapes:
     def of(self, words: bytes) -> Sequence[Shape]:
         return self._known.get(words, ())
 
-    def learn(self, text: str, said: Said, spans: Spans | None, prefix: int = 0, timed: bool = False) -> None:
-        """`prefix` characters are a launcher's; `timed`: the line has a time."""
+    def learn(self, text: str, said: Said, spans: Spans | None, front: Front = NO_FRONT) -> None:
         line = text.encode()
         known = self._known.setdefault(sentence(line), [])
         if self._tries < MOST_TRIES and not any(each.lines.fullmatch(line) for each in known):
             self._tries += 1
-            if shape := _shape(text, said, spans, prefix, timed):
+            if shape := _shape(text, said, spans, front):
                 known[:] = [shape, *known[: MOST_SHAPES - 1]]
 
-    def rows(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[Row]:
-        """Of lines of one sentence, those that have one of its shapes."""
+    def rows(
+        self, words: bytes, lines: Sequence[bytes], places: Sequence[int]
+    ) -> Iterator[tuple[bytes, Rows]]:
+        """Of lines of one sentence those that have one of its shapes, writer by writer: each with what a
+        launcher wrote in front of its lines.
+        """
         for shape in self.of(words):
             found = shape.lines.findall(b"\n".join(lines))
             if len(found) == len(lines):
-                return _rows(shape, found, places)
-        rows: list[Row] = []
+                yield from _rows(shape, found, places)
+                return
+        of: defaultdict[Shape, list[tuple[int, tuple[bytes, ...]]]] = defaultdict(list)
         for line, place in zip(lines, places, strict=True):
             for shape in self.of(words):
                 if matched := shape.lines.fullmatch(line.strip(b"\r")):
-                    rows += _rows(shape, [matched.groups()], [place])
+                    of[shape].append((place, matched.groups()))
                     break
-        return rows
+        for shape, some in of.items():
+            yield from _rows(shape, [values for _, values in some], [place for place, _ in some])
 
     def forget_rows(self) -> None:
         """Those below a header, where another begins."""
@@ -103,41 +96,43 @@ class Shapes:
             known[:] = [each for each in known if each.like.form is not LossForm.CSV]
 
 
-def _rows(shape: Shape, found: Sequence[tuple[bytes, ...]], places: Sequence[int]) -> list[Row]:
+def _rows(
+    shape: Shape, found: Sequence[tuple[bytes, ...]], places: Sequence[int]
+) -> Iterator[tuple[bytes, Rows]]:
     """No loss of a row is whole: such a line is read by itself."""
-    columns = list(zip(*found, strict=True))
+    before, after, *columns = zip(*found, strict=True)
 
-    def numbers(group: int, number: Callable[[bytes], Any]) -> Iterable[Any]:
-        return map(number, columns[group - 1]) if group else repeat(None)
+    def numbers(group: int, number: Callable[[bytes], Any]) -> Sequence[Any]:
+        return [*map(number, columns[group - 3])] if group else ()
 
-    losses = list(map(float, columns[shape.at_loss - 1]))
-    took = [shape.unit * float(each) for each in columns[shape.at_took - 1]] if shape.at_took else None
-    rows: list[Row] = list(
-        zip(
-            places,
-            repeat(shape),
-            columns[0],
-            numbers(shape.at_step, int),
-            numbers(shape.at_of, int),
-            numbers(shape.at_epoch, _whole_part),
-            losses,
-            took or repeat(None),
-            strict=False,
-        )
+    losses = numbers(shape.at_loss, float)
+    took = numbers(shape.at_took, float)
+    if shape.unit != 1:
+        took = [shape.unit * each for each in took]
+    rows = Rows(
+        places=places,
+        shapes=[shape] * len(places),
+        losses=losses,
+        steps=numbers(shape.at_step, int),
+        of=numbers(shape.at_of, int),
+        epochs=numbers(shape.at_epoch, _whole_part),
+        took=took,
     )
-    odd = {row for row, loss in enumerate(losses) if loss.is_integer() or not isfinite(loss)}
-    if took and (min(took) <= 0 or max(took) >= SLOWEST):
-        odd.update(row for row, each in enumerate(took) if not 0 < each < SLOWEST)
-    for row in sorted(odd, reverse=True):
-        del rows[row]
-    return rows
+    fronts = before if not any(after) else [*map(add, before, after)]
+    sure = not took or 0 < min(took) <= max(took) < SLOWEST
+    if not sure or inf in losses or True in map(float.is_integer, losses):
+        odd = [row for row, loss in enumerate(losses) if loss.is_integer() or loss == inf]
+        if not sure:
+            odd = sorted({*odd, *(row for row, each in enumerate(took) if not 0 < each < SLOWEST)})
+        rows, fronts = rows.without(odd), without(fronts, odd)
+    return by_front(fronts, rows) if fronts else iter(())
 
 
 def _whole_part(number: bytes) -> int:
     return int(number.partition(b".")[0])
 
 
-def _shape(text: str, said: Said, spans: Spans | None, prefix: int, timed: bool) -> Shape | None:
+def _shape(text: str, said: Said, spans: Spans | None, front: Front) -> Shape | None:
     if len(text) > LONGEST or said.rank is not None:
         return None
     if said.form is LossForm.JSON and said.epoch is not None:
@@ -151,24 +146,16 @@ def _shape(text: str, said: Said, spans: Spans | None, prefix: int, timed: bool)
         places, unit = _places(numbers, spans), spans.unit
     else:
         places, unit = _only_places(numbers, said)
-    if not places or any(numbers[place].start() < prefix for place in places.values()):
+    if not places or any(numbers[place].start() < front.end for place in places.values()):
         return None
-    if any(each.start() < prefix < each.end() for each in numbers):
+    cuts = (0, front.time[0], front.time[1], front.end, len(text))
+    if any(each.start() < cut < each.end() for each in numbers for cut in cuts):
         return None
-    groups = {place: number for number, place in enumerate(sorted({*places.values()}), start=2)}
-    ends = [0, *(each.end() for each in numbers), len(text)]
-    out = ["", ""]
-    """Of the prefix, and of what follows it."""
-    for number, each in enumerate((*numbers, None)):
-        begin, end = ends[number], each.start() if each else len(text)
-        out[0] += _literal(text[begin : min(end, prefix)])
-        out[1] += _literal(text[max(begin, prefix) : end])
-        if each:
-            kind = each.lastgroup or ""
-            out[each.start() >= prefix] += f"({_WRITTEN[kind]})" if number in groups else f"(?:{_ANY[kind]})"
+    groups = {place: number for number, place in enumerate(sorted({*places.values()}), start=3)}
+    parts = ["".join(_like(text, numbers, groups, begin, end)) for begin, end in pairwise(cuts)]
     group = {name: groups[place] for name, place in places.items()}
     return Shape(
-        lines=re.compile(rf"^({out[0]}){out[1]}\r?$".encode(), re.MULTILINE),
+        lines=re.compile(rf"^({parts[0]}){parts[1]}({parts[2]}){parts[3]}\r?$".encode(), re.MULTILINE),
         like=said,
         at_loss=group["loss"],
         at_step=group.get("step", 0),
@@ -176,8 +163,21 @@ def _shape(text: str, said: Said, spans: Spans | None, prefix: int, timed: bool)
         at_epoch=group.get("epoch", 0),
         at_took=group.get("took", 0),
         unit=unit,
-        timed=timed,
+        timed=front.timed,
     )
+
+
+def _like(
+    text: str, numbers: Sequence[re.Match[str]], groups: Mapping[int, int], begin: int, end: int
+) -> Iterator[str]:
+    """What matches that part of a text, whatever the numbers in it are; those that are wanted are groups."""
+    for number, each in enumerate(numbers):
+        if begin <= each.start() < end:
+            kind = each.lastgroup or ""
+            yield _literal(text[begin : each.start()])
+            yield f"({_WRITTEN[kind]})" if number in groups else f"(?:{_ANY[kind]})"
+            begin = each.end()
+    yield _literal(text[begin:end])
 
 
 def _places(numbers: Sequence[re.Match[str]], spans: Spans) -> dict[str, int]:

@@ -1,10 +1,11 @@
-"""The lines of a window, and what each of them is looked at for."""
+"""The lines of a window by their sentences, and what each sentence is looked at for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import or_
 
 from doctor.logs.reading.sentences import Sentences
@@ -20,26 +21,45 @@ class Lines:
         self.sentences = sentence(text).split(b"\n")
         if not self.raw[-1]:
             del self.raw[-1], self.sentences[-1]
-        different = set(self.sentences)
-        self.marks = table.marks(self.sentences, different)
-        self.all_marks = reduce(or_, set(self.marks), 0)
-        self.suspicious = table.suspicious(different, text)
+        self.marks = table.marks(set(self.sentences), text)
+        """Of the sentences that have any."""
+        self.all_marks = reduce(or_, self.marks.values(), 0)
+
+    @cached_property
+    def _places(self) -> Mapping[bytes, list[int]]:
+        """Sentence -> where its lines are. Most sentences have no mark, and nobody asks where these are."""
+        found: dict[bytes, list[int]] = {words: [] for words in self.marks}
+        add_to = {words: places.append for words, places in found.items()}
+        for place, add in enumerate(map(add_to.get, self.sentences)):
+            if add is not None:
+                add(place)
+        return found
+
+    def of(self, marks: int) -> Mapping[bytes, Sequence[int]]:
+        """The places of the lines of each sentence that has one of the marks."""
+        if not self.all_marks & marks:
+            return {}
+        return {words: self._places[words] for words, mark in self.marks.items() if mark & marks}
+
+    def of_all(self) -> Mapping[bytes, Sequence[int]]:
+        """The same of all sentences."""
+        found: defaultdict[bytes, list[int]] = defaultdict(list)
+        for place, words in enumerate(self.sentences):
+            found[words].append(place)
+        return found
+
+    def at(self, places: Sequence[int]) -> list[bytes]:
+        """The lines at these places."""
+        raw = self.raw
+        return [raw[place] for place in places]
+
+    def marked(self, mark: int) -> bytes:
+        """The lines with a mark, in their order."""
+        return b"\n".join(self.at(in_order(self.of(mark).values())))
 
     def beginning(self) -> Sequence[bytes]:
         """The first lines, by which a file's layout is known."""
         return self.window.text[: 64 << 10].split(b"\n")[:50]
-
-    def places(self, marks: int) -> Sequence[int]:
-        """Of the lines that have one of the marks."""
-        if not self.all_marks & marks:
-            return ()
-        return [place for place, mark in enumerate(self.marks) if mark & marks]
-
-    def marked(self, mark: int) -> bytes:
-        """The lines with a mark, with their line ends."""
-        if not self.all_marks & mark:
-            return b""
-        return b"\n".join([raw for raw, here in zip(self.raw, self.marks, strict=True) if here & mark])
 
     def number(self, place: int) -> int:
         return self.window.number + place
@@ -52,3 +72,8 @@ class Lines:
     @cached_property
     def _ends(self) -> list[int]:
         return list(accumulate(map(len, self.raw)))
+
+
+def in_order(places: Iterable[Sequence[int]]) -> Sequence[int]:
+    some = list(places)
+    return some[0] if len(some) == 1 else sorted(chain.from_iterable(some))  # runs that grow are merged

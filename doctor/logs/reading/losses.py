@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Sequence
 
 from doctor.logs.forms.line import writer_of
@@ -10,9 +9,8 @@ from doctor.logs.forms.prefix import Layout
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
 from doctor.logs.loss.names import find_loss
-from doctor.logs.loss.shapes import Row
-from doctor.logs.model import LossForm
-from doctor.logs.reading.lines import Lines
+from doctor.logs.loss.shapes import Front
+from doctor.logs.reading.lines import Lines, in_order
 from doctor.logs.reading.scanned import Collecting
 from doctor.logs.reading.sentences import LOSS
 from doctor.logs.reading.window import LONGEST
@@ -35,50 +33,37 @@ class Losses:
         loss = self._loss
         loss.begin(lines.window.number, lambda place: self._writer(lines.raw[place]).at)
         table, self._began = loss.headers > 0 or not self._began, True
-        wanted = range(len(lines.raw)) if table else lines.places(LOSS)
-        groups: dict[bytes, list[int]] = {}
-        for place in wanted:
-            groups.setdefault(lines.sentences[place], []).append(place)
-        rows = [row for some in groups.values() for row in self._rows(lines, some)]
-        if len(groups) > 1:
-            rows.sort()
-        found = {row[0] for row in rows}
-        done = 0
-        for place in wanted if len(rows) < len(wanted) else ():
-            if place in found or not loss.wants(lines.raw[place]) or self._is_other(lines.raw[place]):
+        groups = lines.of_all() if table else lines.of(LOSS)
+        found = {place for places in groups.values() for place in self._known(lines, places)}
+        wanted = sum(map(len, groups.values()))
+        for place in in_order(groups.values()) if len(found) < wanted else ():
+            raw = lines.raw[place]
+            if place in found or not loss.wants(raw) or self._is_other(raw):
                 continue
-            before, done = done, bisect_left(rows, (place,), done)
-            self._add(lines, rows[before:done])
-            like = groups[lines.sentences[place]]
-            known, headers = loss.shapes(lines.sentences[place]), loss.headers
+            words = lines.sentences[place]
+            known, headers = loss.shapes(words), loss.headers
             if self._read(lines, place):
                 found.add(place)
             if loss.headers > headers:  # rows below it have other columns
-                found.difference_update(row[0] for row in rows[done:] if row[1].like.form is LossForm.CSV)
-                rows, done = [row for row in rows[done:] if row[0] in found], 0
-            if len(like) >= FEW and loss.shapes(lines.sentences[place]) > known:
-                more = self._rows(lines, [other for other in like if other > place and other not in found])
-                found.update(row[0] for row in more)
-                rows, done = sorted(rows[done:] + more), 0
-        self._add(lines, rows[done:])
+                found.difference_update(loss.take_back(place))
+            if len(groups[words]) >= FEW and loss.shapes(words) > known:
+                more = [other for other in groups[words] if other > place and other not in found]
+                found.update(self._known(lines, more))
         loss.settle()
         return found
 
-    def _rows(self, lines: Lines, places: Sequence[int]) -> list[Row]:
+    def _known(self, lines: Lines, places: Sequence[int]) -> Sequence[int]:
         """Of lines of one sentence: those that have a known shape."""
         if not places or not self._loss.shapes(words := lines.sentences[places[0]]):
-            return []
-        return self._loss.rows(words, [lines.raw[place] for place in places], places)
-
-    def _add(self, lines: Lines, rows: Sequence[Row]) -> None:
-        for row in self._loss.add_rows(rows):
-            self._read(lines, row[0])
+            return ()
+        return self._loss.take(words, lines.at(places), places)
 
     def _read(self, lines: Lines, place: int) -> bool:
         raw = lines.raw[place]
         text = _text(raw)
         said = self._writer(raw)
-        if self._loss.offer(text, lines.number(place), said.party, said.at, said.prefix):
+        front = Front(said.prefix, said.stamp, said.at is not None)
+        if self._loss.offer(text, lines.number(place), said.party, said.at, front):
             return True
         plain = not (self._loss.headers or b"{" in raw or b"\r" in raw or b"step time" in raw)
         if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:

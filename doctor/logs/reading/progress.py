@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 from doctor.logs.forms.said import Said
 from doctor.logs.model import Form, Line
@@ -11,6 +12,7 @@ from doctor.logs.reading.fold import Who, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.sentences import STEP
 from doctor.logs.reading.window import states
+from doctor.logs.reading.writers import Writers
 from doctor.logs.sentence import sentence
 
 _SAYS = re.compile(
@@ -18,8 +20,11 @@ _SAYS = re.compile(
     r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
     re.IGNORECASE,
 )
-NEAR = 64 << 10
-MOST_LINES = 400
+_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
+"""It tells writers apart no more than what they say."""
+_SHORT = 20
+IN_VAIN = 40
+"""Lines of one sentence that are looked at for nothing."""
 MOST = 4096
 """Ranks of one file."""
 
@@ -29,58 +34,83 @@ def says_step(text: str) -> bool:
 
 
 class Progress:
-    """Of one part of a file. Each window is looked at from its end on, until all ranks are found."""
+    """Of one part of a file. Each window is looked at from its end on, until all who write in it are
+    found.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, said: Callable[[str], Said]) -> None:
+        self._said = said
         self._last: dict[Who, tuple[int, str]] = {}
-        self._heads: dict[bytes, int] = {}
-        """Sentence -> how many of its characters are a launcher's, who wrote the line."""
-        self._writers: dict[tuple[bytes, bytes], Who] = {}
-        """By a sentence, and by what stands in front of the line."""
+        self._heads: dict[bytes, tuple[int, int]] = {}
+        """Sentence -> the last character of it that is a launcher's, and how often that stands there."""
+        self._writers: dict[bytes, Who] = {}
+        """By what stands in front of the line; where nothing does, by its sentence."""
+        self._vain: Counter[bytes] = Counter()
+        """Sentence -> how many of its lines, since the last one that did, said no step."""
 
-    def take(self, lines: Lines, enough: int, said: Callable[[str], Said]) -> None:
+    def take(self, lines: Lines, writers: Writers) -> None:
+        groups = {words: places for words, places in lines.of(STEP).items() if self._vain[words] < IN_VAIN}
+        for places, many in writers.parted(groups) if groups else ():
+            self._look(lines, places, many)
+        if len(self._vain) > MOST:
+            self._vain.clear()
+
+    def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
         seen: set[Who] = set()
-        after = 0
-        for place in range(len(lines.raw) - 1, max(len(lines.raw) - MOST_LINES, 0) - 1, -1):
-            if after >= NEAR or len(seen) >= enough:
+        vain = 0
+        more = False  # some have no rank in front of their lines, so that nobody knows how many they are
+        for place in reversed(places):
+            words, raw = lines.sentences[place], lines.raw[place]
+            who = self._writers.get(self._head(words, raw) or words)
+            vain += 1
+            if who not in seen and self._vain[words] < IN_VAIN:
+                who = self._writer(words, raw, who)
+                self._vain[words] = 0 if who is not None else self._vain[words] + 1
+                if who is not None and who not in seen:
+                    vain = 0
+                    seen.add(who)
+                    more = more or (who.rank is None and who != Who())
+                    self._add(who, lines.number(place), raw)
+            if len(seen) >= many and (not more or vain >= IN_VAIN):
                 return
-            raw = lines.raw[place]
-            after += len(raw) + 1
-            if not lines.marks[place] & STEP:
-                continue
-            words = lines.sentences[place]
-            head = self._head(words, raw)
-            who = self._writers.get((words, head))
-            if who in seen:
-                continue
-            text = states(raw)[-1]
-            if not says_step(text):
-                continue
-            if who is None:
-                own = said(text)
-                if own.level in ("ERROR", "FATAL", "WARN") or own.form not in (Form.PLAIN, Form.MINDSPORE):
-                    continue
-                who = who_of(own)
-                self._remember(words, raw, text[: own.prefix if own.form is Form.PLAIN else own.start], who)
-            if who not in seen and (who in self._last or len(self._last) < MOST):
-                seen.add(who)
-                self._last[who] = lines.number(place), text
 
-    def lines(self, made: Callable[[int, str, Said], Line], said: Callable[[str], Said]) -> dict[Who, Line]:
-        return {who: made(number, text, said(text)) for who, (number, text) in self._last.items()}
+    def _add(self, who: Who, number: int, raw: bytes) -> None:
+        known = self._last.get(who)
+        if len(self._last) < MOST if known is None else known[0] < number:
+            self._last[who] = number, states(raw)[-1]
+
+    def _writer(self, words: bytes, raw: bytes, who: Who | None) -> Who | None:
+        """None where the line says no step. `who` is it, if it is known who wrote it."""
+        text = states(raw)[-1]
+        if not says_step(text):
+            return None
+        if who is not None:
+            return who
+        own = self._said(text)
+        if own.level in ("ERROR", "FATAL", "WARN") or own.form not in (Form.PLAIN, Form.MINDSPORE):
+            return None
+        who = who_of(own)
+        self._remember(words, raw, text[: own.prefix if own.form is Form.PLAIN else own.start], who)
+        return who
+
+    def lines(self, made: Callable[[int, str, Said], Line]) -> dict[Who, Line]:
+        return {who: made(number, text, self._said(text)) for who, (number, text) in self._last.items()}
 
     def _head(self, words: bytes, raw: bytes) -> bytes:
         """What stands in front of the line, up to the last character of the sentence that is a launcher's."""
-        length = self._heads.get(words, 0)
+        last, times = self._heads.get(words, (0, 0))
         at = -1
-        for _ in range(words.count(words[length - 1], 0, length) if length else 0):
-            at = raw.find(words[length - 1], at + 1)
-        return raw[: at + 1]
+        for _ in range(times):
+            at = raw.find(last, at + 1)
+        return raw[: at + 1] if at < _SHORT else _STAMP.sub(b"", raw[: at + 1])
 
     def _remember(self, words: bytes, raw: bytes, front: str, who: Who) -> None:
         if b"\r" in raw or not raw.startswith(front.encode()):
             return  # several states, or odd bytes
         if len(self._writers) >= MOST:
             self._writers.clear()
-        self._heads[words] = len(sentence(front.encode()))
-        self._writers[words, self._head(words, raw)] = who
+        length = len(sentence(front.encode()))
+        self._heads[words] = (
+            (words[length - 1], words.count(words[length - 1], 0, length)) if length else (0, 0)
+        )
+        self._writers[self._head(words, raw) or words] = who

@@ -6,7 +6,7 @@ Most lines are never touched: only those whose sentence is marked (sentences.py)
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
@@ -23,9 +23,10 @@ from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.progress import Progress, says_step
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
-from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, PREFIX, SYMPTOM, TELLS, Sentences
+from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
+from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
 
@@ -40,10 +41,6 @@ _NEAR_END = 30
 _LOOKED = 20_000
 """Lines that may complain, or may tell of ranks, that are looked at in one file."""
 
-_PREFIXED = re.compile(rb"\[rank(\d{1,6})\]:")
-_TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
-_LABELLED = re.compile(rb"\n {0,4}(\d{1,6}): ")
-_BRACKETED = re.compile(rb"\n\[(\d{1,6})\] ")
 _FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
 )
@@ -80,7 +77,7 @@ class _Scanner:
         self._table = table
         self._loss = loss
         self._losses: Losses | None = None
-        self._progress = Progress()
+        self._progress = Progress(self._said)
         self._clock = Clock(found.written)
         self._layout: Layout | None = None
         self._looked = self._learned = 0
@@ -96,7 +93,7 @@ class _Scanner:
             self._part(lines)
             return
         for part, mark in cut(window):
-            self._part(Lines(part, self._table))
+            self._part(lines if part == window else Lines(part, self._table))
             if mark is not None and len(self.parts) < MOST_PARTS:
                 self._found.mark = mark
                 self._end_part()
@@ -117,20 +114,35 @@ class _Scanner:
             if self._loss:
                 self._losses = Losses(self._loss, self._layout, self._clock)
         if begins:
-            self._edge(lines.window, _lines(lines.window, HEAD), head=True)
+            self._edge(lines.window, lines.window.first(HEAD), head=True)
         losses = self._losses.take(lines) if self._losses else frozenset()
-        wanted = SYMPTOM
-        if lines.suspicious and len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
-            wanted |= ODD
-        if lines.suspicious and self._learned < _LOOKED:
-            wanted |= TELLS
-        for place in lines.places(wanted):
-            what = lines.marks[place] & (SYMPTOM if place in losses else wanted)
-            if what & SYMPTOM or (what and self._may(lines, place)):
+        for place, what in self._to_look_at(lines, losses):
+            if what & SYMPTOM or complaint.like(lines.raw[place]) not in self._calm:
                 self._line(lines, place, what)
         self._found.lines = lines.number(len(lines.raw)) - 1
-        self._prefixes(lines)
-        self._progress.take(lines, max(1, len(self._found.ranks)), self._said)
+        writers = Writers(lines, self._layout)
+        if len(self._found.ranks) < MOST_RANKS:
+            self._found.ranks |= writers.ranks
+        self._progress.take(lines, writers)
+
+    def _to_look_at(self, lines: Lines, losses: Collection[int]) -> list[tuple[int, int]]:
+        """Places and what to look for there. A line that prints a loss complains of nothing."""
+        wanted = SYMPTOM
+        if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
+            wanted |= ODD
+        if self._learned < _LOOKED:
+            wanted |= TELLS
+        found: list[tuple[int, int]] = []
+        for words, places in lines.of(wanted).items():
+            what = lines.marks[words] & wanted
+            if what & SYMPTOM:
+                found += [(place, SYMPTOM if place in losses else what) for place in places]
+                continue
+            some = [place for place in places if place not in losses]
+            if self._table.may(words, b"\n".join(lines.at(some))):
+                found += [(place, what) for place in some if self._table.may(words, lines.raw[place])]
+        found.sort()
+        return found
 
     def _said(self, text: str) -> Said:
         return said_of(text, self._layout or Layout(), self._clock)
@@ -144,9 +156,9 @@ class _Scanner:
         window, self._window = self._window, None
         if window is None:
             return
-        self._edge(window, _backwards(window, HEAD), head=False)
-        self._found.progress = self._progress.lines(self._made, self._said)
-        self._progress = Progress()
+        self._edge(window, window.last(HEAD), head=False)
+        self._found.progress = self._progress.lines(self._made)
+        self._progress = Progress(self._said)
         self._last_words(window)
         self._found.fold.finish(self._made)
         self._looked = self._learned = 0
@@ -159,7 +171,7 @@ class _Scanner:
         for wording in old:
             del found.odd[wording]
         number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
-        for start, end in _backwards(window, HEAD):
+        for start, end in window.last(HEAD):
             if number <= on:
                 break
             for text in states(window.data[start:end]):
@@ -170,17 +182,12 @@ class _Scanner:
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
 
-    def _may(self, lines: Lines, place: int) -> bool:
-        """Whether a line may complain, or tell who wrote it; False where one like it did not."""
-        raw = lines.raw[place]
-        return self._table.may(lines.sentences[place], raw) and complaint.like(raw) not in self._calm
-
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)
         matched = bool(what & SYMPTOM) and self._matcher.holds(raw)
         tells = bool(what & TELLS) and any(map(raw.__contains__, learn.TRIGGERS))
         odd = bool(what & ODD) and complaint.may_complain(raw)
-        calm = what == lines.marks[place] & (ODD | TELLS) and not tells
+        calm = what == lines.marks[lines.sentences[place]] & (ODD | TELLS) and not tells
         for text in states(raw) if matched or tells or odd else ():
             said = self._said(text)
             if tells and self._learned < _LOOKED:
@@ -288,22 +295,6 @@ class _Scanner:
                 found.last = self._made(number, text, said)
             self._note(said)
 
-    def _prefixes(self, lines: Lines) -> None:
-        """The ranks that launchers write in front of lines."""
-        layout = self._layout or Layout()
-        ranks = self._found.ranks
-        if not (layout.label or layout.bracket or lines.all_marks & PREFIX):
-            return
-        text = b"\n" + (lines.window.text if layout.label or layout.bracket else lines.marked(PREFIX))
-        for wanted, pattern in (
-            (b"[rank" in text, _PREFIXED),
-            (b"std" in text, _TAGGED),
-            (layout.label, _LABELLED),
-            (layout.bracket, _BRACKETED),
-        ):
-            if wanted and len(ranks) < MOST_RANKS:
-                ranks.update(map(int, set(pattern.findall(text))))
-
 
 def _forget_caught(found: Scan) -> None:
     """Exceptions after which the same rank made steps."""
@@ -312,22 +303,3 @@ def _forget_caught(found: Scan) -> None:
         caught = later is not None and later.number > line.number
         if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
             del found.odd[wording]
-
-
-def _lines(window: Window, most: int) -> Iterator[tuple[int, int]]:
-    at = window.start
-    while at < window.end and most > 0:
-        end = window.data.find(b"\n", at, window.end)
-        end = window.end if end < 0 else end
-        yield at, end
-        at = end + 1
-        most -= 1
-
-
-def _backwards(window: Window, most: int) -> Iterator[tuple[int, int]]:
-    end = window.end - window.text.endswith(b"\n")
-    while end > window.start and most > 0:
-        start = max(window.data.rfind(b"\n", window.start, end) + 1, window.start)
-        yield start, end
-        end = start - 1
-        most -= 1

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from doctor.logs.forms import learn
 from doctor.logs.forms.names import Named
 from doctor.logs.loss.points import At
-from doctor.logs.loss.shapes import Row
+from doctor.logs.loss.shapes import Front
 from doctor.logs.model import Curve, Form, Line, Party, Symptom
 from doctor.logs.reading.fold import Fold, Who
 from doctor.logs.reading.mark import Mark
@@ -18,6 +18,8 @@ from doctor.logs.reading.mark import Mark
 
 class Matching(Protocol):
     """What doctor.logs.symptoms.match.Matcher does."""
+
+    symptoms: tuple[Symptom, ...]
 
     def possible(self, sentences: Iterable[bytes]) -> set[bytes]: ...
 
@@ -36,14 +38,14 @@ class Collecting(Protocol):
     def begin(self, number: int, at: At) -> None: ...
 
     def offer(
-        self, text: str, number: int, who: Party = ..., at: float | None = ..., prefix: int = ...
+        self, text: str, number: int, who: Party = ..., at: float | None = ..., front: Front = ...
     ) -> bool: ...
 
     def shapes(self, words: bytes) -> int: ...
 
-    def rows(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[Row]: ...
+    def take(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> Sequence[int]: ...
 
-    def add_rows(self, rows: Sequence[Row]) -> Iterator[Row]: ...
+    def take_back(self, place: int) -> Sequence[int]: ...
 
     def settle(self) -> None: ...
 

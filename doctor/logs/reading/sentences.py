@@ -6,7 +6,7 @@ never touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from functools import reduce
 from operator import or_
 
@@ -20,7 +20,7 @@ _WORDS = {
     ODD: complaint.TRIGGERS,
     TELLS: learn.TRIGGERS,
     LOSS: (b"loss", b"Loss", b"LOSS", b"step time"),
-    STEP: (b"tep", b"poch", b"ter", b"STEP", b"EPOCH", b"it/s", b"s/it", b"atch"),
+    STEP: (b"tep", b"poch", b"iter", b"Iter", b"STEP", b"EPOCH", b"it/s", b"s/it", b"atch"),
     PREFIX: (b"[rank", b"std"),
     LAUNCHER: (b"torch/distributed/", b"host      :", *attempts.GAVE_UP),
     ENDS: attempts.WORDS,
@@ -46,29 +46,35 @@ class Sentences:
         """Sentence -> words that complain or tell, one of which is in each of its lines that does."""
         self._held = 0
 
-    def marks(self, sentences: Sequence[bytes], different: Set[bytes]) -> list[int]:
-        """Of each of the sentences, in their order; `different` are the same, each once."""
-        fresh = different - self._marks.keys()
+    def marks(self, sentences: Set[bytes], text: bytes) -> dict[bytes, int]:
+        """Those that have any; the text is of these sentences."""
+        fresh = sentences - self._marks.keys()
         if fresh and self._held > MOST_BYTES:
             self._marks.clear()
             self._written.clear()
-            self._held, fresh = 0, set(different)
+            self._held, fresh = 0, set(sentences)
         if fresh:
             self._look(list(fresh))
-        return list(map(self._marks.__getitem__, sentences))
+        marks = self._marks
+        found = {words: mark for words in sentences if (mark := marks[words])}
+        return self._as_written(found, text)
 
-    def suspicious(self, sentences: Iterable[bytes], text: bytes) -> bool:
-        """Whether a word that complains, or tells who wrote a line, stands in the text as it is written. The
-        text is of these sentences.
-        """
-        wanted = {word for each in sentences for word in self._written.get(each, ())}
-        return any(word in text for word in wanted)
+    def _as_written(self, found: dict[bytes, int], text: bytes) -> dict[bytes, int]:
+        """Without marks of words that stand in a sentence, but nowhere in the text as they are written."""
+        doubtful = [words for words in found if words in self._written]
+        here = {word: word in text for word in {word for words in doubtful for word in self._written[words]}}
+        for words in doubtful:
+            if not any(map(here.__getitem__, self._written[words])):
+                found[words] &= ~(ODD | TELLS)
+                if not found[words]:
+                    del found[words]
+        return found
 
-    def may(self, words: bytes, line: bytes) -> bool:
-        """Whether a line of the sentence may complain, or tell who wrote it: whether it holds such a word as
-        it is written.
+    def may(self, words: bytes, text: bytes) -> bool:
+        """Whether lines of the sentence may complain, or tell who wrote them: whether such a word stands in
+        them as it is written.
         """
-        return any(map(line.__contains__, self._written[words]))
+        return any(map(text.__contains__, self._written[words]))
 
     def _look(self, fresh: Sequence[bytes]) -> None:
         possible = self._matcher.possible(fresh)

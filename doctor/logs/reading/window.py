@@ -38,6 +38,25 @@ class Window:
         """Of the line [start, end)."""
         return Neighbours(self.data, start, end)
 
+    def first(self, most: int) -> Iterator[tuple[int, int]]:
+        """Where each of the first lines begins and ends."""
+        at = self.start
+        while at < self.end and most > 0:
+            end = self.data.find(b"\n", at, self.end)
+            end = self.end if end < 0 else end
+            yield at, end
+            at = end + 1
+            most -= 1
+
+    def last(self, most: int) -> Iterator[tuple[int, int]]:
+        """The same of the last ones, from the end on."""
+        end = self.end - self.data.endswith(b"\n", self.start, self.end)
+        while end > self.start and most > 0:
+            start = max(self.data.rfind(b"\n", self.start, end) + 1, self.start)
+            yield start, end
+            end = start - 1
+            most -= 1
+
 
 @dataclass(slots=True)
 class Neighbours:

@@ -42,6 +42,8 @@ class Opened:
     written: float
     stream: Ahead
     problem: str = ""
+    whole: bool = False
+    """It is a file of its own, and no part of another."""
 
 
 class Sources:
@@ -170,7 +172,7 @@ class Sources:
             self.left_out.add(name, f"more than {self._limits.read:,} files")
         else:
             self._read += 1
-            yield Opened(name, size, written, ahead)
+            yield Opened(name, size, written, ahead, whole=isinstance(stream, File))
 
     def _archive(
         self, name: str, kind: Kind, ahead: Ahead, file: BinaryIO | io.FileIO | None, depth: int

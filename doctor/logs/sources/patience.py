@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import select
 import time
 from typing import BinaryIO
@@ -23,6 +24,8 @@ class Patience:
         self._per_byte = limits.seconds_a_megabyte / (1 << 20)
         self._worked_until = time.process_time() + limits.seconds
         self._until = None if deadline is None else time.monotonic() + deadline
+        self._parent = 0
+        self.granted = 0.0
 
     def afresh(self, limits: Limits) -> Patience:
         """For what is next, whatever this one has worked; a person's deadline stays."""
@@ -32,11 +35,23 @@ class Patience:
 
     def grant(self, size: int) -> None:
         """For so many bytes as they were given: what they unpack to is not known, and earns nothing."""
+        self.granted += size * self._per_byte
         self._worked_until += size * self._per_byte
+
+    def forked(self, used: float, parent: int) -> None:
+        """Now in another process, whose clock begins at nothing: what was worked before the fork counts."""
+        self._worked_until -= used
+        self._parent = parent
+
+    def shared(self, worked: float, granted: float) -> None:
+        """What another process worked and was granted counts here too."""
+        self._worked_until += granted - worked
 
     @property
     def over(self) -> str:
         """Why nothing is read any more; empty while there is time."""
+        if self._parent and os.getppid() != self._parent:
+            os._exit(1)  # nobody waits for what is read here
         if self._until is not None:
             return LATE if time.monotonic() > self._until else ""
         return TOO_LONG if time.process_time() > self._worked_until else ""

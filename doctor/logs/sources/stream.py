@@ -80,7 +80,7 @@ class Ahead:
 
     def __init__(self, stream: Stream, patience: Patience) -> None:
         self._stream = stream
-        self._patience = patience
+        self.patience = patience
         self._held = b""
         self._failed: Damaged | None = None
         self.taken = 0
@@ -107,7 +107,7 @@ class Ahead:
         elif self._failed:
             raise self._failed
         else:
-            self._patience.check()
+            self.patience.check()
             data = self._stream.read(size)
         self.taken += len(data)
         return data

@@ -44,7 +44,7 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
             if first:
                 data = data.removeprefix(codecs.BOM_UTF8)
                 first = False
-            data = rest + data.translate(None, b"\x00")
+            data = rest + data.replace(b"\x00", b"")
             if cut:  # in the middle of a line, of which enough was seen
                 data = data[_line_end(data) :]
                 cut = not data

@@ -176,11 +176,10 @@ def test_memory_of_sentences_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     table = Sentences(Matcher([symptom("a", ("a symptom",))]))
     chance = random.Random(1)
     for _ in range(10):
-        words = [chance.randbytes(40).hex().encode() for _ in range(2000)]
-        table.marks(words, set(words))
+        table.marks({chance.randbytes(40).hex().encode() for _ in range(2000)}, b"")
         assert sum(map(len, table._marks)) < 400_000
-    words = [b"x", b"itisasymptom", b"xError"]
-    assert table.marks(words, set(words)) == [0, SYMPTOM, ODD]
+    marks = table.marks({b"x", b"itisasymptom", b"xError"}, b"x\nit is a symptom\nx Error")
+    assert marks == {b"itisasymptom": SYMPTOM, b"xError": ODD}
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\x00\xff\xfe\n\x80", "é 中 \u2028 x".encode(), b"\r\r\n"])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from doctor.logs.loss.lines import read_line, read_spans
-from doctor.logs.loss.shapes import Shapes, said_of
+from doctor.logs.loss.shapes import Shapes
 from doctor.logs.sentence import sentence
 
 FORMS: dict[str, Callable[[int, str], str]] = {
@@ -46,10 +46,10 @@ def test_it_says_the_same(form: str) -> None:
             said, spans = read_spans(line)
             if said:
                 shapes.learn(line, said, spans)
-        rows = shapes.rows(words, [line.encode() for line in same], range(len(same)))
-        read += len(rows)
-        for row in rows:
-            assert repr(said_of(row)) == repr(read_line(same[row[0]])), same[row[0]]
+        for _, rows in shapes.rows(words, [line.encode() for line in same], range(len(same))):
+            read += len(rows)
+            for place, said in zip(rows.places, rows.said(), strict=True):
+                assert repr(said) == repr(read_line(same[place])), same[place]
     assert read > 1000 or form == "bare" or "json" in form
 
 
@@ -61,8 +61,8 @@ def test_equal_numbers_of_a_line_are_told_apart() -> None:
     assert said
     shapes.learn(line.format(445), said, spans)
     other = line.format(446)
-    (row,) = shapes.rows(sentence(other.encode()), [other.encode()], [7])
-    assert said_of(row) == read_line(other)
+    ((_, rows),) = shapes.rows(sentence(other.encode()), [other.encode()], [7])
+    assert list(rows.said()) == [read_line(other)]
 
 
 def test_numbers_without_an_end_are_no_shape() -> None:

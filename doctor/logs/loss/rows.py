@@ -1,0 +1,122 @@
+"""Lines that print a loss, column by column: what is said of many at once is said once."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any
+
+from doctor.logs.loss.lines import Said
+
+Column = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    lines: re.Pattern[bytes]
+    """Of whole lines. Its first two groups are what a launcher wrote in front, without a time in it."""
+    like: Said
+    """What the line said that it was made of."""
+    at_loss: int
+    """Its group; those that follow are 0 where the line does not tell it."""
+    at_step: int
+    at_of: int
+    at_epoch: int
+    at_took: int
+    unit: float
+    timed: bool
+    """It says when it was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Of one writer. A column that is empty is said by none of them."""
+
+    places: Sequence[int]
+    shapes: Sequence[Shape]
+    losses: Sequence[float]
+    steps: Sequence[int] = ()
+    of: Sequence[int] = ()
+    epochs: Sequence[int] = ()
+    took: Sequence[float] = ()
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def part(self, begin: int, end: int) -> Rows:
+        return self if end - begin == len(self) else Rows(*(column[begin:end] for column in self.columns()))
+
+    def some(self, numbers: Sequence[int]) -> Rows:
+        """Those rows, in that order."""
+        if len(numbers) < 2:
+            return Rows(
+                *([column[number] for number in numbers] if column else () for column in self.columns())
+            )
+        get = itemgetter(*numbers)
+        return Rows(*(get(column) if column else () for column in self.columns()))
+
+    def without(self, numbers: Sequence[int]) -> Rows:
+        """All but a few rows, whose numbers grow."""
+        return Rows(*(without(column, numbers) if column else () for column in self.columns()))
+
+    def before(self, place: int | None, begin: int) -> int:
+        """The number of the first row, from `begin` on, that does not stand before that place."""
+        return len(self) if place is None else bisect_left(self.places, place, begin)
+
+    def said(self) -> Iterator[Said]:
+        """What each says by itself."""
+        for number, shape in enumerate(self.shapes):
+            columns: tuple[Column, ...] = (self.steps, self.of, self.epochs, self.took)
+            step, of, epoch, took = (column[number] if column else None for column in columns)
+            yield Said(
+                shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part, took
+            )
+
+    def columns(self) -> tuple[Column, ...]:
+        return self.places, self.shapes, self.losses, self.steps, self.of, self.epochs, self.took
+
+
+def without(column: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
+    left = [*column]
+    for number in reversed(numbers):
+        del left[number]
+    return left
+
+
+def by_front(fronts: Sequence[bytes], rows: Rows) -> Iterator[tuple[bytes, Rows]]:
+    """The rows of each writer, by what a launcher wrote in front of them."""
+    if fronts.count(fronts[0]) == len(fronts):
+        yield fronts[0], rows
+        return
+    of: defaultdict[bytes, list[int]] = defaultdict(list)
+    for number, front in enumerate(fronts):
+        of[front].append(number)
+    for front, numbers in of.items():
+        yield front, rows.some(numbers)
+
+
+def joined(several: Sequence[Rows]) -> Iterator[Rows]:
+    """All of them in the order of their places; those that say the same things together."""
+    if len(several) == 1:
+        yield several[0]
+        return
+    alike: defaultdict[tuple[bool, ...], list[Rows]] = defaultdict(list)
+    for rows in several:
+        alike[tuple(map(bool, rows.columns()))].append(rows)
+    kinds = [_together(some) for some in alike.values()]
+    order = sorted(
+        (place, kind, number) for kind, rows in enumerate(kinds) for number, place in enumerate(rows.places)
+    )
+    for kind, run in groupby(order, key=itemgetter(1)):
+        yield kinds[kind].some([number for _, _, number in run])
+
+
+def _together(some: Sequence[Rows]) -> Rows:
+    return Rows(
+        *([*chain.from_iterable(column)] for column in zip(*(rows.columns() for rows in some), strict=True))
+    )

@@ -1,0 +1,69 @@
+"""Which ranks write in a window, by what launchers put in front of their lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from doctor.logs.forms.prefix import Layout
+from doctor.logs.reading.lines import Lines, in_order
+from doctor.logs.reading.sentences import PREFIX
+
+_RANK = re.compile(rb"(\d{1,6})\]:")
+_TAG = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?\Z")
+_LABEL = re.compile(rb" {0,4}(\d{1,6})")
+_BRACKET = re.compile(rb"\[(\d{1,6})")
+_LONGEST = 110
+"""Bytes of a tag."""
+
+
+class Writers:
+    def __init__(self, lines: Lines, layout: Layout) -> None:
+        self._lines = lines
+        self._groups = lines.of(PREFIX)
+        self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))
+        self._others = 0
+        """How many write, by what stands in front of all lines."""
+        for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
+            if wanted:
+                self.ranks |= _numbers(pattern, _heads(lines, end))
+                self._others = len(self.ranks)
+        if layout.hosts:
+            self._others = len(
+                layout.hosts & {head.decode("utf-8", "replace") for head in _heads(lines, b": ")}
+            )
+
+    def parted(self, groups: Mapping[bytes, Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
+        """Lines with a rank in front, and the others; and how many write them, as far as that is known."""
+        fronted = {words: places for words, places in groups.items() if words in self._groups}
+        if self._others:
+            yield in_order(groups.values()), self._others
+            return
+        if fronted:
+            places = in_order(fronted.values())
+            yield places, len(_in_front(self._lines.at(places)))
+        if len(fronted) < len(groups):
+            yield in_order(places for words, places in groups.items() if words not in fronted), 1
+
+
+def _heads(lines: Lines, end: bytes) -> set[bytes]:
+    return {line[:80].partition(end)[0] for line in lines.raw}
+
+
+def _in_front(lines: Sequence[bytes]) -> set[int]:
+    """The text is cut at a word, which is many times faster than to search for a pattern in each line."""
+    text = b"\n".join(lines)
+    found = {
+        int(rank[1])
+        for begin in {part[:8] for part in text.split(b"[rank")[1:]}
+        if (rank := _RANK.match(begin))
+    }
+    if b"std" in text:
+        heads = {part.rpartition(b"\n")[2][-_LONGEST:] for part in text.split(b"std")[:-1]}
+        found |= {int(rank[1]) for head in heads if (rank := _TAG.search(head))}
+    return found
+
+
+def _numbers(pattern: re.Pattern[bytes], heads: set[bytes]) -> set[int]:
+    return {int(rank[1]) for head in heads if (rank := pattern.fullmatch(head))}

@@ -1,0 +1,118 @@
+"""Files that are read by processes of their own say what they say here, and no process is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import doctor.logs.read
+from doctor.logs.loss.collect import LossCollector
+from doctor.logs.model import Logs
+from doctor.logs.read import read
+from doctor.logs.reading import readers
+from doctor.logs.reading.scanned import Scan
+from doctor.logs.sources import Limits
+from doctor.logs.symptoms.load import load_symptoms
+from doctor.logs.symptoms.match import Matcher
+
+LOST = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:1234"
+scan = doctor.logs.read.scan
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(readers, "LARGE", 1000)
+    monkeypatch.setattr(doctor.logs.read, "cores", lambda: 2)
+    for rank in range(3):
+        lines = [f"[rank{rank}]: step {step} loss {3 - step / 400:.4f}" for step in range(1, 900)]
+        (tmp_path / f"rank{rank}.log").write_text(
+            "\n".join([*lines, *[f"[rank{rank}]: {LOST}"] * (rank == 1)])
+        )
+    return tmp_path
+
+
+def logs_of(folder: Path, **more: Any) -> Logs:
+    return read([folder], Matcher(load_symptoms().symptoms), loss=LossCollector, now=1.8e9, **more)
+
+
+def no_child() -> bool:
+    with suppress(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+        return False
+    return True
+
+
+def test_it_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = logs_of(folder)
+    assert no_child()
+    monkeypatch.setattr(doctor.logs.read, "cores", lambda: 1)
+    assert repr(at_once) == repr(logs_of(folder))
+    assert [file.name[-9:] for file in at_once.files] == ["rank0.log", "rank1.log", "rank2.log"]
+    assert at_once.sightings
+    assert len(at_once.curves) == 3
+
+
+def test_one_that_is_killed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(opened: Any, *rest: Any) -> Sequence[Scan]:
+        if opened.name.endswith("rank1.log"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return scan(opened, *rest)
+
+    monkeypatch.setattr(doctor.logs.read, "scan", killed)
+    logs = logs_of(folder)
+    assert logs.missed
+    (left_out,) = logs.left_out
+    assert left_out.endswith("rank1.log: the process that read it ended before it was done (signal 9)")
+    assert len(logs.files) == 2
+    assert no_child()
+
+
+def test_an_interrupt_leaves_no_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(name: str) -> None:
+        if name.endswith("rank1.log"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(doctor.logs.read, "scan", lambda *_: time.sleep(600))
+    with pytest.raises(KeyboardInterrupt):
+        logs_of(folder, seen=stop)
+    assert no_child()
+
+
+def test_one_whose_parent_was_killed_ends_at_its_next_piece(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, end = os.pipe()
+
+    def endless(opened: Any, *_: Any) -> Sequence[Scan]:
+        os.write(end, b"%d\n" % os.getpid())
+        while True:
+            opened.stream.patience.check()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(doctor.logs.read, "scan", endless)
+    parent = os.fork()
+    if parent == 0:
+        try:
+            logs_of(folder)
+        finally:
+            os._exit(0)
+    assert os.read(told, 100)
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    os.close(end)
+    while os.read(told, 100):  # ends when nobody can write any more
+        pass
+    os.close(told)
+
+
+def test_limits_hold_there(folder: Path) -> None:
+    logs = logs_of(folder, limits=Limits(seconds=-60.0, seconds_a_megabyte=0.0))
+    assert not logs.files
+    assert logs.missed

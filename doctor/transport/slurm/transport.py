@@ -1,8 +1,8 @@
 """Scripts and sessions through Slurm: one srun for all hosts, over Slurm's own launch tree.
 
 A node that Slurm calls down or took out of the job, and one on which no step begins, is left out and has its
-reason; the step is then tried again without it, since srun gives up a whole step for one node. Until every node has shown itself,
-nothing is sent to any.
+reason; the step is then tried again without it, since srun gives up a whole step for one node. Until every
+node has shown itself, nothing is sent to any.
 """
 
 from __future__ import annotations

@@ -70,9 +70,8 @@ def forge(
         if walled:
             said["firewall"]["stdout"] = f"== nft\n{WALLS.read_text().strip()}\n== end 0"
         if barred:
-            said["routes"]["stdout"] = (
-                f"{said['routes']['stdout'].rstrip()}\n/proc/net/route:{_blackhole(hosts)}\n"
-            )
+            table = said["routes"]["stdout"].rstrip()
+            said["routes"]["stdout"] = f"{table}\n/proc/net/route:{_blackhole(hosts)}\n"
         recording["heard"][f"node{n}"] = {**answers[of], "host": f"node{n}", "captures": said}
     recording["mesh"] = _mesh(recording["mesh"], hosts, one_in) if mesh else None
     return recording

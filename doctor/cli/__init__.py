@@ -23,7 +23,6 @@ from doctor.hang.asked import HangWishes
 from doctor.report.formats import FORMATS
 from doctor.run.request import JobFlags, Request
 from doctor.text.option import Option
-from doctor.text.redact import redact
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
@@ -63,6 +62,8 @@ def _commands() -> Callable[..., Any]:
 
 
 def _refused(error: DoctorError) -> int:
+    from doctor.text.redact import redact
+
     tell(f"doctor: {redact(error.message)}\n")
     if error.hint:
         hint = re.sub("^did you", "Did you", redact(error.hint))  # here it is a sentence of its own

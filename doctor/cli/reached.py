@@ -37,7 +37,7 @@ class Reached:
 
     def see(self, apart: float, choose: Choose = lambda _: None) -> Sight:
         way = self.request.way
-        patience = HangPatience(start=way.timeout, look=way.timeout)
+        patience = HangPatience(whole=way.timeout)
         return see(
             self.hosts,
             self.transport,

@@ -33,7 +33,8 @@ LAST_SECONDS = 1.0
 ENOUGH = 1 << 20
 """Bytes unsaid, beyond which it reads nothing more from its child."""
 MOST_TOOL = 64 << 20
-NICE = 19
+NICE = 10
+"""Behind the job, and not behind everything else: at 19 a look took minutes on a busy host."""
 LONGEST_APART = 60.0
 
 
@@ -125,15 +126,16 @@ class HangAgent:
         elif what == "find" and self.ear is None:
             with contextlib.suppress(TypeError, ValueError):
                 self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
-            self._start("find", self._find)
+            within = _seconds(told.get("within"), look.WHOLE)
+            self._start("find", lambda say: self._find(within, say))
         elif what == "tool":
             self._take(told)
         elif what == "look" and self.next is None:
-            apart = told.get("apart")
-            apart = float(apart) if isinstance(apart, (int, float)) else 2.0
+            apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
+            within = _seconds(told.get("within"), 2 * look.LOOK)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self.next = lambda say: self._look(min(max(apart, 0.0), LONGEST_APART), chosen, say)
+            self.next = lambda say: self._look(apart, within, chosen, say)
             self._go_on()
 
     def _take(self, told: "dict[str, Any]") -> None:
@@ -205,8 +207,8 @@ class HangAgent:
             self._go_on()
         self._flush()
 
-    def _find(self, say: "Say") -> None:
-        members, unread = look.find(os.getppid())
+    def _find(self, within: float, say: "Say") -> None:
+        members, unread = look.find(os.getppid(), within)
         say("members", members=members, unread=unread)
 
     def _found(self, told: "dict[str, Any]") -> None:
@@ -222,12 +224,14 @@ class HangAgent:
             unread=self.unread,
         )
 
-    def _look(self, apart: float, pids: "set[int] | None", say: "Say") -> None:
+    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "Say") -> None:
+        over = time.monotonic() + within
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
         pyspy, what, why = self._pyspy()
         unread = ["Python stacks: " + why] if why else []
-        gathering = libraries.Gathering(members, apart)
-        looks = look.Looks(members, pyspy, say)
+        within = max(0.0, over - time.monotonic())
+        gathering = libraries.Gathering(members, apart, within)
+        looks = look.Looks(members, pyspy, say, within)
         at, apart = looks.both(apart)
         for text in gathering.texts():
             say("library", text=text)
@@ -279,6 +283,10 @@ class HangAgent:
         except OSError:
             self.unsaid.clear()
             self.over = True
+
+
+def _seconds(told: Any, otherwise: float) -> float:
+    return float(told) if isinstance(told, (int, float)) else otherwise
 
 
 def main(program: bytes, head: int) -> None:

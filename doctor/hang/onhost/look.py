@@ -1,6 +1,7 @@
 """Two looks at the processes of jobs: /proc first, then sockets, then Python stacks."""
 
 import json
+import math
 import os
 import time
 from collections import deque
@@ -18,29 +19,29 @@ MOST_BETWEEN = 7
 FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search of ranks: for what tells whether a process is one, and for all of it."""
-PROC, NETS, STACKS, LINES = 8.0, 12.0, 21.0, 24.0
-"""Seconds after the beginning of a look when these are over."""
+PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
+"""Seconds of a look for each, one after the other: less, in proportion, where there is less time for all."""
+LOOK = PROC + NETS + STACKS + LINES
 APART = 2.0
 """Seconds between looks of which there are more than two."""
 
 
-def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
-    """The members of this host's jobs, and what could not be looked at."""
-    began = time.monotonic()
+def find(own: int, within: float = math.inf) -> "tuple[list[dict[str, Any]], list[str]]":
+    """The members of this host's jobs, and what could not be looked at, in so many seconds or less."""
+    share = max(0.0, min(1.0, within / WHOLE))
+    rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
     unread = []
     rows = []
     stuck = []
     owners = proc.owners()
     for (pid, _), row in carefully(
-        proc.row, [(pid, True) for pid in owners], owners=[*owners.values()], until=began + ROWS
+        proc.row, [(pid, True) for pid in owners], owners=[*owners.values()], until=rows_over
     ):
         if row is not None:
             rows.append(row)
         else:
             stuck.append((pid, False))
-    for (pid, _), row in carefully(
-        proc.row, stuck, owners=[owners[pid] for pid, _ in stuck], until=began + WHOLE
-    ):
+    for (pid, _), row in carefully(proc.row, stuck, owners=[owners[pid] for pid, _ in stuck], until=over):
         if row is not None:
             rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
@@ -49,7 +50,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     found = ranks.members(
         rows,
         own,
-        ports=_ports(ranks.candidates(rows, own), owners, began + WHOLE),
+        ports=_ports(ranks.candidates(rows, own), owners, over),
         ticks=proc.TICKS,
         uptime=proc.uptime(),
         users=users,
@@ -58,7 +59,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     found = [member for member in found if place.takes(member["user"], member)]
     idle = {m["pid"]: m for m in found if m.get("helps") is None and not m["joins"]}
     for pid, loaded in carefully(
-        proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=began + WHOLE
+        proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=over
     ):
         idle[pid]["joins"] = bool(loaded)
     pids = {member["pid"] for member in found}
@@ -92,13 +93,21 @@ class Looks:
     """`say` gets one message after another; nothing here waits for whoever reads them."""
 
     def __init__(
-        self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: "Callable[..., None]"
+        self,
+        members: "Sequence[Mapping[str, Any]]",
+        pyspy: "stacks.PySpy | None",
+        say: "Callable[..., None]",
+        within: float = 2 * LOOK,
     ) -> None:
+        """`within`: seconds that the looks may take, beside the time between them."""
         self.members = members
         self.users = {member["pid"]: member["user"] for member in members}
         self.hidden = {member["user"] for member in members if member.get("hidden")}
         self.pyspy = pyspy
         self.say = say
+        self.within = within
+        self.silent = set()  # type: set[int]
+        """Those of which no stack came in time: they are not asked again."""
         self.root = os.geteuid() == 0
         self.no_ages = ""
         self.net = _namespace("self", "net")
@@ -111,35 +120,38 @@ class Looks:
     def both(self, apart: float) -> "tuple[float, float]":
         """When the second look began, and the seconds between them. If these are many, it looks then too."""
         began = time.monotonic()
-        looks = [("a", look) for look in self.look()]
+        looks = [("a", look) for look in self.look(self.within / 2)]
         between = parts(apart)
         for part in between:
             wait = began + part - time.monotonic()
             if wait >= 0:
                 time.sleep(wait)
-                seen = self.look(room.FOR_BETWEEN // len(between), brief)
+                seen = self.look(apart - part, room.FOR_BETWEEN // len(between), brief)
                 looks += [("between", look) for look in seen]
         time.sleep(max(0.0, began + apart - time.monotonic()))
         at, passed = time.time(), time.monotonic() - began
-        looks += [("b", look) for look in self.look()]
+        looks += [("b", look) for look in self.look(self.within - max(0.0, passed - apart))]
         for which, look in looks:
             self.say("look", which=which, look=look)
         return at, passed
 
-    def look(self, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict) -> "list[dict[str, Any]]":
+    def look(
+        self, seconds: float, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict
+    ) -> "list[dict[str, Any]]":
         """`kept` is what is kept of each, where that fits into the whole."""
-        began = time.monotonic()
+        began, share = time.monotonic(), max(0.0, min(1.0, seconds / LOOK))
+        proc_over = began + PROC * share
         items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
         looks = {}
         for item, look in carefully(
-            proc.seen, items, owners=[*self.users.values()], until=began + PROC * 0.8
+            proc.seen, items, owners=[*self.users.values()], until=began + PROC * share * 0.8
         ):
             if look is None:
                 self.whole[item[0]] = False
             looks[item[0]] = look
         again = [(pid, start, root, False) for pid, start, root, _ in items if looks[pid] is None]
         users = [self.users[pid] for pid, *_ in again]
-        for item, look in carefully(proc.seen, again, owners=users, until=began + PROC):
+        for item, look in carefully(proc.seen, again, owners=users, until=proc_over):
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
         inodes = {inode for look in looks.values() for inode in look["inodes"]}
@@ -152,13 +164,13 @@ class Looks:
             return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
         known, self.no_ages = sockets.connections(wanted)
-        self._elsewhere(looks, known, wanted, began + NETS)
+        self._elsewhere(looks, known, wanted, proc_over + NETS * share)
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
         self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
         if self.pyspy is not None:
-            self._stacks(looks, began)
+            self._stacks(looks, share)
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
@@ -191,14 +203,15 @@ class Looks:
             turns.over(time.monotonic() - began)
             at = turns.next()
 
-    def _stacks(self, looks: "dict[int, dict[str, Any]]", began: float) -> None:
+    def _stacks(self, looks: "dict[int, dict[str, Any]]", share: float) -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
+        fit = [m for m in fit if m["pid"] not in self.silent]
         fit = [m for m in fit if not m.get("hidden")]
         fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
         fit.sort(key=lambda member: member.get("helps") is not None)
         owners = {m["pid"]: m["user"] for m in fit}
-        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), began + STACKS)
+        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), STACKS * share)
         for pid, threads in found.items():
             told = self.told.setdefault(pid, {})
             for thread in threads:
@@ -210,7 +223,8 @@ class Looks:
             looks[pid]["python"] = threads
         for pid, why in failed.items():
             looks[pid]["unread"].append("Python stack: " + why)
-        self._sources(found, began + LINES)
+        self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
+        self._sources(found, time.monotonic() + LINES * share)
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
         """Read the text of the innermost lines of the users' code."""

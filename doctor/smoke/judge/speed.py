@@ -26,7 +26,7 @@ times processor time.
 """
 OFTEN = 0.8
 ALIKE, AS_MANY = 0.5, 16
-"""How far ranks are apart on a machine that does other work, as a part of what one step is apart from the next:
+"""How far ranks are apart on a machine that does other work, as a part of how far one step is from the next:
 0.47 in 359 innocent ranks beside hogs. As good as measured on so many ranks.
 """
 FALSE_ALARMS = 1 / 1000
@@ -84,8 +84,8 @@ def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
 
 
 class _Pace(NamedTuple):
-    """How many times as long as the others a rank computes at the same step: the median, above what that is slow
-    beyond doubt, and in which part of the steps it was slower at all than it may be.
+    """How many times as long as the others a rank computes at the same step: the median, above what that is
+    slow beyond doubt, and in which part of the steps it was slower at all than it may be.
     """
 
     ratio: float
@@ -134,8 +134,8 @@ def _times_as_long(rank: int, burnt_by: Mapping[int, Mapping[int, float]]) -> li
 
 
 def _beyond_doubt(others: Sequence[float], uneven: float) -> float:
-    """What is beyond what ranks differ by, all in logarithms. A few ranks may be close to each other by luck, so
-    what steps differ by counts as well.
+    """What is beyond what ranks differ by, all in logarithms. A few ranks may be close to each other by luck,
+    so what steps differ by counts as well.
     """
     apart = spread(others) if others else 0.0
     known = len(others) - 1

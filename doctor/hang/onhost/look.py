@@ -20,7 +20,7 @@ FULL = "threads, stacks and connections: the processes of its user have more of 
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search of ranks: for what tells whether a process is one, and for all of it."""
 PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
-"""Seconds of a look for each, one after the other: less, in proportion, where there is less time for all."""
+"""Seconds of a look for each, one after the other, where there is time for all."""
 LOOK = PROC + NETS + STACKS + LINES
 APART = 2.0
 """Seconds between looks of which there are more than two."""
@@ -139,12 +139,12 @@ class Looks:
         self, seconds: float, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict
     ) -> "list[dict[str, Any]]":
         """`kept` is what is kept of each, where that fits into the whole."""
-        began, share = time.monotonic(), max(0.0, min(1.0, seconds / LOOK))
-        proc_over = began + PROC * share
+        over = time.monotonic() + seconds
+        proc_over = _until(over, PROC, 0.5)
         items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
         looks = {}
         for item, look in carefully(
-            proc.seen, items, owners=[*self.users.values()], until=began + PROC * share * 0.8
+            proc.seen, items, owners=[*self.users.values()], until=_until(proc_over, PROC, 0.8)
         ):
             if look is None:
                 self.whole[item[0]] = False
@@ -164,13 +164,13 @@ class Looks:
             return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
         known, self.no_ages = sockets.connections(wanted)
-        self._elsewhere(looks, known, wanted, proc_over + NETS * share)
+        self._elsewhere(looks, known, wanted, _until(over, NETS, 0.5))
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
         self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
         if self.pyspy is not None:
-            self._stacks(looks, share)
+            self._stacks(looks, over)
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
@@ -203,7 +203,7 @@ class Looks:
             turns.over(time.monotonic() - began)
             at = turns.next()
 
-    def _stacks(self, looks: "dict[int, dict[str, Any]]", share: float) -> None:
+    def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float) -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
         fit = [m for m in fit if m["pid"] not in self.silent]
@@ -211,7 +211,8 @@ class Looks:
         fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
         fit.sort(key=lambda member: member.get("helps") is not None)
         owners = {m["pid"]: m["user"] for m in fit}
-        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), STACKS * share)
+        seconds = _until(over, STACKS, 0.9) - time.monotonic()
+        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), seconds)
         for pid, threads in found.items():
             told = self.told.setdefault(pid, {})
             for thread in threads:
@@ -224,7 +225,7 @@ class Looks:
         for pid, why in failed.items():
             looks[pid]["unread"].append("Python stack: " + why)
         self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
-        self._sources(found, time.monotonic() + LINES * share)
+        self._sources(found, _until(over, LINES, 1.0))
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
         """Read the text of the innermost lines of the users' code."""
@@ -242,6 +243,12 @@ class Looks:
             for frame in frames[path, rights]:
                 if texts and str(frame["line"]) in texts:
                     frame["source"] = texts[str(frame["line"])]
+
+
+def _until(over: float, most: float, share: float) -> float:
+    """When a part of what is over then has to end: it may take so many seconds, and a share of the rest."""
+    now = time.monotonic()
+    return now + max(0.0, min(most, share * (over - now)))
 
 
 def _inside(pid: int) -> str:

@@ -76,7 +76,7 @@ def dumps(
         except OSError as error:
             failed.update((pid, str(error.strerror)) for pid in todo if pid not in found)
         failed = {**dict.fromkeys(set(todo) - {*found}, SILENT), **failed}
-    silent = f"{SILENT}{seconds:.2g} s"
+    silent = f"{SILENT}{max(seconds, 0.1):.2g} s"
     return found, {pid: silent if why.startswith(SILENT) else why for pid, why in failed.items()}
 
 

@@ -91,7 +91,7 @@ def test_a_host_without_processor_time_holds_nobody_up(lab: Lab) -> None:
     said = json.loads(done.stdout)
     (culprit,) = said["culprits"]
     assert (culprit["rank"], culprit["host"], culprit["cause"]) == (3, "node2", "stopped")
-    late = [*map(str, said["unreached"]), *said["seen"]["unread"], *said["notes"]]
+    late = [*map(str, said["unreached"]), *said["rights"]["unread"], *said["notes"]]
     assert any("within" in each or "in time" in each for each in late), done.stdout
 
 

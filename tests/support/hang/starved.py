@@ -35,9 +35,9 @@ def starved(host: Host, share: float) -> Iterator[None]:
                 (folder / "cgroup.procs").write_text(str(each.pid))
         yield
     finally:
-        for each in (folder / "cgroup.procs").read_text().split():
+        for pid in (folder / "cgroup.procs").read_text().split():
             with suppress(OSError):
-                (folder.parent / "cgroup.procs").write_text(each)
+                (folder.parent / "cgroup.procs").write_text(pid)
         _remove(folder)
 
 

@@ -101,9 +101,11 @@ def beside_hogs(seed: int, *, slow: int | None = None) -> SmokeResult:
     result = run_of(4)
     for rank in range(8):
         own = math.exp(chance.gauss(0, 0.07)) * (2.0 if rank == slow else 1.0)
-        result = with_steps(
-            result, rank, lambda s, own=own: changed(s, cpu=s.cpu * own * math.exp(chance.gauss(0, 0.17)))
-        )
+
+        def uneven(step: TrainStep, own: float = own) -> TrainStep:
+            return msgspec.structs.replace(step, cpu=step.cpu * own * math.exp(chance.gauss(0, 0.17)))
+
+        result = with_steps(result, rank, uneven)
     return result
 
 

@@ -11,6 +11,7 @@ import argparse
 import gzip
 import json
 import re
+import socket
 import sys
 from functools import partial
 from pathlib import Path
@@ -39,10 +40,18 @@ OWN_WORDS = re.compile(
 
 
 def forge(
-    demo: str, hosts: int, *, mesh: bool, doubled: bool = False, walled: bool = False, one_in: int = ONE_IN
+    demo: str,
+    hosts: int,
+    *,
+    mesh: bool,
+    doubled: bool = False,
+    walled: bool = False,
+    barred: bool = False,
+    one_in: int = ONE_IN,
 ) -> dict[str, Any]:
     """The recording, as its JSON. With `doubled`, the devices of all hosts have the addresses of one; if
-    `walled`, each host has a firewall, which keeps few of the others out.
+    `walled`, each host has a firewall, which keeps few of the others out; if `barred`, each has a route that
+    throws away what it sends to about half of them.
     """
     recording: dict[str, Any] = json.loads(gzip.decompress((DEMOS / f"{demo}.run.json.gz").read_bytes()))
     answers = {int(name.removeprefix("node")): answer for name, answer in recording["heard"].items()}
@@ -60,9 +69,19 @@ def forge(
             said[name]["stdout"] = str(float(said[name]["stdout"]) + 60 + n)
         if walled:
             said["firewall"]["stdout"] = f"== nft\n{WALLS.read_text().strip()}\n== end 0"
+        if barred:
+            table = said["routes"]["stdout"].rstrip()
+            said["routes"]["stdout"] = f"{table}\n/proc/net/route:{_blackhole(hosts)}\n"
         recording["heard"][f"node{n}"] = {**answers[of], "host": f"node{n}", "captures": said}
     recording["mesh"] = _mesh(recording["mesh"], hosts, one_in) if mesh else None
     return recording
+
+
+def _blackhole(hosts: int) -> str:
+    """The line of /proc/net/route of the addresses up to the half of them."""
+    below = 1 << (hosts.bit_length() - 1)
+    mask = socket.htonl(0x1_0000_0000 - below)
+    return f"*\t000012C6\t00000000\t0005\t0\t0\t0\t{mask:08X}\t0\t0\t0"
 
 
 def _neighbour(n: int, distance: int, hosts: int) -> int:
@@ -120,6 +139,7 @@ def main() -> int:
     parser.add_argument("--mesh", action="store_true")
     parser.add_argument("--doubled", action="store_true")
     parser.add_argument("--walled", action="store_true")
+    parser.add_argument("--barred", action="store_true")
     parser.add_argument("--one-in", type=int, default=ONE_IN, help="hosts, of which one is sick")
     args = parser.parse_args()
     made = forge(
@@ -128,6 +148,7 @@ def main() -> int:
         mesh=args.mesh,
         doubled=args.doubled,
         walled=args.walled,
+        barred=args.barred,
         one_in=args.one_in,
     )
     args.output.write_text(json.dumps(made))

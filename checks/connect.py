@@ -34,7 +34,7 @@ from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Cou
 from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Manager, Ruleset
 from doctor.mesh import Blame, Link, MeshResult, culprits, unproved
-from doctor.rules.ways import proved_blames
+from doctor.rules.ways import MANY, peers_in, proved_blames
 
 MATTERS = 0.01
 """A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
@@ -298,21 +298,21 @@ def _blocked(
     way = "from" if inbound else "to"
     verb = "rejects" if decision.action.value == "reject" else "drops"
     contrary = _proved_contrary(stopped, inbound, here, plan.holders, mesh)
-    holders, stretches = plan.holders, {stretch for _, found in stopped.values() for stretch in found}
-    everybody = sum(map(len, stretches)) - holders.within(here.name, stretches) == len(plan.hosts) - 1
-    # Including its own address is harmless and lets hosts with the same drops fold into one finding.
-    peers = [] if everybody else sorted(p for stretch in stretches for p in stretch.others(here.name))
-    addresses = holders.networks if everybody else fewest_networks(map(holders.address.__getitem__, peers))
-    whom = "all other hosts" if everybody else fold(peers)
+    stretches = {stretch for _, found in stopped.values() for stretch in found}
+    peers = peers_in(stretches, here.name, plan, mesh)
+    everybody = peers.number == len(plan.hosts) - 1
+    # Including others is harmless, and lets hosts with the same drops fold into one finding.
+    few = peers.number < MANY and not everybody
+    held = plan.holders
+    addresses = fewest_networks(map(held.address.__getitem__, peers.named)) if few else held.networks
+    whom = "all other hosts" if everybody else str(peers)
     return Problem(
         f"the firewall {verb} what the job needs {way} other hosts"
         + ("; yet real connections got through" if contrary else ""),
         expected=f"new TCP connections {way} the cluster's addresses accepted",
         actual=f"{', '.join(stopped)}: {verb} {way} {whom}, by {_rule(decision)}",
         subject=next(iter(stopped)),
-        where=(Place(host=here.name),)
-        if everybody
-        else tuple(Place(host=here.name, peer=peer) for peer in peers),
+        where=(Place(host=here.name),) if everybody else peers.places(here.name),
         severity=Severity.WARN if contrary else None,
         evidence=tuple(
             Evidence(

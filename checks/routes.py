@@ -18,7 +18,6 @@ from doctor.api import (
     Severity,
     Sphere,
     check,
-    fold,
     maybe,
 )
 from doctor.facts.network import FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Route, Routes
@@ -44,17 +43,20 @@ def route_leads_nowhere(
     What to do: delete the route, or name a gateway that exists. Without any route, add one.
     """
     for route, peers in lost_routes(here.name, routes, plan, mesh).items():
-        addresses = [held for peer in peers if (held := plan.data_address(peer))]
+        addresses = [held for peer in peers.named if (held := plan.data_address(peer))]
+        example = addresses[0] if addresses else str(route.target) if route else ""
         yield Problem(
             _summary(route),
             expected="a route that reaches every host of the job",
-            actual=f"{route or 'no route'}, for {fold(peers)}",
-            subject=f"{here.name} -> {fold(peers)}",
-            where=tuple(Place(host=here.name, peer=peer) for peer in peers),
+            actual=f"{route or 'no route'}, for {peers}",
+            subject=f"{here.name} -> {peers}",
+            where=peers.places(here.name),
             confidence=Confidence.CERTAIN if mesh else Confidence.STRONG,
-            evidence=(Evidence("/proc/net/route", f"{route or 'no route'}: {', '.join(addresses[:8])}"),),
+            evidence=(
+                Evidence("/proc/net/route", f"{route or 'no route'}: {', '.join(addresses[:8]) or peers}"),
+            ),
             commands=(
-                f"ip route show match {quote(addresses[0])}",
+                f"ip route show match {quote(example)}",
                 *((f"sudo ip route del {quote(str(route.target))}",) if route else ()),
             ),
         )

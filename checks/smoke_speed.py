@@ -35,10 +35,11 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     Why it matters: all ranks wait for the slowest at every step, so one rank that is 20 % slower makes the
     whole job 20 % slower; it does not show in step times, which are the same for all.
 
-    How it is known: each rank measures its own computing time, without waiting, at every step; a rank whose
-    median is more than 12 % above that of the others, in nearly all steps, is named (30 % if ranks have to
-    wait for their processors). Only ranks on devices of the same kind are compared, and fewer than four ranks
-    decide nothing.
+    How it is known: each rank measures its own computing time, without waiting, at every step; a rank that
+    takes more than 12 % longer than the others do at the same step, in nearly all steps, is named (30 % if
+    ranks have to wait for their processors, and more where the times of steps and ranks vary much, as on
+    hosts with other work: there nobody is named for what chance may do). Only ranks on devices of the same
+    kind are compared, and fewer than four ranks decide nothing.
 
     Causes seen in practice: a device that throttles because it is hot or lacks power; a power limit or a
     clock that was set by hand; a CPU in a powersave governor; ranks bound to the wrong socket or all to the

@@ -24,7 +24,6 @@ from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
 from doctor.report.formats import FORMATS, Outputs
 from doctor.run.request import ExamFlags, Request
 from doctor.text.option import any_option
-from doctor.text.redact import redact
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
@@ -64,6 +63,8 @@ def _commands() -> Callable[..., Any]:
 
 
 def _refused(error: DoctorError) -> int:
+    from doctor.text.redact import redact
+
     tell(f"doctor: {redact(error.message)}\n")
     if error.hint:
         hint = re.sub("^did you", "Did you", redact(error.hint))  # here it is a sentence of its own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,11 @@ NEEDS = "ctypes, resource, select, signal, subprocess"
 MOST_MEMBERS = 4_096
 """Of a host."""
 MOST_BETWEEN = 16
+SEARCH = 0.6
+BACK = 0.1
+"""The part of the time in which answers get here."""
+ARMING = 10.0
+"""Seconds for py-spy to get to a host once its ranks are found: more come from the time of the look."""
 
 
 def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
@@ -37,10 +43,15 @@ def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangPatience(AgentPatience):
-    """Seconds. `look` is what two looks may take beside the time between them."""
+    """Seconds. `whole` is what everything may take, beside the time between two looks: first the search for
+    ranks, which may take `SEARCH` of it.
+    """
 
-    start: float = 30.0
-    look: float = 60.0
+    whole: float = 60.0
+
+    @property
+    def search(self) -> float:
+        return SEARCH * self.whole
 
 
 @dataclass(slots=True)
@@ -51,6 +62,7 @@ class HangHost(RemoteAgent):
     found: messages.Found | None = None
     armed: bool = True
     """No py-spy is on its way."""
+    found_at: float = math.inf
     no_tool: str = ""
     """Why none was brought."""
     lacks: str = ""
@@ -110,6 +122,11 @@ class HangHost(RemoteAgent):
         return msgspec.structs.replace(member, rank=told.rank, world=member.world or told.world)
 
 
+def _is_known(host: HangHost) -> bool:
+    """Its ranks are found, and nothing more is worth waiting for."""
+    return host.found is not None and (host.armed or time.monotonic() > host.found_at + ARMING)
+
+
 class HangAgents(AgentSession[HangHost, messages.HangMessage]):
     decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
@@ -121,20 +138,23 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         until: float,
         pyspy: Sequence[Path] = (),
     ) -> None:
+        """`until`: when all of it ends."""
         super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
+        self.began = time.monotonic()
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, Unreached] = {}
 
     def find(self, told: Callable[[], None]) -> None:
         """Find the ranks everywhere, and bring py-spy to where there are some."""
-        asked = {"do": "find", "lease": self.patience.lease, "launchers": brief()}
+        within = (1 - BACK) * self.patience.search
+        asked = {"do": "find", "lease": self.patience.lease, "within": within, "launchers": brief()}
         self.tell_all(msgspec.json.encode(asked))
-        self._hear(self.patience.start, lambda host: host.found is not None and host.armed, told)
+        self._hear(self.began + self.patience.search, _is_known, told)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
-                self.unreached[host.host] = f"no answer within {self.patience.start:g} s{heard}"
+                self.unreached[host.host] = f"no answer within {self.patience.search:g} s{heard}"
                 self.ignore(host)
 
     def narrow(self, to: Mapping[str, Collection[int]]) -> None:
@@ -148,14 +168,17 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         """Two looks at all ranks of all hosts, begun everywhere at once."""
         for host in self.live():
             host.looking = bool(host.members)
+        over = min(self.began + apart + self.patience.whole, self.until)
+        within = max(0.0, over - apart - BACK * self.patience.whole - time.monotonic())
         for host in self.live():
             if host.looking:
+                asked = {"do": "look", "apart": apart, "within": within}
                 pids = {"pids": [*host.members]} if host.narrowed else {}
-                self.session.send(host.host, msgspec.json.encode({"do": "look", "apart": apart, **pids}))
-        self._hear(apart + self.patience.look, lambda host: not host.looking or host.seen is not None, told)
+                self.session.send(host.host, msgspec.json.encode({**asked, **pids}))
+        self._hear(over, lambda host: not host.looking or host.seen is not None, told)
 
-    def _hear(self, seconds: float, over: Callable[[HangHost], bool], told: Callable[[], None]) -> None:
-        deadline = min(time.monotonic() + seconds, self.until)
+    def _hear(self, deadline: float, over: Callable[[HangHost], bool], told: Callable[[], None]) -> None:
+        deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))
             told()
@@ -181,7 +204,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             if len(host.members) > MOST_MEMBERS:
                 self._silence(host, f"it named more than {MOST_MEMBERS:,} processes")
         elif isinstance(message, messages.Found) and host.found is None:
-            host.found = message
+            host.found, host.found_at = message, time.monotonic()
             self._bring(host, message)
         elif isinstance(message, messages.Armed) and not host.armed:
             host.armed, host.no_tool = (

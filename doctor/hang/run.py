@@ -60,13 +60,13 @@ def see(
         answered = sum(agent.found is not None for agent in agents.agents.values())
         waiting = [a.host for a in agents.live() if a.found is None or not a.armed]
         doing = f"{answered}/{len(names)} answered"
-        progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=patience.start))
+        progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=patience.search))
 
     def looking_at() -> None:
         waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
         ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
         doing = f"looks at {ranks} ranks, for {apart:g} s"
-        progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.look))
+        progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.whole))
 
     try:
         agents.find(looking_for)

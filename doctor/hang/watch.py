@@ -40,7 +40,7 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
         until=session.until,
-        patience=HangPatience(start=way.timeout, look=way.timeout),
+        patience=HangPatience(whole=way.timeout),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,

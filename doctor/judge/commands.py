@@ -12,7 +12,7 @@ from functools import cached_property
 
 from doctor.errors import UsageError
 from doctor.facts.ascend.hccn_tool import split_known
-from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.judge.engine import Facts
 from doctor.judge.playbook import matches
 from doctor.model import Confidence, Finding, Host, Missing, Remedy
@@ -61,15 +61,16 @@ def fitting(
     if recording.way is None:
         return tuple(found)
     run = JustRun(recording.command, exam, frozenset(checks), recording.hosts, recording.way)
-    return tuple(_fitting(finding, run, facts) for finding in found)
+    free = _free(found, run, facts)
+    return tuple(_fitting(finding, run, free) for finding in found)
 
 
-def _fitting(finding: Finding, run: JustRun, facts: Facts) -> Finding:
+def _fitting(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address]) -> Finding:
     if finding.remedy is None:
         return finding
     commands = [new for old in finding.remedy.commands if (new := _reaching(old, run)) is not None]
-    if finding.check in ADDRESSED and finding.confidence is not Confidence.SUSPECT:
-        commands += _addresses(finding, run, facts)
+    if _lacks_addresses(finding):
+        commands += _addresses(finding, free)
     real = [command for command in commands if not command.startswith("#")]
     kept = tuple(commands) if real or len(commands) == len(finding.remedy.commands) else ()
     return replace(finding, remedy=Remedy(finding.remedy.id, kept) if kept else None)
@@ -162,26 +163,38 @@ def _ssh(words: Sequence[str], run: JustRun) -> str | None:
     return shlex.join(["ssh", *options, login, *words[2:]])
 
 
-def _addresses(finding: Finding, run: JustRun, facts: Facts) -> Iterator[str]:
-    """For each device that has none the free address of its rail."""
+def _lacks_addresses(finding: Finding) -> bool:
+    return finding.check in ADDRESSED and finding.confidence is not Confidence.SUSPECT
+
+
+def _seats(finding: Finding) -> list[HostDevice]:
+    places = ((place.host, place.device) for place in finding.where)
+    return [(host, device) for host, device in places if host is not None and device is not None]
+
+
+def _free(found: Sequence[Finding], run: JustRun, facts: Facts) -> dict[HostDevice, Address]:
+    """For each device that needs an address the free one of its rail, no two the same."""
+    lost = dict.fromkeys(seat for each in found if _lacks_addresses(each) for seat in _seats(each))
+    if not lost:
+        return {}
     held = {}
     for host in facts.hosts:
         own = facts.get(host, NPU_ADDRESSES)
         if not isinstance(own, Missing):
             known = split_known(own)[0]
             held.update({(host, device): address for device, address in known.items() if address})
-    lost: list[HostDevice] = [
-        (place.host, place.device)
-        for place in finding.where
-        if place.host is not None and place.device is not None
-    ]
     kept = {seat: address for seat, address in held.items() if seat not in lost}
-    free = free_addresses(lost, kept, run.names, _gateways(facts))
-    if free:
+    return free_addresses([*lost], kept, run.names, _gateways(facts))
+
+
+def _addresses(finding: Finding, free: Mapping[HostDevice, Address]) -> Iterator[str]:
+    seats = [seat for seat in _seats(finding) if seat in free]
+    if seats:
         yield "# Free by the addresses of the devices examined; compare it with the plan of the network:"
-    for (host, device), address in free.items():
+    for host, device in seats:
         where = f"{COMMENT}on {host}" if len(finding.hosts) > 1 else ""
-        yield (f"sudo hccn_tool -i {device} -ip -s address {address.ip} netmask {address.netmask}{where}")
+        address = free[host, device]
+        yield f"sudo hccn_tool -i {device} -ip -s address {address.ip} netmask {address.netmask}{where}"
 
 
 def _gateways(facts: Facts) -> set[str]:

@@ -107,6 +107,15 @@ class MeshResult:
         return dict(pairs)
 
     @cached_property
+    def met(self) -> Mapping[str, Mapping[str, Sequence[Link]]]:
+        """Host -> each other host -> what was tried between the two."""
+        found: dict[str, dict[str, Sequence[Link]]] = defaultdict(dict)
+        for pair, links in self.between.items():
+            for host in pair:
+                found[host].update(dict.fromkeys(pair - {host}, links))
+        return dict(found)
+
+    @cached_property
     def out_of(self) -> Mapping[str, Sequence[Link]]:
         """Host -> what it tried."""
         return _grouped((link.source, link) for link in self.tested)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from ipaddress import IPv4Address, IPv4Network
 
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import HostDevice
-from doctor.rules.npu_segments import continued, is_six
+from doctor.rules.npu_segments import Line, continued, is_six, line_of
 
 WIDEST = 16
 """Of a network whose addresses are counted through, its prefix."""
@@ -22,49 +22,63 @@ def free_addresses(
 ) -> dict[HostDevice, Address]:
     """For each device the address that its host's sequence, else its rail leaves for it, if one is free.
 
-    `hosts` are all in rank order, `taken` are addresses of others: gateways. Another machine that was not
-    examined may still have it.
+    `held` are the addresses of the others, `hosts` are all in rank order, `taken` are addresses of others:
+    gateways. Another machine that was not examined may still have it.
     """
+    used = {int(IPv4Address(a.ip)) for a in held.values() if not is_six(a)}
+    used |= {int(IPv4Address(ip)) for ip in taken if ":" not in ip}
+    place = {name: index for index, name in enumerate(hosts)}
+    rows, rails = _rows(held), _rails(held, place)
     found: dict[HostDevice, Address] = {}
-    for seat in lost:
-        known = {**held, **found}
-        used = {int(IPv4Address(a.ip)) for a in known.values() if not is_six(a)}
-        used |= {int(IPv4Address(ip)) for ip in taken if ":" not in ip}
-        rail = _rail(seat, known)
-        wished = _wished(seat, known, hosts, rail) if rail else ()
-        free = next((ip for ip in wished if ip not in used and _fits(ip, rail)), None) if rail else None
+    for host, device in lost:
+        rail = rails.get(device)
+        wished = rail.wished(rows.get(host, {}), device, place.get(host, 0)) if rail else ()
+        free = next((ip for ip in wished if ip not in used), None)
         if rail and free is not None:
-            found[seat] = Address(str(IPv4Address(free)), rail.prefixlen)
+            used.add(free)
+            found[host, device] = Address(str(IPv4Address(free)), rail.network.prefixlen)
     return found
 
 
-def _rail(seat: HostDevice, held: Mapping[HostDevice, Address]) -> IPv4Network | None:
-    """The network of most devices of its number on other hosts."""
-    votes = Counter(
-        a.network for (host, device), a in held.items() if device == seat[1] and host != seat[0]
-    ).most_common(1)
-    network = votes[0][0] if votes else None
-    return network if isinstance(network, IPv4Network) else None
+class _Rail:
+    """The devices of one number, and the network that most of them are in."""
+
+    def __init__(self, network: IPv4Network, column: Mapping[int, int]) -> None:
+        """`column` has their addresses by the place of their host."""
+        self.network = network
+        self._line: Line | None = line_of(column)
+        own = [ip for ip in column.values() if IPv4Address(ip) in network]
+        counted = own and network.prefixlen >= WIDEST
+        self._rest = iter(range(min(own) + 1, int(network.broadcast_address)) if counted else ())
+        """What is used or was offered does not become free again."""
+
+    def wished(self, row: Mapping[int, int], device: int, place: int) -> Iterator[int]:
+        """Addresses that would do, the best first; `row` has the addresses of its host by device."""
+        for ip in (continued(row, device), self._line.at(place) if self._line else None):
+            if ip is not None and self._fits(ip):
+                yield ip
+        yield from self._rest
+
+    def _fits(self, ip: int) -> bool:
+        ends = (int(self.network.network_address), int(self.network.broadcast_address))
+        return ends[0] < ip < ends[1]
 
 
-def _fits(ip: int, network: IPv4Network | None) -> bool:
-    if network is None or IPv4Address(ip) not in network:
-        return False
-    return ip not in (int(network.network_address), int(network.broadcast_address))
+def _rows(held: Mapping[HostDevice, Address]) -> dict[str, dict[int, int]]:
+    rows: dict[str, dict[int, int]] = defaultdict(dict)
+    for (host, device), address in held.items():
+        if not is_six(address):
+            rows[host][device] = int(IPv4Address(address.ip))
+    return rows
 
 
-def _wished(
-    seat: HostDevice, held: Mapping[HostDevice, Address], hosts: Sequence[str], rail: IPv4Network
-) -> Iterator[int]:
-    """Addresses that would do, the best first."""
-    host, device = seat
-    four = {s: int(IPv4Address(a.ip)) for s, a in held.items() if not is_six(a)}
-    row = {number: ip for (name, number), ip in four.items() if name == host}
-    place = {name: index for index, name in enumerate(hosts)}
-    column = {place[name]: ip for (name, number), ip in four.items() if number == device and name in place}
-    for others, at in ((row, device), (column, place.get(host, 0))):
-        if (ip := continued(others, at)) is not None:
-            yield ip
-    own = [ip for ip in column.values() if IPv4Address(ip) in rail]
-    if own and rail.prefixlen >= WIDEST:
-        yield from range(min(own) + 1, int(rail.broadcast_address))
+def _rails(held: Mapping[HostDevice, Address], place: Mapping[str, int]) -> dict[int, _Rail]:
+    """Of each device number whose devices are mostly in a network of IPv4."""
+    votes: dict[int, Counter[object]] = defaultdict(Counter)
+    columns: dict[int, dict[int, int]] = defaultdict(dict)
+    for (host, device), address in held.items():
+        votes[device][address.network] += 1
+        if not is_six(address) and host in place:
+            columns[device][place[host]] = int(IPv4Address(address.ip))
+    usual = {device: counts.most_common(1)[0][0] for device, counts in votes.items()}
+    return {d: _Rail(net, columns[d]) for d, net in usual.items() if isinstance(net, IPv4Network)}

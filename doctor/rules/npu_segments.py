@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from doctor.api import JobPlan, Severity
 from doctor.facts.ascend.network import Address
@@ -73,14 +73,30 @@ def spans(product: str, found: Mapping[HostDevice, str]) -> bool:
     return len(rails) > len({rail for rail, _ in rails})
 
 
-def continued(others: Mapping[int, int], place: int) -> int | None:
-    """The address at a place of the sequence of the others; one of them may be out of line."""
-    steps = Counter((others[b] - others[a]) // (b - a) for a, b in pairwise(sorted(others)))
+class Line(NamedTuple):
+    """Addresses at equal distances."""
+
+    base: int
+    step: int
+
+    def at(self, place: int) -> int:
+        return self.base + self.step * place
+
+
+def line_of(known: Mapping[int, int]) -> Line | None:
+    """What addresses by their places follow; one of them may be out of line."""
+    steps = Counter((known[b] - known[a]) // (b - a) for a, b in pairwise(sorted(known)))
     if not steps:
         return None
     step = steps.most_common(1)[0][0]
-    base, votes = Counter(ip - step * number for number, ip in others.items()).most_common(1)[0]
-    return base + step * place if votes >= max(3, len(others) - 1) else None
+    base, votes = Counter(ip - step * number for number, ip in known.items()).most_common(1)[0]
+    return Line(base, step) if votes >= max(3, len(known) - 1) else None
+
+
+def continued(others: Mapping[int, int], place: int) -> int | None:
+    """The address at a place of the sequence of the others."""
+    line = line_of(others)
+    return line.at(place) if line else None
 
 
 class AddressPattern:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeSeen
@@ -130,7 +130,22 @@ def even(seen: SmokeSeen) -> None:
             raise Skip(
                 f"{ranks_text(slow)} took longer than the others, "
                 "but in steps that differed too much from each other to be sure"
+                f"{_busy(run.result, slow)}"
             )
+
+
+def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
+    """Where these ranks shared their processors with other work."""
+    hosts = dict.fromkeys(result.plan.seat(rank).host for rank in ranks)
+    loads = {
+        host: f"a load of {seen.load:.0f} on {seen.cores} core{'s' if seen.cores > 1 else ''}"
+        for host in hosts
+        if (seen := result.host(host)) and seen.load > seen.cores > 0
+    }
+    if not loads:
+        return ""
+    worst = next(iter(loads.values())) if len(set(loads.values())) == 1 else "more load than cores"
+    return f"; {fold(loads)} had {worst} when the run began"
 
 
 def _charged(seen: SmokeSeen, check: str) -> bool:

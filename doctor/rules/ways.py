@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 
-from doctor.api import JobPlan
+from doctor.api import JobPlan, Place, Stretch, fold
 from doctor.facts.network import Counters, Route, Routes
 from doctor.mesh import Blame, Link, MeshResult
 from doctor.mesh.result import Pairs
+
+MANY = 16
+"""From so many on, other hosts are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,43 +27,76 @@ class WrongNeighbour:
     tried: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Other hosts that a host is kept from. Each of thousands may say so: it does not list them all."""
+
+    number: int
+    named: tuple[str, ...]
+    """Few are all here; of many those between which and the host a connection was tried."""
+
+    def __str__(self) -> str:
+        return fold(self.named) if self.number < MANY else f"{self.number:,} other hosts"
+
+    def places(self, host: str) -> tuple[Place, ...]:
+        """Where a failed connection is explained by it."""
+        return tuple(Place(host=host, peer=peer) for peer in self.named) or (Place(host=host),)
+
+
+def peers_in(
+    stretches: Collection[Stretch],
+    host: str,
+    plan: JobPlan,
+    mesh: MeshResult | None,
+    but: Set[str] = frozenset(),
+) -> Peers:
+    """The hosts of these stretches, `but` for some."""
+    holders = plan.holders
+    left_out = sum(holders.within(each, stretches) for each in {*but, host})
+    number = sum(map(len, stretches)) - left_out
+    if number < MANY:
+        known = {peer for stretch in stretches for peer in stretch.others(host)}
+    else:
+        known = {peer for peer in (mesh.met.get(host, ()) if mesh else ()) if holders.within(peer, stretches)}
+    return Peers(number, tuple(holders.in_order(known - but)))
+
+
 def lost_routes(
     host: str, routes: Routes, plan: JobPlan, mesh: MeshResult | None
-) -> dict[Route | None, tuple[str, ...]]:
+) -> dict[Route | None, Peers]:
     """The routes of a host that lead nowhere, each with the hosts that are lost by it; None is "no route".
 
     Where a connection succeeded, another route takes it than those of the main table.
     """
-    pairs = mesh.between if mesh else {}
-    doubtful = {link.target for link in mesh.out_of.get(host, ()) if link.failed} if mesh else set()
-    doubtful |= _thrown_away(host, routes, plan)
-    lost: dict[Route | None, list[str]] = {}
-    for peer in plan.holders.in_order(doubtful):
-        address, tried = plan.data_address(peer), pairs.get(frozenset((host, peer)), ())
-        if peer == host or address is None or ":" in address or any(not link.failed for link in tried):
-            continue
-        route = routes.route_to(address)
-        if _leads_nowhere(route, [link for link in tried if link.source == host]):
-            lost.setdefault(route, []).append(peer)
-    return {route: tuple(peers) for route, peers in lost.items()}
+    met, address = mesh.met.get(host, {}) if mesh else {}, plan.holders.address
+    works = {peer for peer, tried in met.items() if any(not link.failed for link in tried)}
+    unanswered: dict[Route | None, list[str]] = defaultdict(list)
+    for peer in plan.holders.in_order(peer for peer in met if peer not in works and peer in address):
+        if address[peer].version == 4:
+            route = routes.route_to(str(address[peer]))
+            if _unanswered(route, [link for link in met[peer] if link.source == host]):
+                unanswered[route].append(peer)
+    lost = {route: Peers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
+    for away, stretches in _thrown_away(routes, plan).items():
+        if (peers := peers_in(stretches, host, plan, mesh, works)).number:
+            lost[away] = peers
+    return lost
 
 
-def _thrown_away(host: str, routes: Routes, plan: JobPlan) -> set[str]:
+def _thrown_away(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
     """The hosts whose packets a route throws away, whatever was tried."""
-    if not any(route.kind for route in routes.routes):
-        return set()
-    found: set[str] = set()
-    for stretch in plan.holders.stretches(4, routes.cuts):
+    found: dict[Route, list[Stretch]] = defaultdict(list)
+    for stretch in plan.holders.stretches(4, routes.cuts) if any(r.kind for r in routes.routes) else ():
         route = routes.route_to(str(plan.holders.address[stretch.first]))
         if route and route.kind:
-            found.update(stretch.others(host))
+            found[route].append(stretch)
     return found
 
 
-def _leads_nowhere(route: Route | None, failed: Collection[Link]) -> bool:
+def _unanswered(route: Route | None, failed: Collection[Link]) -> bool:
     if route is None:
         return any("Network is unreachable" in link.detail for link in failed)
-    return bool(route.kind) or any(route.gateway in link.unresolved for link in failed)
+    return not route.kind and any(route.gateway in link.unresolved for link in failed)
 
 
 def wrong_neighbours(
@@ -94,7 +130,7 @@ def proved_blames(
     guilty: dict[frozenset[str], str] = {}
     for host, own in routes.items():
         for peers in lost_routes(host, own, plan, mesh).values():
-            guilty |= {frozenset((host, peer)): host for peer in peers}
+            guilty |= {frozenset((host, peer)): host for peer in peers.named}
     for wrong in wrong_neighbours(fixed, links, plan, pairs):
         guilty[frozenset((wrong.host, wrong.peer))] = wrong.host
     by_host: dict[str, list[Link]] = defaultdict(list)

@@ -97,7 +97,7 @@ KINDS = {
         None,
         ranks=2,
     ),
-    "slow": InjectionKind("computes half as much again, from then on", "smoke-straggler", ranks=4, steps=14),
+    "slow": InjectionKind("computes twice as long, from then on", "smoke-straggler", ranks=4, steps=14),
 }
 
 

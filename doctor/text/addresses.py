@@ -59,6 +59,10 @@ class Stretch:
     def first(self) -> str:
         return self._all[self.start]
 
+    def has(self, host: str, place: int) -> bool:
+        """Whether this host is at this place among all, and that in here."""
+        return self.start <= place < self.end and self._all[place] == host
+
     def others(self, host: str) -> list[str]:
         return [each for each in self._all[self.start : self.end] if each != host]
 
@@ -102,9 +106,8 @@ class Holders:
             start = end
 
     def within(self, host: str, stretches: Iterable[Stretch]) -> bool:
-        """Whether it is in one of these, which are of its version."""
         place = self._place.get(host, -1)
-        return any(stretch.start <= place < stretch.end for stretch in stretches)
+        return any(stretch.has(host, place) for stretch in stretches)
 
     @cached_property
     def networks(self) -> tuple[str, ...]:

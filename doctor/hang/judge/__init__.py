@@ -17,7 +17,7 @@ from doctor.hang.judge.decide import Finding, decide
 from doctor.hang.judge.jobs import MOST_JOBS, chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
 from doctor.hang.judge.places import short
-from doctor.hang.judge.rights import rights_of
+from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
 from doctor.hang.judge.wires import Key, key
@@ -139,7 +139,7 @@ def _judge_job(
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights,
-        notes=(*finding.notes, *notes, *_rankless(evidence, job)),
+        notes=(*finding.notes, *stackless(evidence, job), *notes, *_rankless(evidence, job)),
         heard=heard,
         do=(*(told.sentences if told else ()), *stacks.sentences),
         commands=(*(told.commands if told else ()), *stacks.commands),

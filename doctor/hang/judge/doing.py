@@ -10,6 +10,7 @@ from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Doing
 from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
 from doctor.hang.judge.position import stepped
+from doctor.hang.judge.rights import silent
 
 MOVED = 25_000
 """Bytes a second that count as work: a checkpoint may go to slow storage."""
@@ -164,6 +165,8 @@ def _computing(member: Member) -> Doing:
         return Doing(Cause.COMPUTES, "computes: an endless loop or very long work")
     if before and now:
         return Doing(Cause.COMPUTES, "computes, and goes from function to function", unproved=True)
+    if silent(member):
+        return Doing(Cause.COMPUTES, "computes, or waits for a processor of its busy host", unproved=True)
     return Doing(Cause.COMPUTES, "computes")
 
 

@@ -1,14 +1,20 @@
-"""How much of a job could be seen, and what would show more."""
+"""How much of a job could be seen, what would show more, and what was judged without stacks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
-from doctor.hang.evidence import Evidence, HostSeen
+from doctor.hang.evidence import Evidence, HostSeen, Member
 from doctor.hang.judge.judgement import Job, Rights
 from doctor.hang.pyspy import MACHINES
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
 
 ROOT, OWN, OTHER = "root", "the job's own user", "another user"
+MOST = 4
+_SILENT = re.compile(r"^Python stacks?: .*no answer within (\S+ s)\b")
+"""As a host says it of itself, or of a process."""
 
 
 def rights_of(evidence: Evidence, job: Job) -> Rights:
@@ -47,3 +53,29 @@ def _raises(
         yield f"a py-spy for {' and '.join(lacks)} (--pyspy FILE): the line of each rank"
     if not connections:
         yield "ss (iproute2) on the hosts: for how long the job has stood still"
+
+
+def silent(member: Member, of_host: Iterable[str] = ()) -> str:
+    """The time in which no stack of it came, on a host that is too busy for one; empty where that is not why
+    there is none.
+    """
+    if any(look.python for look in member.looks):
+        return ""
+    said = (*of_host, *(each for look in member.looks for each in look.unread))
+    return next((found[1] for each in said if (found := _SILENT.search(each))), "")
+
+
+def stackless(evidence: Evidence, job: Job) -> Iterator[str]:
+    """ "no stacks of rank 3 within 10 s: it is judged by /proc alone" """
+    hosts = {host.host: host.unread for host in evidence.hosts}
+    waited: dict[str, list[Member]] = {}
+    for rank in job.ranks:
+        if seconds := silent(rank, hosts.get(rank.host, ())):
+            waited.setdefault(seconds, []).append(rank)
+    for seconds, members in waited.items():
+        ranks = [member.rank for member in members if member.rank is not None]
+        named = len(ranks) == len(members)
+        whom = ranks_text(ranks, most=MOST) if named else f"{len(members)} processes"
+        on = fold(dict.fromkeys(member.host for member in members))
+        they = "it is" if len(members) == 1 else "they are"
+        yield f"no stacks of {whom} on {on} within {seconds}: {they} judged by /proc alone"

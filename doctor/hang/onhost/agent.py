@@ -16,6 +16,7 @@ import os
 import select
 import shutil
 import signal
+import time
 import traceback
 import zlib
 from collections.abc import Callable
@@ -33,7 +34,8 @@ END_SECONDS = 1.0
 ENOUGH = 1 << 20
 """Bytes unsaid, beyond which it reads nothing more from its child."""
 MOST_TOOL = 64 << 20
-NICE = 19
+NICE = 10
+"""Behind the job, and not behind everything else: at 19 a look took minutes on a busy host."""
 LONGEST_APART = 60.0
 
 
@@ -106,15 +108,16 @@ class HangAgent(HostAgent):
             self.over = True
         elif what == "find" and self.ear is None:
             self.hold(told.get("lease", LEASE))
-            self._start("find", lambda say: self._find(Launchers(told["launchers"]), say))
+            within = _seconds(told.get("within"), look.WHOLE)
+            self._start("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
         elif what == "tool":
             self._take(told)
         elif what == "look" and self.next is None:
-            apart = told.get("apart")
-            apart = float(apart) if isinstance(apart, (int, float)) else 2.0
+            apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
+            within = _seconds(told.get("within"), 2 * look.LOOK)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self.next = lambda say: self._look(min(max(apart, 0.0), LONGEST_APART), chosen, say)
+            self.next = lambda say: self._look(apart, within, chosen, say)
             self._go_on()
 
     def _take(self, told: "dict[str, Any]") -> None:
@@ -186,8 +189,8 @@ class HangAgent(HostAgent):
             self._go_on()
         self.flush()
 
-    def _find(self, known: "Launchers", say: "Say") -> None:
-        members, unread = look.find(known, os.getppid())
+    def _find(self, known: "Launchers", within: float, say: "Say") -> None:
+        members, unread = look.find(known, os.getppid(), within)
         say("members", members=members, unread=unread)
 
     def _found(self, told: "dict[str, Any]") -> None:
@@ -203,12 +206,14 @@ class HangAgent(HostAgent):
             unread=self.unread,
         )
 
-    def _look(self, apart: float, pids: "set[int] | None", say: "Say") -> None:
+    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "Say") -> None:
+        over = time.monotonic() + within
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
         pyspy, what, why = self._pyspy()
         unread = ["Python stacks: " + why] if why else []
-        gathering = libraries.Gathering(members, apart)
-        looks = look.Looks(members, pyspy, say)
+        within = max(0.0, over - time.monotonic())
+        gathering = libraries.Gathering(members, apart, within)
+        looks = look.Looks(members, pyspy, say, within)
         at, apart = looks.both(apart)
         for text in gathering.texts():
             say("library", text=text)
@@ -243,6 +248,10 @@ class HangAgent(HostAgent):
                 return stacks.PySpy(own), version + " of the host", ""
             why = "the py-spy of the host cannot be used: " + refused
         return None, "", why
+
+
+def _seconds(told: Any, otherwise: float) -> float:
+    return float(told) if isinstance(told, (int, float)) else otherwise
 
 
 def main(program: bytes, head: int) -> None:

@@ -6,6 +6,7 @@ device. Every read, question and tool has its time; the whole has SECONDS.
 
 import contextlib
 import json
+import math
 import os
 import re
 import select
@@ -239,16 +240,19 @@ def _name(item: "Sequence[Any]") -> str:
     return where if isinstance(where, str) else ":".join(map(str, where))
 
 
-def gather(ranks: "Sequence[Mapping[str, Any]]", apart: float = 2.0) -> "list[dict[str, Any]]":
+def gather(
+    ranks: "Sequence[Mapping[str, Any]]", apart: float = 2.0, until: float = math.inf
+) -> "list[dict[str, Any]]":
     """Rows of LibraryText. What is asked twice is asked `apart` seconds apart."""
-    return _Gatherer(ranks, time.monotonic() + SECONDS + apart).run(apart)
+    return _Gatherer(ranks, min(until, time.monotonic() + SECONDS + apart)).run(apart)
 
 
 class Gathering:
     """`gather` in a process of its own, while this one looks at processes."""
 
-    def __init__(self, ranks: "Sequence[Mapping[str, Any]]", apart: float) -> None:
-        self.deadline = time.monotonic() + SECONDS + apart
+    def __init__(self, ranks: "Sequence[Mapping[str, Any]]", apart: float, within: float = math.inf) -> None:
+        """`within`: seconds that it may take, beside the time between first and second answers."""
+        self.deadline = time.monotonic() + min(SECONDS, within) + apart
         self.ear, mouth = os.pipe()
         me = os.getpid()
         self.child = os.fork()
@@ -259,7 +263,7 @@ class Gathering:
                 die_with_parent(me)
                 os.close(self.ear)
                 with open(mouth, "wb") as out:
-                    for text in gather(ranks, apart):
+                    for text in gather(ranks, apart, self.deadline - careful.EASE):
                         out.write(json.dumps(text).encode("ascii") + b"\n")
                 code = 0
             finally:

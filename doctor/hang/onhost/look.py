@@ -1,6 +1,7 @@
 """Two looks at the processes of jobs: /proc first, then sockets, then Python stacks."""
 
 import json
+import math
 import os
 import time
 from collections import deque
@@ -20,30 +21,30 @@ MOST_BETWEEN = 7
 FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search of ranks: for what tells whether a process is one, and for all of it."""
-PROC, NETS, STACKS, LINES = 8.0, 12.0, 21.0, 24.0
-"""Seconds after the beginning of a look when these are over."""
+PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
+"""Seconds of a look for each, one after the other, where there is time for all."""
+LOOK = PROC + NETS + STACKS + LINES
 APART = 2.0
 """Seconds between looks of which there are more than two."""
 
 
-def find(known: "Launchers", own: int) -> "tuple[list[dict[str, Any]], list[str]]":
-    """The members of this host's jobs, and what could not be looked at."""
-    began = time.monotonic()
+def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[dict[str, Any]], list[str]]":
+    """The members of this host's jobs, and what could not be looked at, within so many seconds."""
+    share = max(0.0, min(1.0, within / WHOLE))
+    rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
     row_of = partial(proc.row, names=known.names)
     unread = []
     rows = []
     stuck = []
     owners = proc.owners()
     for (pid, _), row in carefully(
-        row_of, [(pid, True) for pid in owners], owners=[*owners.values()], until=began + ROWS
+        row_of, [(pid, True) for pid in owners], owners=[*owners.values()], until=rows_over
     ):
         if row is not None:
             rows.append(row)
         else:
             stuck.append((pid, False))
-    for (pid, _), row in carefully(
-        row_of, stuck, owners=[owners[pid] for pid, _ in stuck], until=began + WHOLE
-    ):
+    for (pid, _), row in carefully(row_of, stuck, owners=[owners[pid] for pid, _ in stuck], until=over):
         if row is not None:
             rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
@@ -53,7 +54,7 @@ def find(known: "Launchers", own: int) -> "tuple[list[dict[str, Any]], list[str]
         known,
         rows,
         own,
-        ports=_ports(ranks.candidates(known, rows, own), owners, began + WHOLE),
+        ports=_ports(ranks.candidates(known, rows, own), owners, over),
         ticks=proc.TICKS,
         uptime=proc.uptime(),
         users=users,
@@ -62,7 +63,7 @@ def find(known: "Launchers", own: int) -> "tuple[list[dict[str, Any]], list[str]
     found = [member for member in found if place.takes(member["user"], member)]
     idle = {m["pid"]: m for m in found if m.get("helps") is None and not m["joins"]}
     for pid, loaded in carefully(
-        proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=began + WHOLE
+        proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=over
     ):
         idle[pid]["joins"] = bool(loaded)
     pids = {member["pid"] for member in found}
@@ -97,13 +98,21 @@ class Looks:
     """`say` gets one message after another; nothing here waits for whoever reads them."""
 
     def __init__(
-        self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: "Callable[..., None]"
+        self,
+        members: "Sequence[Mapping[str, Any]]",
+        pyspy: "stacks.PySpy | None",
+        say: "Callable[..., None]",
+        within: float = 2 * LOOK,
     ) -> None:
+        """`within`: seconds that the looks may take, beside the time between them."""
         self.members = members
         self.users = {member["pid"]: member["user"] for member in members}
         self.hidden = {member["user"] for member in members if member.get("hidden")}
         self.pyspy = pyspy
         self.say = say
+        self.within = within
+        self.silent = set()  # type: set[int]
+        """Those of which no stack came in time: they are not asked again."""
         self.root = os.geteuid() == 0
         self.no_ages = ""
         self.net = _namespace("self", "net")
@@ -116,35 +125,38 @@ class Looks:
     def both(self, apart: float) -> "tuple[float, float]":
         """When the second look began, and the seconds between them. If these are many, it looks then too."""
         began = time.monotonic()
-        looks = [("a", look) for look in self.look()]
+        looks = [("a", look) for look in self.look(self.within / 2)]
         between = parts(apart)
         for part in between:
             wait = began + part - time.monotonic()
             if wait >= 0:
                 time.sleep(wait)
-                seen = self.look(room.FOR_BETWEEN // len(between), brief)
+                seen = self.look(apart - part, room.FOR_BETWEEN // len(between), brief)
                 looks += [("between", look) for look in seen]
         time.sleep(max(0.0, began + apart - time.monotonic()))
         at, passed = time.time(), time.monotonic() - began
-        looks += [("b", look) for look in self.look()]
+        looks += [("b", look) for look in self.look(self.within - max(0.0, passed - apart))]
         for which, look in looks:
             self.say("look", which=which, look=look)
         return at, passed
 
-    def look(self, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict) -> "list[dict[str, Any]]":
+    def look(
+        self, seconds: float, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict
+    ) -> "list[dict[str, Any]]":
         """`kept` is what is kept of each, where that fits into the whole."""
-        began = time.monotonic()
+        over = time.monotonic() + seconds
+        proc_over = _until(over, PROC, 0.5)
         items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
         looks = {}
         for item, look in carefully(
-            proc.seen, items, owners=[*self.users.values()], until=began + PROC * 0.8
+            proc.seen, items, owners=[*self.users.values()], until=_until(proc_over, PROC, 0.8)
         ):
             if look is None:
                 self.whole[item[0]] = False
             looks[item[0]] = look
         again = [(pid, start, root, False) for pid, start, root, _ in items if looks[pid] is None]
         users = [self.users[pid] for pid, *_ in again]
-        for item, look in carefully(proc.seen, again, owners=users, until=began + PROC):
+        for item, look in carefully(proc.seen, again, owners=users, until=proc_over):
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
         inodes = {inode for look in looks.values() for inode in look["inodes"]}
@@ -157,13 +169,13 @@ class Looks:
             return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
         known, self.no_ages = sockets.connections(wanted)
-        self._elsewhere(looks, known, wanted, began + NETS)
+        self._elsewhere(looks, known, wanted, _until(over, NETS, 0.5))
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
         self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
         if self.pyspy is not None:
-            self._stacks(looks, began)
+            self._stacks(looks, over)
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
@@ -196,14 +208,16 @@ class Looks:
             turns.over(time.monotonic() - began)
             at = turns.next()
 
-    def _stacks(self, looks: "dict[int, dict[str, Any]]", began: float) -> None:
+    def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float) -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
+        fit = [m for m in fit if m["pid"] not in self.silent]
         fit = [m for m in fit if not m.get("hidden")]
         fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
         fit.sort(key=lambda member: member.get("helps") is not None)
         owners = {m["pid"]: m["user"] for m in fit}
-        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), began + STACKS)
+        seconds = _until(over, STACKS, 0.9) - time.monotonic()
+        found, failed = stacks.dumps(self.pyspy, owners, 2 * stacks.processors(), seconds)
         for pid, threads in found.items():
             told = self.told.setdefault(pid, {})
             for thread in threads:
@@ -215,7 +229,8 @@ class Looks:
             looks[pid]["python"] = threads
         for pid, why in failed.items():
             looks[pid]["unread"].append("Python stack: " + why)
-        self._sources(found, began + LINES)
+        self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
+        self._sources(found, _until(over, LINES, 1.0))
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
         """Read the text of the innermost lines of the users' code."""
@@ -233,6 +248,12 @@ class Looks:
             for frame in frames[path, rights]:
                 if texts and str(frame["line"]) in texts:
                     frame["source"] = texts[str(frame["line"])]
+
+
+def _until(over: float, most: float, share: float) -> float:
+    """When a part of what is over then has to end: it may take so many seconds, and a share of the rest."""
+    now = time.monotonic()
+    return now + max(0.0, min(most, share * (over - now)))
 
 
 def _inside(pid: int) -> str:

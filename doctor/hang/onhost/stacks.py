@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
+"""For one answer, where others wait for their turn."""
+SILENT = "no answer within "
 MOST = 4 << 20
 MOST_THREADS = 256
 INNER, OUTER = 100, 40
@@ -34,11 +37,11 @@ class PySpy:
     def argv(self, pid: int) -> "list[str]":
         return [self.path, *DUMP, "--pid", str(pid)]
 
-    def version(self) -> "tuple[str, str]":
+    def version(self, seconds: float = SECONDS) -> "tuple[str, str]":
         """What it calls itself; or why it does not start."""
         try:
             ((_, tool, code),) = run_all(
-                [lambda: Tool([self.path, "--version"], SECONDS, 4096, self.keep)], 1
+                [lambda: Tool([self.path, "--version"], seconds, 4096, self.keep)], 1
             )
         except OSError as error:
             return "", error.strerror or str(error)
@@ -49,16 +52,18 @@ class PySpy:
 
 
 def dumps(
-    pyspy: PySpy, owners: "Mapping[int, str]", at_once: int, until: float = math.inf
+    pyspy: PySpy, owners: "Mapping[int, str]", at_once: int, seconds: float = math.inf
 ) -> "tuple[dict[int, list[dict[str, Any]]], dict[int, str]]":
-    """The threads of each process, or why there are none. What fails is tried once more: a process that runs
-    may change while it is read. By `owners` none has to wait for those of others.
+    """The threads of each process, or why there are none: all within these seconds. What fails is tried once
+    more: a process that runs may change while it is read, and one on a busy host takes its time. By `owners`
+    none has to wait for those of others.
     """
+    until = time.monotonic() + seconds
     found = {}  # type: dict[int, list[dict[str, Any]]]
     failed = {}  # type: dict[int, str]
     for _ in range(2):
-        todo = [pid for pid in owners if pid not in found and "no answer" not in failed.get(pid, "")]
-        starts = [partial(Tool, pyspy.argv(pid), SECONDS, MOST, pyspy.keep, True) for pid in todo]
+        todo = [pid for pid in owners if pid not in found]
+        starts = [partial(_asked, pyspy, pid, until) for pid in todo]
         try:
             for place, tool, code in run_all(starts, at_once, [owners[pid] for pid in todo], until):
                 pid = todo[place]
@@ -72,8 +77,14 @@ def dumps(
                     failed.pop(pid, None)
         except OSError as error:
             failed.update((pid, str(error.strerror)) for pid in todo if pid not in found)
-        failed = {**dict.fromkeys(set(todo) - {*found}, "no answer in time"), **failed}
-    return found, failed
+        failed = {**dict.fromkeys(set(todo) - {*found}, SILENT), **failed}
+    silent = f"{SILENT}{max(seconds, 0.1):.2g} s"
+    return found, {pid: silent if why.startswith(SILENT) else why for pid, why in failed.items()}
+
+
+def _asked(pyspy: PySpy, pid: int, until: float) -> Tool:
+    seconds = max(0.0, min(SECONDS, until - time.monotonic()))
+    return Tool(pyspy.argv(pid), seconds, MOST, pyspy.keep, reads=True)
 
 
 def _read(out: bytes) -> "tuple[list[dict[str, Any]], str]":

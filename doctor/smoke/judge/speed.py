@@ -25,6 +25,12 @@ SLOWER_IF_SHARED, SHARED = 0.30, 1.15
 times processor time.
 """
 OFTEN = 0.8
+ALIKE, AS_MANY = 0.5, 16
+"""How far ranks are apart on a machine that does other work, as a part of how far one step is from the next:
+0.47 in 359 innocent ranks beside hogs. As good as measured on so many ranks.
+"""
+FALSE_ALARMS = 1 / 1000
+"""In so many runs may chance name anybody."""
 LEAST_HOSTS = 3
 TAKEN = 1.3
 """Time over processor time of one's own computing."""
@@ -78,8 +84,8 @@ def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
 
 
 class _Pace(NamedTuple):
-    """How many times as long as the others a rank computes: its median, above what that is slow beyond doubt,
-    and in which part of the steps it was slower at all than it may be.
+    """How many times as long as the others a rank computes at the same step: the median, above what that is
+    slow beyond doubt, and in which part of the steps it was slower at all than it may be.
     """
 
     ratio: float
@@ -101,30 +107,40 @@ def _compared(result: SmokeResult) -> Iterator[tuple[dict[int, float], dict[int,
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
             slower = SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER
-            middles = {rank: median(said.values()) for rank, said in burnt_by.items()}
-            paces = {rank: _pace(rank, burnt_by, middles, slower) for rank in burnt_by}
-            yield middles, {rank: pace for rank, pace in paces.items() if pace}
+            yield {rank: median(said.values()) for rank, said in burnt_by.items()}, _paces(burnt_by, slower)
 
 
-def _pace(
-    rank: int, burnt_by: Mapping[int, Mapping[int, float]], middles: Mapping[int, float], slower: float
-) -> _Pace | None:
+def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: float) -> dict[int, _Pace]:
     """`slower`: by which part more is slow."""
-    others = [middle for other, middle in middles.items() if other != rank]
-    usual = median(others)
-    each = [
+    times = {rank: each for rank in burnt_by if (each := _times_as_long(rank, burnt_by))}
+    ratios = {rank: median(each) for rank, each in times.items()}
+    uneven = median(spread([math.log(time) for time in each]) for each in times.values()) if times else 0.0
+    paces = {}
+    for rank, each in times.items():
+        others = [math.log(ratio) for other, ratio in ratios.items() if other != rank]
+        limit = max(1 + slower, math.exp(min(_beyond_doubt(others, uneven), 10.0)))
+        often = sum(time > 1 + SLOWER for time in each) / len(each)
+        paces[rank] = _Pace(ratios[rank], limit, often)
+    return paces
+
+
+def _times_as_long(rank: int, burnt_by: Mapping[int, Mapping[int, float]]) -> list[float]:
+    """As the others, step by step: what slows all of them at a step is nobody's."""
+    return [
         own / median(theirs)
         for step, own in burnt_by[rank].items()
         if (theirs := [said[step] for other, said in burnt_by.items() if other != rank and step in said])
     ]
-    if not each:
-        return None
-    # Between ranks, and of this rank's median from step to step, in logarithms.
-    apart = spread([math.log(other / usual) for other in others])
-    uneven = 1.25 * spread([math.log(value) for value in each]) / math.sqrt(len(each))
-    limit = max(1 + slower, math.exp(min(5 * max(apart, uneven), 10.0)))
-    often = sum(value > 1 + SLOWER for value in each) / len(each)
-    return _Pace(middles[rank] / usual, limit, often)
+
+
+def _beyond_doubt(others: Sequence[float], uneven: float) -> float:
+    """What is beyond what ranks differ by, all in logarithms. A few ranks may be close to each other by luck,
+    so what steps differ by counts as well.
+    """
+    apart = spread(others) if others else 0.0
+    known = len(others) - 1
+    noise = math.sqrt((AS_MANY * (ALIKE * uneven) ** 2 + known * apart**2) / (AS_MANY + known))
+    return noise * math.sqrt(2 * math.log((len(others) + 1) / FALSE_ALARMS))
 
 
 def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Charge:

@@ -167,7 +167,7 @@ def _slow(rank: FaultyRank) -> None:
         if rank.page.step >= rank.step:
             rank.page.disturb()
             now = spent()
-            while spent() < now + 0.5 * (now - began):
+            while spent() < now + (now - began):
                 pass
         return loss
 

@@ -38,6 +38,16 @@ def down(node: DownNode) -> CannotReach:
     )
 
 
+def taken_out(name: str) -> CannotReach:
+    """With --no-kill a job goes on without a node that failed, and does not get it back."""
+    return CannotReach(
+        UnreachedKind.NODE,
+        "Slurm has taken the node out of the job: it failed while the job ran.",
+        "slurmctld's log says why it failed. A new job may get it again; this one does not.",
+        _look(name),
+    )
+
+
 def not_launched(name: str, why: str) -> CannotReach:
     return CannotReach(
         UnreachedKind.NODE,

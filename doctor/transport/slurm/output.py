@@ -1,4 +1,5 @@
-"""What srun and scontrol print, read: which node failed and why, what became of the step, who is down.
+"""What srun and scontrol print, read: which node failed and why, what became of the step, who is down, who is
+left of the job.
 
 Pure. Everything quoted is bounded and printable. The wordings are those of Slurm 20.11 to 25.05.
 """
@@ -9,6 +10,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from doctor.errors import UsageError
+from doctor.text.nodeset import unfold
 from doctor.transport.errors import quoted
 
 NODE_FAILURE = "Node failure"
@@ -102,3 +105,14 @@ def down_nodes(text: str) -> list[DownNode]:
             reason = _REASON.search(line)
             found.append(DownNode(name[1], quoted(state[1], 60), quoted(reason[1], 160) if reason else ""))
     return found
+
+
+_NODES = re.compile(r"^JobId=.* NodeList=([^\s(]\S*)", re.MULTILINE)
+
+
+def job_nodes(text: str) -> frozenset[str]:
+    """The nodes that `scontrol show job -o` says a job has now; none where it does not say."""
+    try:
+        return frozenset(node for nodes in _NODES.findall(text) for node in unfold(nodes))
+    except UsageError:
+        return frozenset()

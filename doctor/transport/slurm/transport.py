@@ -1,8 +1,8 @@
 """Scripts and sessions through Slurm: one srun for all hosts, over Slurm's own launch tree.
 
-A node that Slurm calls down, and one on which no step begins, is left out and has its reason; the step is
-then tried again without it, since srun gives up a whole step for one node. Until every node has shown itself,
-nothing is sent to any.
+A node that Slurm calls down or took out of the job, and one on which no step begins, is left out and has its
+reason; the step is then tried again without it, since srun gives up a whole step for one node. Until every
+node has shown itself, nothing is sent to any.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from doctor.transport.errors import CannotReach, no_turn
 from doctor.transport.program import OUTPUT_CAP, Program
 from doctor.transport.session import Sessions
 from doctor.transport.slurm import errors
-from doctor.transport.slurm.output import down_nodes
+from doctor.transport.slurm.output import down_nodes, job_nodes
 from doctor.transport.slurm.program import SrunProgram
 from doctor.transport.slurm.step import SrunStep, own_environment
 from doctor.transport.slurm.task import opening
@@ -164,19 +164,27 @@ class SlurmTransport:
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
     def _ask_slurm(self, until: float) -> dict[str, CannotReach]:
-        """The nodes that Slurm itself does not reach. Where it cannot say, srun will."""
+        """The nodes that Slurm itself does not reach, and those that it took out of the job, since srun would
+        refuse a step for one of them. Where Slurm cannot say, srun will.
+        """
+        job = self._environ.get("SLURM_JOB_ID", "")
+        kept = job_nodes(self._scontrol("job", job, until)) if job else frozenset()
+        lost = {name: errors.taken_out(name) for name in self._names if kept and name not in kept}
+        found = down_nodes(self._scontrol("node", ",".join(self._names), until))
+        return {**lost, **{node.name: errors.down(node) for node in found}}
+
+    def _scontrol(self, what: str, names: str, until: float) -> str:
         try:
             asked = subprocess.run(
-                ["scontrol", "show", "node", ",".join(self._names), "-o"],
+                ["scontrol", "show", what, names, "-o"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=max(0.0, min(SCONTROL_SECONDS, until - time.monotonic())),
                 env=own_environment(self._environ),
             )
         except (OSError, subprocess.TimeoutExpired):
-            return {}
-        found = down_nodes(asked.stdout.decode("utf-8", "replace"))
-        return {node.name: errors.down(node) for node in found}
+            return ""
+        return asked.stdout.decode("utf-8", "replace")
 
 
 class _Talks(ThreadedTransport):

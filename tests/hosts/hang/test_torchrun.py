@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.hang import starved
 from tests.support.hang.ranks import JOB
 from tests.support.injob import Job, environment, torchrun_argv
 
@@ -73,6 +74,25 @@ def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
         assert {rank["in_collective"] for rank in said["ranks"] if rank["rank"] != 3} == {True}
         for host, was in zip(hosts, before, strict=True):
             host.await_that(lambda host=host, was=was: not host.leftovers(was), "clean end")  # type: ignore[misc]
+
+
+@pytest.mark.skipif(not starved.possible(), reason="this machine does not allow limits of processors")
+def test_a_host_without_processor_time_holds_nobody_up(lab: Lab) -> None:
+    """Its answer is waited for as long as --timeout says, and what came too late is said."""
+    hosts, seconds = [lab["node1"], lab["node2"]], 40.0
+    with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
+        until(lambda: step(hosts, 3, "hit") == 1, job)
+        with starved.starved(hosts[0], 0.04):
+            began = time.monotonic()
+            done = lab.doctor("hang", "node[1-2]", "--timeout", f"{seconds:g}", "--for", "1", "--json", "-")
+            took = time.monotonic() - began
+    assert took < 2 * seconds, "what is beyond --timeout is the start and the end of the command"
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = json.loads(done.stdout)
+    (culprit,) = said["culprits"]
+    assert (culprit["rank"], culprit["host"], culprit["cause"]) == (3, "node2", "stopped")
+    late = [*map(str, said["unreached"]), *said["rights"]["unread"], *said["notes"]]
+    assert any("within" in each or "in time" in each for each in late), done.stdout
 
 
 def test_a_job_over_two_hosts_that_moves_goes_on(lab: Lab) -> None:

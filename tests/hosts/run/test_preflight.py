@@ -20,7 +20,7 @@ from tests.unit.report.test_json import Document
 HOSTS = "node[1-4]"
 OTHERS = ["node1", "node2", "node4"]
 WITHOUT_TORCH = "/usr/bin/python3"
-NET_LIMIT = 3.0
+NET_LIMIT = 20.0
 """Seconds from the first connection between hosts to the word that one of them cannot be reached."""
 
 

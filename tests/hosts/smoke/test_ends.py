@@ -24,8 +24,10 @@ HOSTS = ("node1", "node2")
 VICTIM = "node2"
 PHASES = ("start", "join", "collectives", "train", "audit", "bandwidth")
 STANDS = {"start": ("ready", 0), "train": ("train", 1)}
-SOON, LEASE = 5.0, 15.0
-"""Seconds in which a host is clean: after the end of its connection, and after its silent loss."""
+SOON, LEASE = 9.0, 45.0
+"""Seconds in which a host is clean: after the end of its connection, before any lease is over, and after its
+silent loss.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def test_a_server_that_never_answers_costs_its_time(monkeypatch: pytest.MonkeyPa
     mute = Ras({})
     began = time.monotonic()
     assert "no answer within 0.5 s" in ask.attempt(("ras", mute.address))["problem"]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     mute.close()
 
 
@@ -123,7 +123,7 @@ def test_a_server_that_drips_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> N
         def drip() -> None:
             connection, _ = server.accept()
             with connection:
-                for _ in range(200):
+                for _ in range(6_000):
                     try:
                         connection.sendall(b"S")
                     except OSError:
@@ -134,7 +134,7 @@ def test_a_server_that_drips_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> N
         thread.start()
         began = time.monotonic()
         answer = ask.attempt(("ras", server.getsockname()))
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         thread.join()
     assert "no answer within" in answer["problem"]
 
@@ -229,7 +229,7 @@ def test_a_gathering_is_over_in_time(rank: Any, monkeypatch: pytest.MonkeyPatch)
     member = rank({"NCCL_RAS_ADDR": mute.name}, "libnccl.so.2")
     began = time.monotonic()
     assert list(libraries.Gathering([member], 0.1).texts()) == []
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     mute.close()
 
 

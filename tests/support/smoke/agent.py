@@ -128,7 +128,7 @@ class Agent:
         return None
 
     def until(
-        self, say: str, true: Callable[[dict[str, Any]], bool] = lambda _: True, seconds: float = 20
+        self, say: str, true: Callable[[dict[str, Any]], bool] = lambda _: True, seconds: float = 60
     ) -> dict[str, Any]:
         """The next message of this kind."""
         until = time.monotonic() + seconds
@@ -141,13 +141,13 @@ class Agent:
     def said(self, say: str) -> list[dict[str, Any]]:
         return [said for said in self.heard if said["say"] == say]
 
-    def event(self, ev: str, seconds: float = 20) -> dict[str, Any]:
+    def event(self, ev: str, seconds: float = 60) -> dict[str, Any]:
         found: dict[str, Any] = self.until("event", lambda said: said["event"].get("ev") == ev, seconds)[
             "event"
         ]
         return found
 
-    def page(self, true: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+    def page(self, true: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
         """The next line of pages whose first rank meets this condition."""
         return self.until("pages", lambda said: bool(said["ranks"]) and true(said["ranks"][0]), seconds)
 
@@ -157,7 +157,7 @@ class Agent:
 
     def stop(self) -> None:
         self.send(do="stop")
-        self.until("bye", seconds=5)
+        self.until("bye", seconds=20)
 
     def close(self) -> None:
         self.session.close()

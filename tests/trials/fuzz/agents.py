@@ -6,7 +6,6 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from random import Random
 from typing import Any
@@ -195,7 +194,7 @@ def _said(word: str, **fields: Any) -> bytes:
 def read_hang_agents(case: bytes) -> None:
     feed = HangFeed(case)
     names = [each.host for each in feed.evidence.hosts]
-    patience = replace(HangPatience(**SHORT), look=0.03)
+    patience = HangPatience(**SHORT, whole=0.05)
     agents = HangAgents(feed, names, patience, time.monotonic() + 30)
     agents.find(lambda: None)
     agents.look(0.01, lambda: None)

@@ -28,7 +28,7 @@ from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.result import LeftOutOfSmoke, RunEnd, SmokeResult
 from tests.support.recordings import heard, recording
-from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
+from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
 CHECKS = {check.id: check for check in find_checks().checks}
 SMOKE_CHECKS = [id for id, check in CHECKS.items() if SMOKE in check.needs]
@@ -406,6 +406,11 @@ def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
     result = with_steps(result, 2, lambda step: changed(step, cpu=1.6 * step.cpu))
     reasons = {r.check: r.reason for r in judged(JudgedRun(result, ())) if r.reason}
     assert re.match(r"ranks? (\d, )*2 took longer than the others, but", reasons["smoke-straggler"])
+    assert reasons["smoke-straggler"].endswith("to be sure")
+    for number in range(1, 5):
+        result = with_host(result, f"n{number}", load=18.2, cores=2)
+    (busy,) = (r.reason for r in judged(JudgedRun(result, ())) if r.reason and r.check == "smoke-straggler")
+    assert re.search(r"; n\S+ had a load of 18 on 2 cores when the run began$", busy)
 
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:

@@ -61,7 +61,7 @@ TEXT = json.dumps(
 
 def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> HangAgents:
     session = Said({"node1": GOOD, "node2": (find, looks)})
-    patience = HangPatience(start=60.0, look=60.0)
+    patience = HangPatience(whole=60.0)
     agents = HangAgents(session, NAMES, patience, math.inf)
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)

@@ -136,7 +136,7 @@ def seen(given: tuple[Path, ...]) -> tuple[Evidence, list[bytes]]:
             super().send(host, line)
 
     session = Hears({"node1": ((member(5), found), (looked, last))})
-    agents = HangAgents(session, ("node1",), HangPatience(start=60.0, look=60.0), math.inf, given)
+    agents = HangAgents(session, ("node1",), HangPatience(whole=60.0), math.inf, given)
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)
     host = agents.agents["node1"].evidence()

@@ -31,10 +31,12 @@ MORE = 5
 """Calls for each host beyond twice as many: less may be a fault that only the larger cluster has. What goes
 through all hosts for each makes a hundred and more.
 """
+KILOBYTES = "kilobytes of reports"
 OURS = tuple(f"{ROOT}/{folder}/" for folder in ("doctor", "checks"))
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpus-and-a-torn-mesh": ("gpus", {"mesh": True, "one_in": 10}),
     "gpus-behind-firewalls": ("gpus", {"mesh": False, "walled": True, "one_in": 10}),
+    "gpus-of-which-half-are-barred": ("gpus", {"mesh": True, "barred": True}),
     "npus-all-sick": ("npus", {"mesh": False, "one_in": 1}),
     "npus-with-doubled-addresses": ("npus", {"mesh": True, "doubled": True, "one_in": 20}),
 }
@@ -51,10 +53,9 @@ def calls(kind: str, hosts: int) -> Counter[str]:
     profile.enable()
     report = build_report(read_recording(recording), made, remedies)
     text(report, 100)
-    for form in (as_html, as_json, as_junit, as_markdown, as_prometheus):
-        form(report)
+    forms = [form(report) for form in (as_html, as_json, as_junit, as_markdown, as_prometheus)]
     profile.disable()
-    found: Counter[str] = Counter()
+    found: Counter[str] = Counter({KILOBYTES: sum(map(len, forms)) // 1000})
     for each in profile.getstats():
         if isinstance(each.code, str):
             found[each.code] += each.callcount

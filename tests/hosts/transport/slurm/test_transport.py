@@ -80,6 +80,17 @@ def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
     assert "bad fan" in unreachable(found)["summary"]
 
 
+def test_a_node_that_came_back_is_no_longer_of_the_job(slurm: Slurm) -> None:
+    """srun would refuse the step to all nodes."""
+    failed = "scontrol update nodename=node3 state=down reason='bad fan'\n"
+    back = "scontrol update nodename=node3 state=resume\n"
+    job = submit(slurm, failed + back + check(), "--no-kill")
+    found = report(job)
+    assert (job.file("code"), faults(found)) == ("1\n", {"host-unreachable": ["node3"]}), job.output
+    assert "Slurm has taken the node out of the job" in unreachable(found)["summary"]
+    assert [each["name"] for each in found["hosts"] if each["status"] == "healthy"] == OTHERS
+
+
 def test_an_ended_allocation_blames_no_host(slurm: Slurm) -> None:
     job = submit(slurm, "export SLURM_JOB_ID=999999\n" + check())
     found = report(job)

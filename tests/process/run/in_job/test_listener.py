@@ -75,7 +75,7 @@ def test_slow_strangers_keep_no_rank_out(seat: JobRank, came: SimpleQueue[Visito
         over.set()
         thread.join()
     assert visitor.hello == HELLO
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     visitor.connection.close()
 
 

@@ -129,7 +129,7 @@ def test_stopping_and_continuing_a_rank_is_noticed(agent: Open) -> None:
     began = time.monotonic()
     os.kill(pid, signal.SIGSTOP)
     run.page(lambda row: row["state"] == "T")
-    assert 0.25 <= time.monotonic() - began < 10  # two looks need not be exactly as far apart
+    assert 0.25 <= time.monotonic() - began < 60  # two looks need not be exactly as far apart
     os.kill(pid, signal.SIGCONT)
     run.page(lambda row: row["state"] != "T", seconds=0.4)
 
@@ -190,7 +190,7 @@ def test_stacks_of_a_stopped_rank(agent: Open, tmp_path: Path, spy: str | None, 
     os.kill(pid, signal.SIGSTOP)
     run.page(lambda row: row["state"] == "T")
     run.send(do="stacks")
-    assert re.search(found, run.until("stacks", seconds=5)["stacks"]["10"])
+    assert re.search(found, run.until("stacks", seconds=60)["stacks"]["10"])
     run.page(lambda row: row["state"] == "T")
 
 

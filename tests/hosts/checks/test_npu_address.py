@@ -7,8 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import ALONE, Found, apply_remedy, assert_healthy, assert_only, one_of_each, words
-from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says, prove
+from tests.support.faults import (
+    ALONE,
+    Found,
+    apply_remedy,
+    assert_healthy,
+    assert_only,
+    one_of_each,
+    prove,
+    words,
+)
+from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says
 
 
 @pytest.fixture
@@ -81,6 +90,7 @@ FAULTS = {
 @pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: NpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
+    assert not examine.rack.refused
 
 
 def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from tests.lab import Lab, missing
 from tests.lab.npus import NpuHost, Rack, fit_npus
-from tests.support.faults import ALONE, assert_healthy, assert_only
-from tests.support.npu_faults import FABRIC, FULL, NpuExaminer, NpuFault, assert_says, prove
+from tests.support.faults import ALONE, assert_healthy, assert_only, prove
+from tests.support.npu_faults import FABRIC, FULL, NpuExaminer, NpuFault, assert_says
 
 Fitted = Callable[[str], NpuExaminer]
 TRAINING, A3, A950 = "atlas-training", "atlas-a3", "atlas-950"
@@ -168,7 +168,9 @@ FAULTS: dict[str, tuple[str, NpuFault]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_found(name: str, fitted: Fitted) -> None:
     product, fault = FAULTS[name]
-    prove(fault, name, fitted(product))
+    examine = fitted(product)
+    prove(fault, name, examine)
+    assert not examine.rack.refused
 
 
 def test_one_of_several_ports_may_be_down(fitted: Fitted) -> None:

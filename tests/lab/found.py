@@ -1,8 +1,8 @@
 """Which checks found the fault they are for: at the end of all tests, each of them must have.
 
 `make test` names a folder in the environment. Every run of `doctor` leaves there what it blamed on whom: a
-check that no run saw go red is not proved by its tests, whatever they say. A check that fails must have failed
-in a run that ended with exit code 1; one that only warns must have warned.
+check that no run saw go red is not proved by its tests, whatever they say. A check that fails must have
+failed in a run that ended with exit code 1; for one that warns, a warning will do.
 """
 
 from __future__ import annotations

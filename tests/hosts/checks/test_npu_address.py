@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
+from tests.support.batches import batches, prove_each
 from tests.support.faults import (
     ALONE,
     Found,
     apply_remedy,
     assert_healthy,
     assert_only,
-    one_of_each,
-    prove,
     words,
 )
 from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says
@@ -50,14 +49,12 @@ FAULTS = {
             r"device 6: address 10\.20\.\d\.16 \(hccn_tool\)",
             "hccn_tool -i 6 -cfg recovery",
         ),
-        args=FABRIC,
     ),
     "two devices of a host have one address": NpuFault(
         "device-ip-duplicate",
         same_host,
         (3,),
         says=("another device has its IP address too", r"10\.20\.\d\.14 on node\d devices 3-4"),
-        args=FABRIC,
     ),
     "outside of the segment": NpuFault(
         "device-ip-subnet",
@@ -67,14 +64,12 @@ FAULTS = {
             "outside the segment of the others",
             r"10\.20\.0\.0/16, where its gateway is \| 10\.77\.0\.0/16",
         ),
-        args=FABRIC,
     ),
     "another netmask": NpuFault(
         "device-netmask-mismatch",
         narrow,
         (2,),
         says=(r"255\.255\.0\.0 \(/16\), as on 23 other devices \| 255\.255\.255\.0 \(/24\)",),
-        args=FABRIC,
     ),
     "no gateway": NpuFault(
         "device-gateway-missing",
@@ -82,14 +77,13 @@ FAULTS = {
         (1,),
         "warn",
         ("it has no gateway", "a gateway, as 23 other devices have", "-i 1 -gateway -g"),
-        args=FABRIC,
     ),
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: NpuExaminer) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS, size=2))
+def test_found(names: list[str], examine: NpuExaminer) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
     assert not examine.rack.refused
 
 

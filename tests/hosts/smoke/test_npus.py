@@ -100,9 +100,9 @@ def passed(report: Report) -> list[str]:
 @pytest.mark.parametrize(
     ("product", "hosts", "ranks"),
     [
-        ("atlas-training", 1, 1),
+        pytest.param("atlas-training", 1, 1, marks=pytest.mark.long),
         pytest.param("atlas-training", 1, 2, marks=pytest.mark.long),
-        ("atlas-training", 1, 4),
+        pytest.param("atlas-training", 1, 4, marks=pytest.mark.long),
         ("atlas-training", 1, 8),
         pytest.param("atlas-training", 2, 4, marks=pytest.mark.long),
         pytest.param("atlas-training", 2, 8, marks=pytest.mark.long),
@@ -116,10 +116,12 @@ def test_healthy_servers_pass(product: str, hosts: int, ranks: int, smoke: Calla
     run = smoke(product, hosts)
     report = run.well(*run.rack.lab.names, "--ranks-per-host", str(ranks))
     assert "torch_npu" in report["smoke"]["versions"]
+    assert "EI0003" not in run.text
     if ranks > 1:
         assert run.used == {name: set(range(ranks)) for name in run.rack.lab.names}
 
 
+@pytest.mark.long
 def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) -> None:
     """The rule for `create_group` in CANN's manuals, also with some of the devices."""
     run = smoke("atlas-training")
@@ -127,6 +129,7 @@ def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) 
     assert "join" in passed(report), run.text
 
 
+@pytest.mark.long
 def test_atlas_training_sums_no_bfloat16_and_no_int16(smoke: Callable[..., Smoke]) -> None:
     """One that is refused leaves the queue of tasks broken: it must not even be tried."""
     run = smoke("atlas-training")

@@ -92,11 +92,8 @@ def test_a_fault_alone_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_found_of_the_other_hosts_is_set_aside() -> None:
     place = {"rank": None, "device": 1, "port": None, "peer": None}
-    both = {
-        "check": "x",
-        "hosts": ["node1", "node2"],
-        "where": [{"host": f"node{n}", **place} for n in (1, 2)],
-    }
+    one, two = ({"host": host, **place} for host in ("node1", "node2"))
+    both = {"check": "x", "hosts": ["node1", "node2"], "where": [one, two]}
     of_nobody = {"check": "y", "hosts": [], "where": []}
     of_the_other = {"check": "z", "hosts": ["node2"], "where": []}
     outcome = Outcome(1, {"findings": [both, of_nobody, of_the_other]}, "", "", Path())

@@ -31,17 +31,28 @@ FREEDOM = {"peer": 1, "any": 2}
 """A fault that may be on any host is placed last."""
 
 
-def batches(faults: Mapping[str, Breaks[Any]], *sample: str, size: int = 3, alike: bool = False) -> list[Any]:
+def batches(
+    faults: Mapping[str, Breaks[Any]],
+    *sample: str,
+    size: int = 3,
+    alike: bool = False,
+    alone: Collection[str] = (),
+) -> list[Any]:
     """Names of faults for parametrize, up to `size` a batch; without a sample one of each check and status.
 
     The faults of a batch are found by the same options and, unless they may be `alike`, are of different
-    kinds: some checks compare hosts. Batches of faults outside the sample are marked long.
+    kinds: some checks compare hosts. Faults that do show elsewhere are `alone`; if there are none, the first
+    one is. Batches of faults outside the sample are marked long.
     """
     chosen = [name for name in faults if name in (sample or kinds(faults))]
     others = [name for name in faults if name not in chosen]
-    first = [chosen[:1], *_batches(faults, chosen[1:], size, alike)]
+    single = [name for name in chosen if name in alone] or chosen[:1]
+    shared = _batches(faults, [name for name in chosen if name not in single], size, alike)
     further = _batches(faults, others, size, alike)
-    return [*map(_param, first), *(_param(names, pytest.mark.long) for names in further)]
+    return [
+        *map(_param, [[name] for name in single] + shared),
+        *(_param(names, pytest.mark.long) for names in further),
+    ]
 
 
 def _param(names: list[str], *marks: pytest.MarkDecorator) -> Any:

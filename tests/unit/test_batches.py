@@ -45,6 +45,10 @@ def test_where_hosts_connect_nothing_is_shared() -> None:
     assert ids({name: fault(name, args=()) for name in "abc"}) == ["a", "b", "c"]
 
 
+def test_a_fault_that_shows_on_other_hosts_is_alone_in_place_of_the_first() -> None:
+    assert ids({name: fault(name) for name in "abcd"}, alone=["c"]) == ["c", "a + b + d"]
+
+
 def test_variants_are_long_unless_they_are_asked_for() -> None:
     faults = {"a": fault("x"), "b": fault("x", "warn"), "c": fault("y"), "d": fault("y")}
     assert ids(faults) == ["a", "b + c"]

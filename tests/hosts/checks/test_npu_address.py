@@ -92,7 +92,7 @@ def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) 
     npu = rack["node3"][3]
     fine = npu.address
     npu.unconfigured()
-    found = assert_only(examine(*FABRIC), "device-ip-not-applied", ["node3"], devices=[("node3", 3)])
+    found = assert_only(examine(*ALONE), "device-ip-not-applied", ["node3"], devices=[("node3", 3)])
     assert_says(
         found,
         r"device 3: address 10\.20\.3\.13 \(/etc/hccn\.conf\)",
@@ -127,7 +127,7 @@ def test_an_address_outside_the_segment_without_gateways(examine: NpuExaminer) -
         for npu in host:
             npu.gateway = None
     rack["node2"][5].address = "10.77.0.15"
-    found = assert_only(examine(), "device-ip-subnet", ["node2"], devices=[("node2", 5)])
+    found = assert_only(examine(*ALONE), "device-ip-subnet", ["node2"], devices=[("node2", 5)])
     assert_says(found, r"10\.20\.0\.0/16, as on 23 other devices \| 10\.77\.0\.0/16")
 
 
@@ -149,7 +149,7 @@ def test_every_word_for_an_unhealthy_network(examine: NpuExaminer) -> None:
     for npu, words_of_it in zip(host, UNHEALTHY, strict=True):
         npu.net_health = words_of_it
     examine.rack["node2"][0].net_health = "Init"
-    found = assert_only(examine(), "device-net-unhealthy", ["node1"])
+    found = assert_only(examine(*ALONE), "device-net-unhealthy", ["node1"])
     said = {each["actual"]: places(each) for each in found}
     assert said == {
         f"net health status: {text}": [("node1", device)] for device, text in enumerate(UNHEALTHY)

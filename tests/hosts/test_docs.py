@@ -12,7 +12,10 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +40,28 @@ def doctor_commands(*pages: Path) -> list[str]:
     """Every `doctor ...` line of every `sh` block, each once, but for those that need a shell."""
     ours = dict.fromkeys(line for page in pages for text in blocks(page, "sh") for line in doctor_lines(text))
     return [line for line in ours if not needs_shell(line)]
+
+
+def each_way(commands: Sequence[str]) -> list[Any]:
+    """For parametrize: a command whose options another one of its kind has too is marked long."""
+    seen: set[tuple[str, ...]] = set()
+    runs = set()
+    for command in sorted(commands, key=lambda command: -len(ways(command))):
+        if not ways(command) <= seen:
+            runs.add(command)
+            seen |= ways(command)
+    return [
+        command if command in runs else pytest.param(command, marks=pytest.mark.long) for command in commands
+    ]
+
+
+def ways(command: str) -> set[tuple[str, ...]]:
+    """What a command asks for: its options, each with the kind of file that it gets, and pages by name."""
+    _, name, *words = shlex.split(command, comments=True)
+    if name == "explain":
+        return {(name, *words)}
+    options = {(name, word, Path(value).suffix) for word, value in pairwise([*words, ""]) if word[0] == "-"}
+    return options | {(name,)}
 
 
 def needs_shell(line: str) -> bool:
@@ -88,7 +113,7 @@ def with_torch(words: list[str]) -> list[str]:
     return words if "--python" in words else [*words, "--python", sys.executable]
 
 
-@pytest.mark.parametrize("command", doctor_commands(*(page for page in PAGES if page != RANKS)))
+@pytest.mark.parametrize("command", each_way(doctor_commands(*(page for page in PAGES if page != RANKS))))
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
     """On healthy hosts, every command in the docs works as it is written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))

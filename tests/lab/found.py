@@ -1,7 +1,8 @@
 """Which checks found the fault they are for: at the end of all tests, each of them must have.
 
 `make test` names a folder in the environment. Every run of `doctor` leaves there what it blamed on whom: a
-check that no run saw go red is not proved by its tests, whatever they say.
+check that no run saw go red is not proved by its tests, whatever they say. A check that fails must have
+failed in a run that ended with exit code 1; for one that warns, a warning will do.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from doctor.judge.registry import check_ids
+from doctor.judge.registry import find_checks
+from doctor.model import Severity
 
 from .needs import missing
 
 FOLDER = "FAULTS_SEEN"
-TOLD = re.compile(r"^(?:FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|means|do|seen) ", re.MULTILINE)
+TOLD = re.compile(r"^(FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|means|do|seen) ", re.MULTILINE)
 NOT_IN_THE_LAB = {
     "smoke-contention": "all hosts share the cores with all tests: who computes beside is lost in it",
     "smoke-slow-link": "the other tests slow every link: a long cable stands out in some runs only",
@@ -32,27 +34,39 @@ def keep(args: Sequence[str], code: int, cwd: Path | str, text: str) -> None:
     if folder and code in (0, 1):
         test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
         with (Path(folder) / str(os.getpid())).open("a") as file:
-            for check, culprit in {*_blamed(args, Path(cwd), text)}:
-                file.write(f"{check}\t{culprit}\t{test}\n")
+            for status, check, culprit in {*_blamed(args, Path(cwd), text)}:
+                if status == "warn" or code == 1:
+                    file.write(f"{status}\t{check}\t{culprit}\t{test}\n")
 
 
-def _blamed(args: Sequence[str], cwd: Path, text: str) -> Iterable[tuple[str, str]]:
+def _blamed(args: Sequence[str], cwd: Path, text: str) -> Iterable[tuple[str, str, str]]:
+    """Status, check and culprit."""
     reports = [value for name, value in pairwise(args) if name == "--json"]
     if not reports:
-        return [(headline.split()[-1], culprit) for culprit, headline in TOLD.findall(text)]
+        told = TOLD.findall(text)
+        return [(status.lower(), headline.split()[-1], culprit) for status, culprit, headline in told]
     try:
         findings = json.loads((cwd / reports[0]).read_bytes()).get("findings", ())
     except (OSError, ValueError):
         return []
     faults = [found for found in findings if found["status"] in ("fail", "warn")]
-    return [(found["check"], found["nodeset"] or found["subject"] or "the run") for found in faults]
+    return [
+        (found["status"], found["check"], found["nodeset"] or found["subject"] or "the run")
+        for found in faults
+    ]
 
 
 def unseen(folder: Path) -> list[str]:
     """The checks that are missing in the record, in words."""
     lines = "".join(file.read_text() for file in folder.iterdir()).splitlines()
-    seen = {line.partition("\t")[0] for line in lines}
-    return [f"{id}: no run found its fault" for id in check_ids() if id not in {*seen, *NOT_IN_THE_LAB}]
+    seen = {tuple(line.split("\t")[:2]) for line in lines}
+    return [
+        f"{check.id}: no run found its fault"
+        for check in find_checks(()).checks
+        if check.id not in NOT_IN_THE_LAB
+        and ("fail", check.id) not in seen
+        and (check.severity is Severity.FAIL or ("warn", check.id) not in seen)
+    ]
 
 
 def told(folder: Path) -> int:

@@ -1,4 +1,4 @@
-"""Runs `doctor` without the half second that Python takes to load it.
+"""Runs `doctor`, and other programs, without the time that Python takes to load them.
 
 A process that has loaded everything waits for orders and forks for each: what runs is a process of its own,
 with the environment, folder, files and namespaces that its command line would have had.
@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import importlib
 import io
 import json
 import os
@@ -18,9 +19,9 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from . import found
 
@@ -28,6 +29,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 READ_AT_THE_START = ("LANG", "LC_", "PYTHON")
 """Beginnings of the variables that Python itself reads when it starts."""
 LONGEST_ORDER = 200_000
+NAME = "doctor"
+"""What a program is called."""
 STREAMS = ((0, "rb", "strict"), (1, "wb", "strict"), (2, "wb", "backslashreplace"))
 
 
@@ -36,10 +39,16 @@ def suits(env: Mapping[str, str] | None) -> bool:
     return not any(name.startswith(READ_AT_THE_START) for name in env or ())
 
 
-class WarmDoctor:
-    """One for each process that runs tests; it starts with the first order and ends with us."""
+class Warm:
+    """A program that is loaded once for each process that runs tests, with the first order; it ends with us.
 
-    def __init__(self) -> None:
+    `program` is a module: its `load` imports everything, its `main` is called with sys.argv and stdin.
+    `variables` are those that count when it is loaded.
+    """
+
+    def __init__(self, program: str, **variables: str) -> None:
+        self._program = program
+        self._variables = variables
         self._lock = threading.Lock()
         self._server: socket.socket | None = None
 
@@ -53,7 +62,7 @@ class WarmDoctor:
         timeout: float = 120,
         inside: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """`doctor ARGS` to its end, in the mount and network namespaces of the process `inside`."""
+        """The program to its end, in the mount and network namespaces of the process `inside`."""
         order = {"args": list(args), "env": dict(env), "cwd": str(cwd), "inside": inside}
         pipes = [os.pipe() for _ in range(4)]
         (stdin, feed), *reads = pipes
@@ -81,9 +90,8 @@ class WarmDoctor:
             killer.cancel()
             said = [reader.text() for reader in others]
         if expired.is_set():
-            raise subprocess.TimeoutExpired(["doctor", *args], timeout, *(text.encode() for text in said))
-        found.keep(args, code, cwd, said[0])
-        return subprocess.CompletedProcess(["doctor", *args], code, *said)
+            raise subprocess.TimeoutExpired([NAME, *args], timeout, *(text.encode() for text in said))
+        return subprocess.CompletedProcess([NAME, *args], code, *said)
 
     def _send(self, order: Mapping[str, object], fds: Sequence[int]) -> None:
         with self._lock:
@@ -95,11 +103,15 @@ class WarmDoctor:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-c", f"from tests.lab.warm import serve; serve({theirs.fileno()})"],
+                [
+                    sys.executable,
+                    "-c",
+                    f"from tests.lab.warm import serve; serve({theirs.fileno()}, {self._program!r})",
+                ],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 cwd=REPOSITORY,
-                env={**os.environ, "LANG": "C.UTF-8"},
+                env={**os.environ, "LANG": "C.UTF-8", **self._variables},
             )
         atexit.register(_end, process, ours)
         return ours
@@ -121,7 +133,16 @@ class Reader(threading.Thread):
         return self._read.decode("utf-8", "replace")
 
 
-WARM = WarmDoctor()
+class WarmDoctor(Warm):
+    """`doctor`. What it found is kept for the record."""
+
+    def run(self, args: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+        done = super().run(args, **how)
+        found.keep(args, done.returncode, how["cwd"], done.stdout)
+        return done
+
+
+WARM = WarmDoctor("tests.lab.doctor_program")
 
 
 def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
@@ -132,9 +153,11 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
 # The process that has loaded everything.
 
 
-def serve(given: int) -> None:
+def serve(given: int, program: str) -> None:
     """Fork for each order until the other side is closed."""
-    _load()
+    module = importlib.import_module(program)
+    module.load()
+    gc.freeze()
     orders = socket.socket(fileno=given)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children that wait for the runs
     while True:
@@ -143,19 +166,19 @@ def serve(given: int) -> None:
             return
         if os.fork() == 0:
             orders.close()
-            _wait_for_run(json.loads(message), fds)
+            _wait_for_run(module.main, json.loads(message), fds)
         for fd in fds:
             os.close(fd)
 
 
-def _wait_for_run(order: Mapping[str, object], fds: Sequence[int]) -> NoReturn:
+def _wait_for_run(main: Callable[[], None], order: Mapping[str, object], fds: Sequence[int]) -> NoReturn:
     """Start the run, and tell its number and then its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *files, state = fds
     pid = os.fork()
     if pid == 0:
         os.close(state)
-        _become_doctor(order, files)
+        _become(main, order, files)
     os.write(state, f"{pid}\n".encode())
     for fd in files:
         os.close(fd)
@@ -164,7 +187,7 @@ def _wait_for_run(order: Mapping[str, object], fds: Sequence[int]) -> NoReturn:
     os._exit(0)
 
 
-def _become_doctor(order: Mapping[str, object], files: Sequence[int]) -> NoReturn:
+def _become(main: Callable[[], None], order: Mapping[str, object], files: Sequence[int]) -> NoReturn:
     code = 70
     try:
         for number, fd in enumerate(files):
@@ -185,9 +208,7 @@ def _become_doctor(order: Mapping[str, object], files: Sequence[int]) -> NoRetur
         assert isinstance(args, list)
         os.environ.clear()
         os.environ.update(env)
-        sys.argv = ["doctor", *args]
-        from doctor.__main__ import main
-
+        sys.argv = [NAME, *args]
         main()
         code = 0
     except SystemExit as end:
@@ -206,19 +227,3 @@ def _enter(inside: object) -> None:
         with open(f"/proc/{inside}/ns/{kind}") as namespace:
             if libc.setns(namespace.fileno(), 0):
                 raise OSError(ctypes.get_errno(), f"setns {kind}")
-
-
-def _load() -> None:
-    """Everything that an examination over SSH imports."""
-    import rich.console
-
-    import doctor.run.examination
-    import doctor.transport.ssh
-    from doctor import cli
-
-    assert rich.console
-    assert doctor.run.examination
-    assert doctor.transport.ssh
-    with contextlib.redirect_stdout(io.StringIO()):
-        cli.run(["list"])
-    gc.freeze()

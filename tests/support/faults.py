@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
@@ -25,9 +25,9 @@ from tests.lab import Host, Lab
 HOSTS = "node[1-4]"
 HEAD = "node1"
 ALONE = ("--exam", "host")
+"""Arguments for faults that show on the host itself: no connections between hosts are made."""
 HCCL = ("--backend", "hccl", "--skip", "device-missing")
 """For hosts that have no NPU."""
-"""Arguments for faults that show on the host itself: no connections between hosts are made."""
 
 Found = dict[str, Any]
 Seat = tuple[str, int]
@@ -67,6 +67,17 @@ class Examiner:
 
     lab: Lab
     folder: Path
+    prepare: Callable[[Lab], object] | None = None
+    """What makes a healthy lab of one that has just booted."""
+
+    @property
+    def hosts(self) -> Lab:
+        return self.lab
+
+    def heal(self) -> None:
+        self.lab.reset()
+        if self.prepare:
+            self.prepare(self.lab)
 
     def __call__(
         self, *args: str, hosts: str = HOSTS, user: str | None = None, timeout: float = 120
@@ -115,22 +126,61 @@ class Fault:
     on: str = "any"
     user: str | None = None
 
+    def assert_found(self, outcome: Outcome, host: str) -> None:
+        for found in assert_blamed(outcome, self.check, [host], self.status, self.also):
+            for pattern in self.says:
+                assert re.search(pattern, words(found)), f"{pattern!r} not in: {words(found)}"
 
-class Injected(Protocol):
+
+Broken = TypeVar("Broken")
+Broken_contra = TypeVar("Broken_contra", contravariant=True)
+Broken_co = TypeVar("Broken_co", covariant=True)
+
+
+class Breaks(Protocol[Broken_contra]):
     """A fault of any kind of host."""
 
     @property
     def check(self) -> str: ...
     @property
+    def inject(self) -> Callable[[Broken_contra], object]: ...
+    @property
     def status(self) -> str: ...
+    @property
+    def args(self) -> tuple[str, ...]: ...
+    @property
+    def on(self) -> str: ...
+    @property
+    def user(self) -> str | None: ...
+    def assert_found(self, outcome: Outcome, host: str) -> None: ...
 
 
-def one_of_each(faults: Mapping[str, Injected]) -> list[Any]:
+class Hosts(Protocol[Broken_co]):
+    def __getitem__(self, name: str) -> Broken_co: ...
+
+
+class Bench(Protocol[Broken_co]):
+    """Hosts of any kind, and `doctor check` on them."""
+
+    @property
+    def lab(self) -> Lab: ...
+    @property
+    def hosts(self) -> Hosts[Broken_co]: ...
+    def heal(self) -> None: ...
+    def __call__(self, *args: str, user: str | None = None) -> Outcome: ...
+
+
+def one_of_each(faults: Mapping[str, Breaks[Any]]) -> list[Any]:
     """Names for parametrize: one fault of each check and status; further variants are marked long."""
-    kinds: dict[tuple[str, str], str] = {}
+    return some_of(faults, *kinds(faults))
+
+
+def kinds(faults: Mapping[str, Breaks[Any]]) -> list[str]:
+    """The first fault of each check and status."""
+    first: dict[tuple[str, str], str] = {}
     for name, fault in faults.items():
-        kinds.setdefault((fault.check, fault.status), name)
-    return some_of(faults, *kinds.values())
+        first.setdefault((fault.check, fault.status), name)
+    return [*first.values()]
 
 
 def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
@@ -142,24 +192,37 @@ def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
     return [each if each in sample else long(each) for each in every]
 
 
-def victim(lab: Lab, on: str, seed: str) -> Host:
+def victim(lab: Lab, on: str, seed: str, spared: Collection[str] = ()) -> Host:
     """The host to break: it differs between tests, but is always the same for one test."""
     choice = {"any": lab.names, "peer": lab.names[1:]}.get(on, (on,))
-    return lab[random.Random(seed).choice(choice)]
+    return lab[random.Random(seed).choice([name for name in choice if name not in spared])]
 
 
-def prove(fault: Fault, name: str, examine: Examiner) -> Outcome:
+def prove(fault: Breaks[Broken], name: str, bench: Bench[Broken]) -> Outcome:
     """Break one host, examine all, and assert that only this fault is found."""
-    host = victim(examine.lab, fault.on, name)
-    fault.inject(host)
-    outcome = examine(*fault.args, user=fault.user)
-    for found in assert_only(outcome, fault.check, [host.name], fault.status, fault.also):
-        for pattern in fault.says:
-            assert re.search(pattern, words(found)), f"{pattern!r} not in: {words(found)}"
+    host = victim(bench.lab, fault.on, name).name
+    fault.inject(bench.hosts[host])
+    outcome = bench(*fault.args, user=fault.user)
+    fault.assert_found(outcome, host)
+    assert_judged(outcome, [host] if fault.status == "fail" else None)
     return outcome
 
 
 def assert_only(
+    outcome: Outcome,
+    check: str,
+    hosts: Collection[str],
+    status: str = "fail",
+    also: Collection[str] = (),
+    devices: Collection[Seat] | None = None,
+) -> list[Found]:
+    """Assert that `check` blames exactly `hosts`, and that the report as a whole agrees; its findings."""
+    mine = assert_blamed(outcome, check, hosts, status, also, devices)
+    assert_judged(outcome, hosts if status == "fail" else None)
+    return mine
+
+
+def assert_blamed(
     outcome: Outcome,
     check: str,
     hosts: Collection[str],
@@ -183,14 +246,17 @@ def assert_only(
         assert follows, f"beside {check}: {_shown([other])}"
         assert set(other["hosts"]) <= set(hosts), _shown([other])
         assert devices is None or _seats([other]) <= set(devices), _shown([other])
-    assert_consistent(outcome)
-    blamed = set(hosts) if status == "fail" else set()
-    healthy = {host["name"] for host in outcome.report["hosts"]} - blamed
-    assert outcome.hosts("healthy") == healthy
-    assert outcome.report["verdict"] == ("faulty" if status == "fail" else "healthy")
-    assert outcome.code == (1 if status == "fail" else 0)
-    assert replay(outcome, "--strict")[0] == 1
     return mine
+
+
+def assert_judged(outcome: Outcome, faulty: Collection[str] | None) -> None:
+    """Assert that exactly these hosts do not count as healthy; `None` if there are warnings only."""
+    assert_consistent(outcome)
+    healthy = {host["name"] for host in outcome.report["hosts"]} - {*(faulty or ())}
+    assert outcome.hosts("healthy") == healthy
+    assert outcome.report["verdict"] == ("healthy" if faulty is None else "faulty")
+    assert outcome.code == (0 if faulty is None else 1)
+    assert replay(outcome, "--strict")[0] == 1
 
 
 def _seats(found: Iterable[Found]) -> set[Seat]:

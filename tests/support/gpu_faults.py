@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import pytest
 
 from tests.lab import Lab, missing
 from tests.lab.gpus import GpuHost, Gpus, fit_gpus
-from tests.support.faults import ALONE, Examiner, Outcome, assert_only
+from tests.support.faults import ALONE, Examiner, Outcome, assert_blamed
 from tests.support.npu_faults import assert_says
 
 ALL = "node[1-3]"
+H = TypeVar("H")
 
 
 @contextmanager
@@ -37,6 +39,17 @@ class GpuExaminer:
     folder: Path
 
     def __post_init__(self) -> None:
+        self.heal()
+
+    @property
+    def lab(self) -> Lab:
+        return self.gpus.lab
+
+    @property
+    def hosts(self) -> Gpus:
+        return self.gpus
+
+    def heal(self) -> None:
         self.gpus.lab.reset()
         self.gpus.reset()
 
@@ -49,8 +62,8 @@ class GpuExaminer:
         return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class GpuFault:
+@dataclass(frozen=True)
+class DeviceFault(Generic[H]):
     """One way to break GPUs of one host, and the findings that must report it.
 
     `devices` are exactly the devices that must be named. `says` are patterns that the text of each finding
@@ -59,32 +72,29 @@ class GpuFault:
     """
 
     check: str
-    inject: Callable[[GpuHost], object]
+    inject: Callable[[H], object]
     devices: tuple[int, ...] = ()
     status: str = "fail"
     says: tuple[str, ...] = ()
     args: tuple[str, ...] = ALONE
     follows: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    on: str = "any"
     user: str | None = None
+
+    def assert_found(self, outcome: Outcome, host: str) -> None:
+        seats = [(host, device) for device in self.devices]
+        assert_says(assert_blamed(outcome, self.check, [host], self.status, devices=seats), *self.says)
+        assert {found["check"] for found in outcome.trouble} == {self.check, *self.follows}
+        assert set(outcome.unknown) == set(self.unknown), outcome.unknown
+
+
+GpuFault = DeviceFault[GpuHost]
 
 
 def victim(gpus: Gpus, seed: str) -> GpuHost:
     """The host to break: it differs between tests, but is always the same for one test."""
     return gpus[random.Random(seed).choice(gpus.lab.names)]
-
-
-def prove(fault: GpuFault, name: str, examine: GpuExaminer) -> Outcome:
-    """Break one host, examine all, and assert that only this fault is found."""
-    host = victim(examine.gpus, name)
-    fault.inject(host)
-    outcome = examine(*fault.args, user=fault.user)
-    seats = [(host.host.name, device) for device in fault.devices]
-    found = assert_only(outcome, fault.check, [host.host.name], fault.status, devices=seats)
-    assert_says(found, *fault.says)
-    assert {each["check"] for each in outcome.trouble} == {fault.check, *fault.follows}
-    assert set(outcome.unknown) == set(fault.unknown), outcome.unknown
-    return outcome
 
 
 def undecided_on(outcome: Outcome, host: str) -> dict[str, str]:

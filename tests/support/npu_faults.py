@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.lab import Lab
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import ALONE, Examiner, Found, Outcome, assert_only, words
+from tests.support.faults import ALONE, Examiner, Found, Outcome, assert_blamed, words
 
 ALL = "node[1-3]"
 FULL = ("--exam", "full")
@@ -23,6 +24,18 @@ class NpuExaminer:
 
     rack: Rack
     folder: Path
+
+    @property
+    def lab(self) -> Lab:
+        return self.rack.lab
+
+    @property
+    def hosts(self) -> Rack:
+        return self.rack
+
+    def heal(self) -> None:
+        self.rack.lab.reset()
+        self.rack.reset()
 
     def __call__(
         self, *args: str, hosts: str = ALL, user: str | None = None, timeout: float = 120
@@ -48,24 +61,18 @@ class NpuFault:
     says: tuple[str, ...] = ()
     args: tuple[str, ...] = ALONE
     unknown: tuple[str, ...] = ()
+    on: str = "any"
+    user: str | None = None
+
+    def assert_found(self, outcome: Outcome, host: str) -> None:
+        seats = [(host, device) for device in self.devices]
+        assert_says(assert_blamed(outcome, self.check, [host], self.status, devices=seats), *self.says)
+        assert set(outcome.unknown) == set(self.unknown), outcome.unknown
 
 
 def victim(rack: Rack, seed: str) -> NpuHost:
     """The host to break: it differs between tests, but is always the same for one test."""
     return rack[random.Random(seed).choice(rack.lab.names)]
-
-
-def prove(fault: NpuFault, name: str, examine: NpuExaminer) -> Outcome:
-    """Break one host, examine all, and assert that only this fault is found."""
-    host = victim(examine.rack, name)
-    fault.inject(host)
-    outcome = examine(*fault.args)
-    seats = [(host.host.name, device) for device in fault.devices]
-    found = assert_only(outcome, fault.check, [host.host.name], fault.status, devices=seats)
-    assert_says(found, *fault.says)
-    assert set(outcome.unknown) == set(fault.unknown), outcome.unknown
-    assert not examine.rack.refused
-    return outcome
 
 
 def assert_says(found: list[Found], *patterns: str) -> None:

@@ -6,7 +6,7 @@ They use a fixed dozen of the checks, so that a new check or fact changes none o
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -139,9 +139,25 @@ def sixty_four_servers() -> Report:
     return report(recording(names, heard=answers))
 
 
+class Made(Mapping[str, Report]):
+    """Reports by name."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Report]]) -> None:
+        self._makers = {name: cache(make) for name, make in makers.items()}
+
+    def __getitem__(self, name: str) -> Report:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
 @cache
-def reports() -> dict[str, Report]:
-    smoke = smoke_runs()
+def reports() -> Mapping[str, Report]:
+    """Each is made when it is asked for: its name is enough to collect a test."""
     small = {"node2": heard(2, NAMES, spaces=SMALL_SHM), "node3": heard(3, NAMES, spaces=SMALL_SHM)}
     sick = {
         "node2": heard(2, NAMES, spaces=SMALL_SHM, view={"/run/.containerenv": "x"}),
@@ -157,27 +173,35 @@ def reports() -> dict[str, Report]:
         n: heard(i, NAMES, kernel_log=Missing("kernel-log", "needs root")) for i, n in enumerate(NAMES, 1)
     }
     no_disks = {"node2": heard(2, NAMES, spaces=Missing("spaces", "its command did not end within 5 s"))}
-    return {
-        "eight-servers": eight_servers(),
-        "sixty-four-servers": sixty_four_servers(),
-        "healthy": report(recording(NAMES)),
-        "one-host": report(recording(NAMES[:1])),
-        "no-root": report(recording(NAMES, heard=no_root)),
-        "same-fault-twice": report(recording(NAMES, heard=small)),
-        "sick-hosts": report(recording(NAMES, heard=sick, mesh=closed)),
-        "essential-unknown": report(recording(NAMES, heard=no_disks)),
-        "unreachable": report(answering("node1", "node2", "node3", unreached=lost("node4"))),
-        "all-unreachable": report(answering(unreached=lost(*NAMES), mesh=None)),
-        "need-three-hosts": report(recording(NAMES, heard={"node2": small["node2"]}), need_hosts=3),
-        "need-four-hosts": report(recording(NAMES, heard={"node2": small["node2"]}), need_hosts=4),
-        "smoke-passed": rehearsed(smoke["passed"]),
-        "smoke-hung": rehearsed(smoke["hung"], smoke["repeated"]),
-        "smoke-not-repeated": rehearsed(smoke["hung"]),
-        "smoke-left-out": rehearsed(smoke["fewer"], heard={"node2": small["node2"]}),
-        "smoke-not-made": rehearsed(no_smoke="no host passed the checks"),
-        "smoke-interrupted": rehearsed(smoke["interrupted"], stopped_by=2),
-        "interrupted": report(answering("node1", unfinished=tuple(NAMES[1:]), mesh=None), stopped_by=2),
-    }
+    return Made(
+        {
+            "eight-servers": eight_servers,
+            "sixty-four-servers": sixty_four_servers,
+            "healthy": lambda: report(recording(NAMES)),
+            "one-host": lambda: report(recording(NAMES[:1])),
+            "no-root": lambda: report(recording(NAMES, heard=no_root)),
+            "same-fault-twice": lambda: report(recording(NAMES, heard=small)),
+            "sick-hosts": lambda: report(recording(NAMES, heard=sick, mesh=closed)),
+            "essential-unknown": lambda: report(recording(NAMES, heard=no_disks)),
+            "unreachable": lambda: report(answering("node1", "node2", "node3", unreached=lost("node4"))),
+            "all-unreachable": lambda: report(answering(unreached=lost(*NAMES), mesh=None)),
+            "need-three-hosts": lambda: report(
+                recording(NAMES, heard={"node2": small["node2"]}), need_hosts=3
+            ),
+            "need-four-hosts": lambda: report(
+                recording(NAMES, heard={"node2": small["node2"]}), need_hosts=4
+            ),
+            "smoke-passed": lambda: rehearsed(smoke_runs()["passed"]),
+            "smoke-hung": lambda: rehearsed(smoke_runs()["hung"], smoke_runs()["repeated"]),
+            "smoke-not-repeated": lambda: rehearsed(smoke_runs()["hung"]),
+            "smoke-left-out": lambda: rehearsed(smoke_runs()["fewer"], heard={"node2": small["node2"]}),
+            "smoke-not-made": lambda: rehearsed(no_smoke="no host passed the checks"),
+            "smoke-interrupted": lambda: rehearsed(smoke_runs()["interrupted"], stopped_by=2),
+            "interrupted": lambda: report(
+                answering("node1", unfinished=tuple(NAMES[1:]), mesh=None), stopped_by=2
+            ),
+        }
+    )
 
 
 def text(of: Report, width: int, *, colours: bool = False, **options: bool) -> str:

@@ -24,12 +24,14 @@ MODULES = {
 }
 SCRIPT = "Script"
 """What is made to run on a host: a shell there reads for us."""
+NAMES = re.compile(rf"\b(?:{'|'.join({*FUNCTIONS, *METHODS, *set().union(*MODULES.values()), SCRIPT})})\b")
 
 
 def test_each_place_that_reads_is_in_the_list() -> None:
     listed, unlisted = places_listed(), {}
     for path in sources():
-        for where, calls in places(ast.parse(path.read_text())).items():
+        text = path.read_text()
+        for where, calls in places(ast.parse(text)).items() if NAMES.search(text) else ():
             if where not in listed.get(name := str(path.relative_to(ROOT)), ()):
                 unlisted[f"{name}: {where}"] = calls
     assert not unlisted, f"docs/security.md, What is read, lacks {unlisted}"

@@ -12,6 +12,7 @@ import pytest
 from tests.lab import Lab, missing
 from tests.lab.amd import AmdGpus, AmdHost, fit_amd
 from tests.lab.amd_texts import NOT_IN_GROUPS
+from tests.support.batches import batches, prove_each
 from tests.support.faults import (
     ALONE,
     Examiner,
@@ -19,11 +20,10 @@ from tests.support.faults import (
     assert_healthy,
     assert_only,
     assert_unexamined,
-    one_of_each,
     some_of,
     words,
 )
-from tests.support.gpu_faults import ALL, left_out, undecided_on
+from tests.support.gpu_faults import ALL, DeviceFault, left_out, undecided_on
 from tests.support.npu_faults import assert_says
 
 EIGHT = (*ALONE, "--expect", "devices=8")
@@ -46,6 +46,18 @@ class AmdExaminer:
     amd: AmdGpus
     folder: Path
 
+    @property
+    def lab(self) -> Lab:
+        return self.amd.lab
+
+    @property
+    def hosts(self) -> AmdGpus:
+        return self.amd
+
+    def heal(self) -> None:
+        self.amd.lab.reset()
+        self.amd.reset()
+
     def __call__(self, *args: str, user: str | None = None) -> Outcome:
         outcome = Examiner(self.amd.lab, self.folder)(*args, hosts=ALL, user=user)
         assert not self.amd.setters
@@ -57,9 +69,9 @@ class AmdExaminer:
 
 @pytest.fixture
 def examine(amd3: AmdGpus, tmp_path: Path) -> AmdExaminer:
-    amd3.lab.reset()
-    amd3.reset()
-    return AmdExaminer(amd3, tmp_path)
+    examiner = AmdExaminer(amd3, tmp_path)
+    examiner.heal()
+    return examiner
 
 
 @pytest.mark.parametrize("exam", [(), ("--exam", "full"), EIGHT], ids=["preflight", "full", "expected"])
@@ -77,17 +89,7 @@ def test_healthy(exam: tuple[str, ...], examine: AmdExaminer) -> None:
         host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """One way to break a host; `devices` are those that must be named, `says` is text of their finding."""
-
-    check: str
-    inject: Callable[[AmdHost], object]
-    devices: tuple[int, ...] = ()
-    status: str = "fail"
-    says: tuple[str, ...] = ()
-    args: tuple[str, ...] = ALONE
-    user: str | None = None
+Fault = DeviceFault[AmdHost]
 
 
 def uncorrected(host: AmdHost) -> None:
@@ -189,15 +191,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: AmdExaminer) -> None:
-    fault, host = FAULTS[name], examine.victim(name)
-    fault.inject(host)
-    outcome = examine(*fault.args, user=fault.user)
-    seats = [(host.host.name, device) for device in fault.devices]
-    found = assert_only(outcome, fault.check, [host.host.name], fault.status, devices=seats)
-    assert_says(found, *fault.says)
-    assert {each["check"] for each in outcome.trouble} == {fault.check}
+@pytest.mark.parametrize("names", batches(FAULTS, size=2))
+def test_found(names: list[str], examine: AmdExaminer) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 HARMLESS = (

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.batches import batches, prove_each
 from tests.support.faults import (
     ALONE,
     HCCL,
@@ -79,13 +80,12 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", some_of(FAULTS, "nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
-)
-def test_found_in_the_rules_and_fixed_by_the_remedy(name: str, examine: Examiner) -> None:
-    outcome = prove(FAULTS[name], name, examine)
-    apply_remedy(examine.lab, outcome.trouble[0])
-    assert_healthy(examine(*ALONE))
+OF_EACH_KIND = ("nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
+
+
+@pytest.mark.parametrize("names", batches(FAULTS, *OF_EACH_KIND, alike=True))
+def test_found_in_the_rules_and_fixed_by_the_remedy(names: list[str], examine: Examiner) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine, mended=True)
 
 
 def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.gpus import GpuHost, Gpus
-from tests.support.faults import ALONE, assert_healthy, assert_only, one_of_each
-from tests.support.gpu_faults import GpuExaminer, GpuFault, prove, three_hosts, victim
+from tests.support.batches import batches, prove_each
+from tests.support.faults import ALONE, assert_healthy, assert_only
+from tests.support.gpu_faults import GpuExaminer, GpuFault, three_hosts, victim
 from tests.support.npu_faults import assert_says
 
 EIGHT = (*ALONE, "--expect", "devices=8")
@@ -208,9 +209,9 @@ ECC = {
 FAULTS = MISSING | UNHEALTHY | BUSY | ECC
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: GpuExaminer) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS, size=2))
+def test_found(names: list[str], examine: GpuExaminer) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 def test_services_that_are_not_jobs_do_not_make_a_gpu_busy(examine: GpuExaminer) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.gpus import Gpus
-from tests.support.faults import ALONE, assert_healthy, assert_only, assert_unexamined, some_of, words
-from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, undecided_on, victim
+from tests.support.faults import ALONE, assert_healthy, assert_only, assert_unexamined, prove, some_of, words
+from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, three_hosts, undecided_on, victim
 
 OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "nvlink-down"}
 OF_ROOT = {"firewall-blocks", "kernel-log", "gpu-xid"}

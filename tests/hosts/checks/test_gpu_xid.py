@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.lab.gpus import GpuHost, Gpus
+from tests.support.batches import batches, prove_each
 from tests.support.captures import sample
-from tests.support.faults import ALONE, assert_healthy, assert_only, one_of_each, words
-from tests.support.gpu_faults import GpuExaminer, GpuFault, prove, three_hosts, victim
+from tests.support.faults import ALONE, assert_healthy, assert_only, words
+from tests.support.gpu_faults import GpuExaminer, GpuFault, three_hosts, victim
 from tests.support.npu_faults import assert_says
 
 DAY = 24 * 3600
@@ -71,9 +72,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: GpuExaminer) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS, size=2))
+def test_found(names: list[str], examine: GpuExaminer) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 def test_xids_of_programs_and_old_xids_accuse_no_gpu(examine: GpuExaminer) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.batches import batches, prove_each
 from tests.support.faults import (
     ALONE,
     HCCL,
@@ -13,7 +17,6 @@ from tests.support.faults import (
     Fault,
     assert_healthy,
     assert_only,
-    one_of_each,
     prove,
     victim,
 )
@@ -120,9 +123,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: Examiner) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS))
+def test_found(names: list[str], examine: Examiner) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 @pytest.mark.parametrize("name", ["somaxconn, head", "somaxconn, other"])
@@ -145,16 +148,23 @@ def test_only_the_head_binds_the_master_port(lab: Lab, examine: Examiner) -> Non
     assert_healthy(examine(*ALONE))
 
 
-@pytest.fixture
-def ascend(lab: Lab) -> tuple[str, ...]:
-    """Prepare every host for a job over HCCL; the arguments that ask for such a job."""
+ASCEND = (*ALONE, *HCCL)
+
+
+def reserve_ports(lab: Lab) -> None:
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
-    return (*ALONE, *HCCL)
 
 
-def test_healthy_for_hccl(examine: Examiner, ascend: tuple[str, ...]) -> None:
-    assert_healthy(examine(*ascend))
+@pytest.fixture
+def ascend(lab: Lab, tmp_path: Path) -> Examiner:
+    """Every host is prepared for a job over HCCL."""
+    reserve_ports(lab)
+    return Examiner(lab, tmp_path, reserve_ports)
+
+
+def test_healthy_for_hccl(ascend: Examiner) -> None:
+    assert_healthy(ascend(*ASCEND))
 
 
 HCCL_FAULTS = {
@@ -189,22 +199,19 @@ HCCL_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(HCCL_FAULTS))
-def test_found_for_hccl(name: str, examine: Examiner, ascend: tuple[str, ...]) -> None:
-    fault = HCCL_FAULTS[name]
-    prove(Fault(fault.check, fault.inject, fault.status, fault.says, ascend), name, examine)
+@pytest.mark.parametrize("names", batches(HCCL_FAULTS))
+def test_found_for_hccl(names: list[str], ascend: Examiner) -> None:
+    prove_each({name: replace(HCCL_FAULTS[name], args=ASCEND) for name in names}, ascend)
 
 
-def test_other_ports_of_hccl_are_known_from_the_launch(
-    lab: Lab, examine: Examiner, ascend: tuple[str, ...]
-) -> None:
+def test_other_ports_of_hccl_are_known_from_the_launch(lab: Lab, examine: Examiner) -> None:
     inventory = examine.folder / "inventory.yaml"
     inventory.write_text("launch: {HCCL_IF_BASE_PORT: 50000}\n")
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "50000-50031")
     host = victim(lab, "any", "base port")
     host.listen(50031)
-    outcome = examine(*ascend, "--inventory", str(inventory))
+    outcome = examine(*ASCEND, "--inventory", str(inventory))
     (found,) = assert_only(outcome, "port-in-use", [host.name])
     assert found["where"] == [{"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}]
 

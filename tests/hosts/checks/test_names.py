@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lab import Host, Lab
-from tests.support.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove
+from tests.support.batches import batches, prove_each
+from tests.support.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, prove
 
 
 def loopback(address: str) -> Fault:
@@ -58,9 +59,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: Examiner) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS))
+def test_found(names: list[str], examine: Examiner) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 @pytest.mark.parametrize("name", ["own name is Debian's 127.0.1.1", "the head's name is unknown"])

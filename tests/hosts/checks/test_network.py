@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.batches import batches, prove_each
 from tests.support.faults import (
     ALONE,
     Examiner,
@@ -14,7 +15,6 @@ from tests.support.faults import (
     apply_remedy,
     assert_healthy,
     assert_only,
-    one_of_each,
     prove,
     words,
 )
@@ -123,9 +123,9 @@ def test_a_host_that_nobody_reaches_is_not_blamed_for_the_ways_of_the_others(
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node1"})
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: Examiner) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS))
+def test_found(names: list[str], examine: Examiner) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 def test_a_few_errors_are_not_a_fault(lab: Lab, examine: Examiner) -> None:

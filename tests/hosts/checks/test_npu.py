@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import ALONE, assert_healthy, assert_only, one_of_each
-from tests.support.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, prove, victim
+from tests.support.batches import batches, prove_each
+from tests.support.faults import ALONE, assert_healthy, assert_only
+from tests.support.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, victim
 
 EIGHT = tuple(range(8))
 DAY = 24 * 3600
@@ -169,9 +170,10 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: NpuExaminer) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS, size=2))
+def test_found(names: list[str], examine: NpuExaminer) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
+    assert not examine.rack.refused
 
 
 def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:

@@ -7,8 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import ALONE, Found, apply_remedy, assert_healthy, assert_only, one_of_each, words
-from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says, prove
+from tests.support.batches import batches, prove_each
+from tests.support.faults import (
+    ALONE,
+    Found,
+    apply_remedy,
+    assert_healthy,
+    assert_only,
+    words,
+)
+from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says
 
 
 @pytest.fixture
@@ -41,14 +49,12 @@ FAULTS = {
             r"device 6: address 10\.20\.\d\.16 \(hccn_tool\)",
             "hccn_tool -i 6 -cfg recovery",
         ),
-        args=FABRIC,
     ),
     "two devices of a host have one address": NpuFault(
         "device-ip-duplicate",
         same_host,
         (3,),
         says=("another device has its IP address too", r"10\.20\.\d\.14 on node\d devices 3-4"),
-        args=FABRIC,
     ),
     "outside of the segment": NpuFault(
         "device-ip-subnet",
@@ -58,14 +64,12 @@ FAULTS = {
             "outside the segment of the others",
             r"10\.20\.0\.0/16, where its gateway is \| 10\.77\.0\.0/16",
         ),
-        args=FABRIC,
     ),
     "another netmask": NpuFault(
         "device-netmask-mismatch",
         narrow,
         (2,),
         says=(r"255\.255\.0\.0 \(/16\), as on 23 other devices \| 255\.255\.255\.0 \(/24\)",),
-        args=FABRIC,
     ),
     "no gateway": NpuFault(
         "device-gateway-missing",
@@ -73,14 +77,14 @@ FAULTS = {
         (1,),
         "warn",
         ("it has no gateway", "a gateway, as 23 other devices have", "-i 1 -gateway -g"),
-        args=FABRIC,
     ),
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: NpuExaminer) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS, size=2))
+def test_found(names: list[str], examine: NpuExaminer) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
+    assert not examine.rack.refused
 
 
 def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) -> None:
@@ -88,7 +92,7 @@ def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) 
     npu = rack["node3"][3]
     fine = npu.address
     npu.unconfigured()
-    found = assert_only(examine(*FABRIC), "device-ip-not-applied", ["node3"], devices=[("node3", 3)])
+    found = assert_only(examine(*ALONE), "device-ip-not-applied", ["node3"], devices=[("node3", 3)])
     assert_says(
         found,
         r"device 3: address 10\.20\.3\.13 \(/etc/hccn\.conf\)",
@@ -123,7 +127,7 @@ def test_an_address_outside_the_segment_without_gateways(examine: NpuExaminer) -
         for npu in host:
             npu.gateway = None
     rack["node2"][5].address = "10.77.0.15"
-    found = assert_only(examine(), "device-ip-subnet", ["node2"], devices=[("node2", 5)])
+    found = assert_only(examine(*ALONE), "device-ip-subnet", ["node2"], devices=[("node2", 5)])
     assert_says(found, r"10\.20\.0\.0/16, as on 23 other devices \| 10\.77\.0\.0/16")
 
 
@@ -145,7 +149,7 @@ def test_every_word_for_an_unhealthy_network(examine: NpuExaminer) -> None:
     for npu, words_of_it in zip(host, UNHEALTHY, strict=True):
         npu.net_health = words_of_it
     examine.rack["node2"][0].net_health = "Init"
-    found = assert_only(examine(), "device-net-unhealthy", ["node1"])
+    found = assert_only(examine(*ALONE), "device-net-unhealthy", ["node1"])
     said = {each["actual"]: places(each) for each in found}
     assert said == {
         f"net health status: {text}": [("node1", device)] for device, text in enumerate(UNHEALTHY)

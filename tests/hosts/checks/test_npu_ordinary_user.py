@@ -19,7 +19,9 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
     return NpuExaminer(rack, tmp_path)
 
 
-@pytest.mark.parametrize("up", [True, False], ids=["up", "down"])
+@pytest.mark.parametrize(
+    "up", [pytest.param(True, marks=pytest.mark.long, id="up"), pytest.param(False, id="down")]
+)
 def test_a_network_that_only_root_may_read(up: bool, examine: NpuExaminer) -> None:
     """The same, whether or not a link is down: what nobody looked at is not known."""
     rack = examine.rack

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import Outcome, assert_consistent, assert_healthy
-from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, prove, victim
+from tests.support.faults import Outcome, assert_consistent, assert_healthy, prove
+from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, victim
 
 OF_SMI = {"device-unhealthy", "device-busy"}
 OF_THE_FILE = {"device-ip-not-applied"}
@@ -80,6 +80,7 @@ def test_a_query_hangs_on_one_device(examine: NpuExaminer) -> None:
     name = "one query hangs"
     host = victim(examine.rack, name).host.name
     outcome = prove(HUNG_ONCE, name, examine)
+    assert not examine.rack.refused
     why = "device 3: hccn_tool did not answer within 4 s"
     assert undecided_on(outcome, host) == {"device-tls-mismatch": why}
 

@@ -13,7 +13,7 @@ import pytest
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.make import MakeForm
 from tests.lab.npus import Rack
-from tests.support.faults import assert_healthy, assert_only
+from tests.support.faults import ALONE, assert_healthy, assert_only
 from tests.support.npu_faults import NpuExaminer, assert_says
 
 MACHINE = platform.machine()
@@ -39,17 +39,17 @@ def sound(rack: Rack, form: MakeForm = "1.0") -> str:
     return make_table(servers, form, MACHINE)
 
 
-def given(examine: NpuExaminer, text: str) -> tuple[str, str]:
+def given(examine: NpuExaminer, text: str) -> tuple[str, ...]:
     """The table as a file of the controller."""
     path = examine.folder / "hccl.json"
     path.write_text(text)
-    return "--rank-table", str(path)
+    return (*ALONE, "--rank-table", str(path))
 
 
 def test_the_table_names_the_hosts(examine: NpuExaminer) -> None:
-    """By name or by address; a valid table is not mentioned."""
+    """By name or by address, also while NPUs ping each other; a valid table is not mentioned."""
     text = sound(examine.rack).replace('"node2"', f'"{examine.rack["node2"].host.address}"')
-    outcome = examine(*given(examine, text), hosts="")
+    outcome = examine(*given(examine, text)[len(ALONE) :], hosts="")
     assert_healthy(outcome)
     assert [host["name"] for host in outcome.report["hosts"]] == ["node1", "198.18.0.12", "node3"]
     assert "3 hosts · 24 ranks (8 a host, rank table) · backend hccl (rank table)" in " ".join(
@@ -152,10 +152,9 @@ def test_a_trailing_comma(examine: NpuExaminer) -> None:
     text = sound(examine.rack).replace('"status": "completed"', '"status": "completed",')
     line = text[: text.index('"completed"')].count("\n") + 1
     column = text.splitlines()[line - 1].rindex(",") + 1
-    option, path = given(examine, text)
-    outcome = examine(option, path, hosts="")
+    outcome = examine(*given(examine, text), hosts="")
     (found,) = assert_only(outcome, "rank-table-invalid", [])
-    assert found["subject"] == f"{path}:{line}:{column}"
+    assert found["subject"] == f"{examine.folder}/hccl.json:{line}:{column}"
     assert_says([found], "comma", f"sed -n {line}p")
     assert [host["name"] for host in outcome.report["hosts"]] == list(examine.rack.lab.names)
     assert all("-i 7 -link -g" in host.calls for host in examine.rack)
@@ -184,14 +183,14 @@ def test_the_remedy_keeps_the_format_of_the_table(examine: NpuExaminer) -> None:
 # Tables at the path that the launch names.
 
 
-def launched(examine: NpuExaminer, *without: str, **other: str) -> tuple[str, str]:
+def launched(examine: NpuExaminer, *without: str, **other: str) -> tuple[str, ...]:
     """Put the table on all hosts, except those in `without` and those that have another."""
     for host in examine.rack.lab:
         if host.name not in without:
             host.write(ON_HOSTS, other.get(host.name, sound(examine.rack)))
     inventory = examine.folder / "inventory.yaml"
     inventory.write_text(f"launch: {{RANK_TABLE_FILE: {ON_HOSTS}}}\n")
-    return "--inventory", str(inventory)
+    return (*ALONE, "--inventory", str(inventory))
 
 
 def test_the_same_table_everywhere(examine: NpuExaminer) -> None:

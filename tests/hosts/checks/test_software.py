@@ -7,14 +7,13 @@ import sys
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.batches import batches, prove_each
 from tests.support.faults import (
     ALONE,
     Examiner,
     Fault,
     assert_healthy,
     assert_only,
-    one_of_each,
-    prove,
     victim,
 )
 from tests.support.paths import ROOT
@@ -92,9 +91,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", one_of_each(FAULTS))
-def test_found(name: str, examine: Examiner) -> None:
-    prove(FAULTS[name], name, examine)
+@pytest.mark.parametrize("names", batches(FAULTS))
+def test_found(names: list[str], examine: Examiner) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
 
 
 def test_a_tie_between_two_halves_is_undecided(lab: Lab, examine: Examiner) -> None:
@@ -142,14 +141,17 @@ LOGS = {
 }
 
 
-@pytest.mark.parametrize("sample", LOGS)
-def test_kernel_log(sample: str, lab: Lab, examine: Examiner) -> None:
-    host = victim(lab, "any", sample)
-    text = (SAMPLES / f"{sample}.txt").read_text()
-    host.kernel_log(text)
-    found = assert_only(examine(*ALONE), "kernel-log", [host.name], "warn")
-    assert {each["summary"].removeprefix("kernel log: ") for each in found} == LOGS[sample]
-    assert all(evidence["text"] in text for each in found for evidence in each["evidence"])
+def test_kernel_log(lab: Lab, examine: Examiner) -> None:
+    """Another one on each host."""
+    texts = {host: (SAMPLES / f"{sample}.txt").read_text() for host, sample in zip(lab, LOGS, strict=True)}
+    for host, text in texts.items():
+        host.kernel_log(text)
+    found = assert_only(examine(*ALONE), "kernel-log", lab.names, "warn")
+    for (host, text), expected in zip(texts.items(), LOGS.values(), strict=True):
+        mine = [each for each in found if each["hosts"] == [host.name]]
+        assert {each["summary"].removeprefix("kernel log: ") for each in mine} == expected
+        assert all(evidence["text"] in text for each in mine for evidence in each["evidence"])
+    assert all(len(each["hosts"]) == 1 for each in found)
 
 
 XID = "[{:>12.6f}] NVRM: Xid (PCI:0000:05:00): {}, pid=1896, name=python, Ch 00000008\n"
@@ -217,10 +219,16 @@ def stick(name: str, host: Host) -> None:
     host.await_that(lambda: host.ask(seen).returncode == 0, name)
 
 
-@pytest.mark.parametrize("name", STUCK)
-def test_stuck_process(name: str, examine: Examiner) -> None:
-    fault = Fault("stuck-process", lambda host: stick(name, host), "warn", (STUCK[name][2],), NO_AGE)
-    prove(fault, name, examine)
+def stuck(name: str) -> Fault:
+    return Fault("stuck-process", lambda host: stick(name, host), "warn", (STUCK[name][2],), NO_AGE)
+
+
+LEFT = {name: stuck(name) for name in STUCK}
+
+
+@pytest.mark.parametrize("names", batches(LEFT, *LEFT, alike=True))
+def test_stuck_process(names: list[str], examine: Examiner) -> None:
+    prove_each({name: LEFT[name] for name in names}, examine)
 
 
 def test_a_young_process_is_not_stuck(lab: Lab, examine: Examiner) -> None:

@@ -104,12 +104,10 @@ def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("number", "phase"),
     ways(
-        (signal.SIGINT, "join"),
         (signal.SIGINT, "train"),
         (signal.SIGTERM, "collectives"),
         (signal.SIGKILL, "start"),
         (signal.SIGKILL, "train"),
-        (signal.SIGKILL, "bandwidth"),
         among=(signal.SIGINT, signal.SIGTERM, signal.SIGKILL),
     ),
 )
@@ -152,7 +150,6 @@ def kill_session(host: Host) -> None:
     ("cut", "phase"),
     ways(
         (kill_agent, "train"),
-        (kill_agent, "audit"),
         (kill_session, "train"),
         among=(kill_agent, kill_session),
     ),

@@ -6,19 +6,21 @@ No NPU is behind any of it. The marks say what the run still does that a healthy
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from tests.lab import Lab, missing
 from tests.lab.npu_python import TorchNpu
-from tests.lab.npus import Rack
+from tests.lab.npus import Rack, fit_npus
 from tests.trials.outcome import trouble
 
 Report = dict[str, Any]
-MakeRack = Callable[..., Rack]
 
 
 class Smoke:
@@ -59,12 +61,30 @@ class Smoke:
         return found
 
 
+@pytest.fixture(scope="module")
+def racks() -> Iterator[Callable[[str, int], Rack]]:
+    """A lab for each product and number of hosts that is asked for."""
+    if reason := missing():
+        pytest.skip(reason)
+    with ExitStack() as stack:
+
+        @cache
+        def boot(product: str, hosts: int) -> Rack:
+            rack = fit_npus(stack.enter_context(Lab(hosts)), product)
+            stack.callback(rack.free)
+            return rack
+
+        yield boot
+
+
 @pytest.fixture
-def smoke(make_rack: MakeRack, tmp_path: Path) -> Callable[..., Smoke]:
-    """`smoke("atlas-a2", 2, TorchNpu(...))`: two hosts of that product."""
+def smoke(racks: Callable[[str, int], Rack], tmp_path: Path) -> Callable[..., Smoke]:
+    """`smoke("atlas-a2", 2, TorchNpu(...))`: two healthy hosts of that product."""
 
     def fit(product: str, hosts: int = 1, way: TorchNpu | None = None, lingers: float = 0.0) -> Smoke:
-        rack = make_rack(product, hosts=hosts)
+        rack = racks(product, hosts)
+        rack.lab.reset()
+        rack.reset()
         return Smoke(rack, tmp_path, rack.fit_torch_npu(way or TorchNpu(), lingers))
 
     return fit
@@ -80,9 +100,9 @@ def passed(report: Report) -> list[str]:
 @pytest.mark.parametrize(
     ("product", "hosts", "ranks"),
     [
-        ("atlas-training", 1, 1),
+        pytest.param("atlas-training", 1, 1, marks=pytest.mark.long),
         pytest.param("atlas-training", 1, 2, marks=pytest.mark.long),
-        ("atlas-training", 1, 4),
+        pytest.param("atlas-training", 1, 4, marks=pytest.mark.long),
         ("atlas-training", 1, 8),
         pytest.param("atlas-training", 2, 4, marks=pytest.mark.long),
         pytest.param("atlas-training", 2, 8, marks=pytest.mark.long),
@@ -96,10 +116,12 @@ def test_healthy_servers_pass(product: str, hosts: int, ranks: int, smoke: Calla
     run = smoke(product, hosts)
     report = run.well(*run.rack.lab.names, "--ranks-per-host", str(ranks))
     assert "torch_npu" in report["smoke"]["versions"]
+    assert "EI0003" not in run.text
     if ranks > 1:
         assert run.used == {name: set(range(ranks)) for name in run.rack.lab.names}
 
 
+@pytest.mark.long
 def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) -> None:
     """The rule for `create_group` in CANN's manuals, also with some of the devices."""
     run = smoke("atlas-training")
@@ -107,6 +129,7 @@ def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) 
     assert "join" in passed(report), run.text
 
 
+@pytest.mark.long
 def test_atlas_training_sums_no_bfloat16_and_no_int16(smoke: Callable[..., Smoke]) -> None:
     """One that is refused leaves the queue of tasks broken: it must not even be tried."""
     run = smoke("atlas-training")

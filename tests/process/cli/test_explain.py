@@ -235,7 +235,7 @@ def test_no_log_is_found(tmp_path: Path) -> None:
     assert "Nothing could be read" in ran.stdout
 
 
-@pytest.mark.parametrize("byte", [b"x", b"\0"])
+@pytest.mark.parametrize("byte", [pytest.param(b"x", marks=pytest.mark.long), b"\0"])
 def test_a_small_archive_of_gigabytes_is_soon_left(tmp_path: Path, byte: bytes) -> None:
     """What it holds may complain: that it was not read to its end is said, and is no all-clear."""
     bomb = tmp_path / "logs.zip"

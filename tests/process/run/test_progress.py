@@ -31,7 +31,7 @@ def slow_python(folder: Path) -> str:
     return str(python)
 
 
-@pytest.mark.parametrize("columns", [40, 120])
+@pytest.mark.parametrize("columns", [pytest.param(40, marks=pytest.mark.long), 120])
 def test_a_training_on_a_terminal(columns: int) -> None:
     with in_terminal([*SMOKE, *SHORT], columns=columns) as terminal:
         terminal.await_that(lambda t: "train " in t.text)

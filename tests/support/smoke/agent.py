@@ -29,6 +29,8 @@ def run(config, place, page, events, go, stack):
     exec(os.environ.get("ACT_" + str(place), act), dict(globals(), **locals()))
     os._exit(0)
 """
+PATIENCE = 90.0
+"""Seconds; importing torch alone takes half a minute where everything else computes too."""
 # Instead of torch, which is slow to import.
 TORCH = "__version__ = '9.9'"
 STORE = """
@@ -128,7 +130,7 @@ class Agent:
         return None
 
     def until(
-        self, say: str, true: Callable[[dict[str, Any]], bool] = lambda _: True, seconds: float = 60
+        self, say: str, true: Callable[[dict[str, Any]], bool] = lambda _: True, seconds: float = PATIENCE
     ) -> dict[str, Any]:
         """The next message of this kind."""
         until = time.monotonic() + seconds
@@ -141,13 +143,13 @@ class Agent:
     def said(self, say: str) -> list[dict[str, Any]]:
         return [said for said in self.heard if said["say"] == say]
 
-    def event(self, ev: str, seconds: float = 60) -> dict[str, Any]:
+    def event(self, ev: str, seconds: float = PATIENCE) -> dict[str, Any]:
         found: dict[str, Any] = self.until("event", lambda said: said["event"].get("ev") == ev, seconds)[
             "event"
         ]
         return found
 
-    def page(self, true: Callable[[dict[str, Any]], bool], seconds: float = 60) -> dict[str, Any]:
+    def page(self, true: Callable[[dict[str, Any]], bool], seconds: float = PATIENCE) -> dict[str, Any]:
         """The next line of pages whose first rank meets this condition."""
         return self.until("pages", lambda said: bool(said["ranks"]) and true(said["ranks"][0]), seconds)
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 import functools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import traceback
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from mmap import mmap
@@ -22,7 +20,12 @@ from typing import Any
 
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, SIZE, Page
 from doctor.smoke.onhost.shape import CellShape
+from tests.lab.warm import Warm
 from tests.support.paths import ROOT
+from tests.support.smoke.ranks import WITH_TORCH, load
+
+__all__ = ["load"]
+WARM = Warm("tests.support.smoke.marks", **WITH_TORCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +43,7 @@ class Marks:
 def run_phases(shape: CellShape, *phases: str, breaking: str = "", rank: int = 0) -> list[Marks]:
     """Run the phases on real ranks; `breaking` names a fault of `_FAULTS` that `rank` has."""
     told = {"shape": shape, "phases": phases, "breaking": breaking, "rank": rank}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.smoke.marks", json.dumps(told)],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = WARM.run([json.dumps(told)], env={**os.environ, **WITH_TORCH}, cwd=ROOT, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
     said = [json.loads(line) for line in done.stdout.splitlines()]
     return [
@@ -162,10 +157,7 @@ _FAULTS: dict[str, Callable[[Any], None]] = {
 }
 
 
-def _main() -> None:
-    warnings.simplefilter("ignore")
-    import torch.distributed  # noqa: F401  before the fork: once for all ranks
-
+def main() -> None:
     told = json.loads(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         children = []
@@ -183,7 +175,3 @@ def _main() -> None:
             children.append(pid)
         codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
     sys.exit(max(map(abs, codes)))
-
-
-if __name__ == "__main__":
-    _main()

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -23,8 +24,12 @@ import msgspec
 from doctor.smoke.events import Event
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, Page, read
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
+from tests.lab.warm import Warm
+from tests.support.paths import ROOT
 
 EventType = TypeVar("EventType", bound=msgspec.Struct)
+WITH_TORCH = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+WARM = Warm("tests.support.smoke.ranks", **WITH_TORCH)
 STILL = 3.0
 LIMIT = 60.0
 TIMEOUT = 300.0
@@ -78,15 +83,27 @@ def run_ranks(
         "still": still,
         "limit": limit,
     }
-    done = subprocess.run(
-        [python, "-B", "-W", "ignore", "-m", "tests.support.smoke.ranks"],
-        input=json.dumps(wish).encode(),
-        capture_output=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **(environment or {})},
-        timeout=limit + 60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    env = {**os.environ, **WITH_TORCH, **(environment or {})}
+    if python == sys.executable and not environment:
+        done = WARM.run((), input=json.dumps(wish), env=env, cwd=ROOT, timeout=limit + 60)
+    else:
+        done = subprocess.run(
+            [
+                python,
+                "-B",
+                "-W",
+                "ignore",
+                "-c",
+                "from tests.support.smoke.ranks import load, main; load(); main()",
+            ],
+            input=json.dumps(wish),
+            capture_output=True,
+            text=True,
+            env=env,
+            timeout=limit + 60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
     return [_output(seen) for seen in json.loads(done.stdout)]
 
 
@@ -240,11 +257,18 @@ def _kill(children: list[Child]) -> None:
             time.sleep(0.1)
 
 
+def load() -> None:
+    """Before the forks, as on the hosts."""
+    warnings.simplefilter("ignore")
+    import torch.distributed
+
+    from doctor.smoke.onhost import rank
+
+    assert torch.distributed
+    assert rank
+
+
 def main() -> None:
-    import torch.distributed  # noqa: F401 (before the forks, as on the hosts)
-
-    from doctor.smoke.onhost import rank  # noqa: F401
-
     wish = json.load(sys.stdin)
     world = wish["shape"]["dp"] * wish["shape"]["tp"]
     assert len(os.listdir("/proc/self/task")) == 1, "a fork beside threads can deadlock"
@@ -257,7 +281,3 @@ def main() -> None:
     os.kill(store, signal.SIGKILL)
     os.waitpid(store, 0)
     print(json.dumps([child.output() for child in children]))
-
-
-if __name__ == "__main__":
-    main()

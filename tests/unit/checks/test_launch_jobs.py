@@ -9,6 +9,7 @@ import pytest
 
 from doctor.job.launch import JobProcess
 from doctor.model import Confidence, Problem, Severity
+from tests.support.each import each
 from tests.support.launches import a_plan, judged, process, running, the_facts, torch_rank, words, worker
 
 INCONSISTENT, RANKS, MASTER = CHECKS = ("launch-inconsistent", "launch-ranks", "master-not-here")
@@ -178,7 +179,7 @@ HEALTHY: dict[str, Jobs] = {
 
 @pytest.mark.parametrize("backend", ["nccl", "hccl"])
 @pytest.mark.parametrize("ranks", [8, 2])
-@pytest.mark.parametrize("name", HEALTHY)
+@each("name", HEALTHY)
 def test_healthy_jobs(name: str, ranks: int, backend: str) -> None:
     assert silent(HEALTHY[name], ranks=ranks, backend=backend) == []
 

@@ -10,6 +10,7 @@ from doctor.cli.explain import words
 from doctor.cli.explain.words import explain_words
 from doctor.judge.registry import check_ids
 from doctor.text.language import Language
+from tests.support.each import each
 from tests.support.fault_logs import matcher
 from tests.support.paths import ROOT
 
@@ -55,8 +56,9 @@ def explained(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("id", "text"), FRAGMENTS)
-def test_a_part_of_a_message(id: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+@each("fragment", FRAGMENTS)
+def test_a_part_of_a_message(fragment: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    id, text = fragment
     code, said = explained(text, capsys)
     assert id in said.split("Read on")[0]
     assert code == (3 if text in NEAR_ONLY else 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -170,13 +171,20 @@ def test_a_smoke_run_that_was_cut_or_not_made(
     assert (ended.code, ended.out, ended.healthy) == (1, "", [])
 
 
+@cache
 def accused(rank: int) -> SmokeResult:
     """A run that came to its end, and names the host of one rank for its masks."""
     return masked(rank, 3)(healthy(seated(NAMES, each=2, tp=2)))
 
 
 THROWN_OUT = (LeftOutOfSmoke("node1", "an earlier smoke run named it"),)
-WITHOUT = replace(healthy(seated(NAMES[1:], each=2, tp=2)), left_out=THROWN_OUT)
+
+
+@cache
+def without() -> SmokeResult:
+    return replace(healthy(seated(NAMES[1:], each=2, tp=2)), left_out=THROWN_OUT)
+
+
 SKIPPED = ["--skip", "smoke-mask-divergence"]
 
 
@@ -186,18 +194,18 @@ SKIPPED = ["--skip", "smoke-mask-divergence"]
     ids=" ".join,
 )
 def test_a_host_that_was_thrown_out_is_not_healthy(options: list[str], judged: Judged) -> None:
-    ended = judged(trained(accused(1), WITHOUT), *options)
+    ended = judged(trained(accused(1), without()), *options)
     assert (ended.code, ended.healthy) == (3, ["node2", "node3", "node4"])
     assert "training on node1: a smoke run named it" in ended.out
-    line = judged(trained(accused(1), WITHOUT), *options, "--need-hosts", "4", "--print", "launch=hostfile")
+    line = judged(trained(accused(1), without()), *options, "--need-hosts", "4", "--print", "launch=hostfile")
     assert (line.code, line.out) == (1, "")
-    line = judged(trained(accused(1), WITHOUT), *options, "--need-hosts", "3", "--print", "launch=hostfile")
+    line = judged(trained(accused(1), without()), *options, "--need-hosts", "3", "--print", "launch=hostfile")
     assert (line.code, "node1" in line.out, line.out.count("\n")) == (0, False, 3)
 
 
 @pytest.mark.parametrize("options", [["--skip", "smoke-*"], ["--only", "shm-small"]], ids=" ".join)
 def test_a_host_that_took_no_part_is_not_healthy(options: list[str], judged: Judged) -> None:
-    ended = judged(trained(replace(WITHOUT, left_out=())), *options)
+    ended = judged(trained(replace(without(), left_out=())), *options)
     assert (ended.code, ended.healthy) == (3, ["node2", "node3", "node4"])
     assert "training on node1: it did not take part in the last smoke run" in ended.out
 
@@ -214,7 +222,7 @@ def test_a_severity_of_an_exam_does_not_pass_a_smoke_run(
     judged: Judged, exam: Callable[[str], list[str]]
 ) -> None:
     mine = exam("title: mine\nsmoke: true\nseverity: {smoke-mask-divergence: warn}\n")
-    ended = judged(trained(accused(1), WITHOUT), *mine)
+    ended = judged(trained(accused(1), without()), *mine)
     assert (ended.code, ended.healthy) == (3, ["node2", "node3", "node4"])
 
 

@@ -68,6 +68,7 @@ def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> HangAgents:
     return agents
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [LARGE, SMALL, TEXT], ids=["bytes", "values", "libraries"])
 def test_a_host_that_says_too_much_counts_as_not_seen(line: bytes) -> None:
     agents = heard((member(7), FOUND), (line for _ in range(1_000)))

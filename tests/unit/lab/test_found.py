@@ -12,7 +12,12 @@ from tests.lab.found import FOLDER, NOT_IN_THE_LAB, keep, unseen
 from tests.support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
-SICK = {"port-unreachable\tnode3", "shm-small\tnode2", "hostname-loopback\tnode3", "swap-active\tnode3"}
+SICK = {
+    "fail\tport-unreachable\tnode3",
+    "fail\tshm-small\tnode2",
+    "fail\thostname-loopback\tnode3",
+    "warn\tswap-active\tnode3",
+}
 
 
 @pytest.fixture
@@ -50,3 +55,9 @@ def test_each_check_that_found_nothing_is_named(record: Path) -> None:
     assert len(unseen(record)) == len(check_ids()) - len(SICK) - len(NOT_IN_THE_LAB)
     assert "shm-full: no run found its fault" in unseen(record)
     assert NOT_IN_THE_LAB.keys() < set(check_ids())
+
+
+def test_a_check_that_fails_is_not_proved_by_a_warning(record: Path) -> None:
+    (record / "1").write_text("warn\tshm-small\tnode2\tsome test\nwarn\tswap-active\tnode3\tsome test\n")
+    assert "shm-small: no run found its fault" in unseen(record)
+    assert "swap-active: no run found its fault" not in unseen(record)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, Outcome
+from tests.support.each import each
 from tests.support.fault_logs import concluded
 
 SAYS = [
@@ -40,8 +41,8 @@ def told(folder: Path, *lines: str) -> Conclusion:
     return concluded(path)
 
 
-@pytest.mark.parametrize("line", SAYS)
 @pytest.mark.parametrize("before", [STEPS, ["start of training"], []], ids=["steps", "start", "nothing"])
+@each("line", SAYS)
 def test_it_is_no_healthy_log(line: str, before: list[str], tmp_path: Path) -> None:
     said = told(tmp_path, *before, line)
     assert said.outcome is not Outcome.CLEAN
@@ -49,7 +50,7 @@ def test_it_is_no_healthy_log(line: str, before: list[str], tmp_path: Path) -> N
         assert [each.text for each in said.odd] == [line]
 
 
-@pytest.mark.parametrize("line", SAYS)
+@each("line", SAYS)
 def test_a_job_that_goes_on_after_it_to_its_end_is_healthy(line: str, tmp_path: Path) -> None:
     said = told(tmp_path, *STEPS[:200], line, *STEPS[200:], "training finished")
     assert said.outcome is Outcome.CLEAN, said.odd

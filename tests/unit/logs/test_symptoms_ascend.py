@@ -12,6 +12,7 @@ from doctor.judge.registry import find_checks
 from doctor.logs.model import Role
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
+from tests.support.each import each
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "logs" / "ascend"
 FAMILIES = ("hccl", "cann", "acl", "npu", "torch_npu", "mindspore", "launch")
@@ -146,7 +147,7 @@ def test_every_sample_is_expected_to_show_something() -> None:
     } == set(KNOWN)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@each("name", KNOWN)
 def test_a_sample_shows_its_symptoms_and_no_others(name: str) -> None:
     assert found((SAMPLES / name).read_text()) == set(KNOWN[name].split())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,41 +14,48 @@ from doctor.logs.model import Role, Symptom
 from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
+from tests.support.paths import ROOT
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "logs"
-FOUND = load_symptoms(checks=[check.id for check in find_checks().checks], trust=False).symptoms
-MATCHER = Matcher(FOUND)
+FAMILIES = sorted(path.stem for path in (ROOT / "playbooks" / "symptoms").glob("*.yaml"))
+
+
+@cache
+def bundled() -> tuple[Symptom, ...]:
+    return load_symptoms(checks=[check.id for check in find_checks().checks], trust=False).symptoms
+
+
+@cache
+def matcher() -> Matcher:
+    return Matcher(bundled())
 
 
 def ids(text: str) -> list[str]:
-    return [symptom.id for symptom, _ in MATCHER.decide(text, None)]
+    return [symptom.id for symptom, _ in matcher().decide(text, None)]
 
 
 def seen(path: Path) -> set[str]:
     """The symptoms of a file, by way of the prefilter."""
     lines = path.read_bytes().split(b"\n")
-    possible = MATCHER.possible({sentence(line) for line in lines})
-    held = [line.decode() for line in lines if sentence(line) in possible and MATCHER.holds(line)]
+    possible = matcher().possible({sentence(line) for line in lines})
+    held = [line.decode() for line in lines if sentence(line) in possible and matcher().holds(line)]
     return {id for line in held for id in ids(line)}
-
-
-FAMILIES = sorted({symptom.family for symptom in FOUND})
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_matches_its_own_examples(family: str) -> None:
-    odd = [text for symptom in FOUND if symptom.family == family for text in _odd(symptom)]
+    odd = [text for symptom in bundled() if symptom.family == family for text in _odd(symptom)]
     assert odd == []
 
 
 def _odd(symptom: Symptom) -> Iterator[str]:
     for example in symptom.examples if symptom.patterns else ():
         form = next(iter(symptom.forms), None)
-        found = [each for each, _ in MATCHER.decide(example, form)]
+        found = [each for each, _ in matcher().decide(example, form)]
         if not any(_stands_for(each, symptom) for each in found):
             yield f"{symptom.id}: {[each.id for each in found]} of {example}"
         line = example.encode()
-        if not (MATCHER.possible([sentence(line)]) and MATCHER.holds(line)):
+        if not (matcher().possible([sentence(line)]) and matcher().holds(line)):
             yield f"{symptom.id}: passed over: {example}"
     for text in symptom.counter_examples:
         if symptom.id in ids(text):
@@ -94,7 +102,7 @@ def _stands_for(other: Symptom, symptom: Symptom) -> bool:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_says_what_it_is(family: str) -> None:
-    odd = [text for symptom in FOUND if symptom.family == family for text in _unsaid(symptom)]
+    odd = [text for symptom in bundled() if symptom.family == family for text in _unsaid(symptom)]
     assert odd == []
 
 
@@ -113,7 +121,7 @@ OURS = ("torch", "nccl", "slurm", "mpi", "kernel")
 
 @pytest.mark.parametrize("family", OURS)
 def test_each_says_where_it_was_seen_and_why(family: str) -> None:
-    for symptom in FOUND:
+    for symptom in bundled():
         if symptom.family == family:
             assert symptom.sources, symptom.id
             assert symptom.causes or symptom.role is Role.ADVICE, symptom.id
@@ -195,7 +203,7 @@ def test_every_sample_is_named() -> None:
     ],
 )
 def test_values_are_taken(line: str, id: str, values: dict[str, str]) -> None:
-    (found,) = [taken for symptom, taken in MATCHER.decide(line, None) if symptom.id == id]
+    (found,) = [taken for symptom, taken in matcher().decide(line, None) if symptom.id == id]
     assert found == values
 
 
@@ -211,35 +219,35 @@ def test_values_are_taken(line: str, id: str, values: dict[str, str]) -> None:
     ],
 )
 def test_codes_are_known(typed: str, id: str) -> None:
-    assert id in [symptom.id for symptom in MATCHER.by_code(typed)]
+    assert id in [symptom.id for symptom in matcher().by_code(typed)]
 
 
 def test_a_code_that_nobody_knows() -> None:
-    assert MATCHER.by_code("exit code -99") == ()
-    assert MATCHER.by_code("?!") == ()
+    assert matcher().by_code("exit code -99") == ()
+    assert matcher().by_code("?!") == ()
 
 
 def test_an_address_that_torch_made_up_is_not_taken() -> None:
     said = "[W socket.cpp:764] [c10d] The client socket has failed to connect to {} (errno: 113 - No route)."
     for made_up in ("[51c0:0:f336:0:7ffd::]:27050", "186.85.0.0:27057"):
-        assert [dict(taken) for _, taken in MATCHER.decide(said.format(made_up), None)] == [{}]
-    ((_, taken),) = MATCHER.decide(said.format("[node1]:29500"), None)
+        assert [dict(taken) for _, taken in matcher().decide(said.format(made_up), None)] == [{}]
+    ((_, taken),) = matcher().decide(said.format("[node1]:29500"), None)
     assert taken == {"host": "node1", "port": "29500"}
 
 
 def test_words_lead_to_what_is_near() -> None:
-    found = MATCHER.by_words("client socket timed out while trying to connect")
+    found = matcher().by_words("client socket timed out while trying to connect")
     assert found[0].id == "torch-connect-timeout"
-    assert MATCHER.by_words("my cat sleeps on the keyboard") == ()
-    assert MATCHER.by_words("hello world") == ()
+    assert matcher().by_words("my cat sleeps on the keyboard") == ()
+    assert matcher().by_words("hello world") == ()
 
 
 def test_no_example_is_passed_over() -> None:
     """Every example is found among lines that look alike but for their numbers."""
-    lines = [example for symptom in FOUND for example in symptom.examples if symptom.patterns]
+    lines = [example for symptom in bundled() for example in symptom.examples if symptom.patterns]
     text = (
         "\n".join(f"step {n} loss {n / 7:.3f}\n{line}" for n, line in enumerate(lines)).encode().split(b"\n")
     )
-    possible = MATCHER.possible(map(sentence, text))
-    found = [line.decode() for line in text if sentence(line) in possible and MATCHER.holds(line)]
+    possible = matcher().possible(map(sentence, text))
+    found = [line.decode() for line in text if sentence(line) in possible and matcher().holds(line)]
     assert found == lines

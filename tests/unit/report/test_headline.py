@@ -11,6 +11,7 @@ import pytest
 from doctor.model import Confidence, Finding, Place, Status, View
 from doctor.report.folded import fold_faults
 from doctor.report.headline import culprit, last_line, title, word
+from tests.support.each import each
 from tests.support.reports import reports, text
 
 HEAD = re.compile(r"^(?:  └ )?(?:FAIL|WARN|HANG|BROKEN)  ", re.MULTILINE)
@@ -80,8 +81,8 @@ def test_a_hang_is_called_so() -> None:
     assert word(finding("shm-small", status=Status.CRASH)) == "BROKEN"
 
 
-@pytest.mark.parametrize("name", reports())
 @pytest.mark.parametrize("verbose", [False, True])
+@each("name", reports())
 def test_no_sentence_begins_with_it(name: str, verbose: bool) -> None:
     shown = text(reports()[name], 400, verbose=verbose)
     assert not re.search(r"(?:^ *|[.?!] |  )Its? ", shown, re.MULTILINE)
@@ -113,8 +114,8 @@ def test_a_warning_is_not_green() -> None:
     assert "\x1b[1;32mHealthy: " in text(reports()["healthy"], 100, colours=True)
 
 
-@pytest.mark.parametrize("name", reports())
 @pytest.mark.parametrize("width", [40, 80, 200])
+@each("name", reports())
 def test_no_culprit_is_dim(name: str, width: int) -> None:
     """Headlines are bold but for their id, and so is the last line with its names."""
     made = reports()[name]

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from doctor.text.redact import redact, redact_values
 from doctor.text.secretshapes import HIDDEN
+from tests.support.each import each
 from tests.support.secrets import bare, rows
 
 ROWS = rows()
 
 
-@pytest.mark.parametrize("row", ROWS)
+@each("row", ROWS)
 def test_what_is_marked_is_hidden_and_nothing_else(row: str) -> None:
     assert redact(bare(row)) == re.sub("⟦.*?⟧", HIDDEN, row)
 

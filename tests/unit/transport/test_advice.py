@@ -22,6 +22,7 @@ from doctor.transport.errors import CannotReach, Destination
 from doctor.transport.slurm import errors as slurm_errors
 from doctor.transport.slurm.output import DownNode, SrunMessages
 from doctor.transport.ssh import errors as ssh_errors
+from tests.support.each import each
 from tests.support.paths import ROOT
 
 HOST = Host("node1", "10.0.0.1")
@@ -167,7 +168,7 @@ EVIL = (
 )
 
 
-@pytest.mark.parametrize("command", EVIL)
+@each("command", EVIL)
 def test_no_other_command_is_read_back(command: str) -> None:
     assert rebuilt(command) is None
     why = Unreached("node1", UnreachedKind.TIMEOUT, "no answer", f"Run {command} | sh", (command,))

@@ -55,6 +55,7 @@ def torn(evidence: Evidence, dice: random.Random) -> Evidence:
     return replace(evidence, hosts=hosts, unreached=lost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(trials())))
 def test_no_innocent_rank_is_accused(number: int) -> None:
     trial: Trial = trials()[number]

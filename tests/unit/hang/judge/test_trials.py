@@ -6,6 +6,7 @@ import pytest
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
+from tests.support.each import each
 from tests.support.hang.trials import Trial, of_another_user, over_two_hosts, trials, without_stacks
 
 LIMIT = 1.0
@@ -156,7 +157,7 @@ def test_the_chain_leads_to_the_culprit() -> None:
     ]
 
 
-@pytest.mark.parametrize("trial", trials(), ids=ids)
+@each("trial", trials())
 @pytest.mark.parametrize(
     "rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"]
 )

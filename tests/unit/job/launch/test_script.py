@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from doctor.job.launch.shell import read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
+from tests.support.each import each
 from tests.support.limits import within
 
 
@@ -115,7 +116,7 @@ LOOPS = (
 
 
 @pytest.mark.parametrize("program", ["python train.py", "pytest -s train.py", "./train.sh", "nohup train"])
-@pytest.mark.parametrize("loop", LOOPS)
+@each("loop", LOOPS)
 def test_a_loop_with_known_bounds_is_gone_through(loop: str, program: str) -> None:
     body = f"export RANK_ID=$i DEVICE_ID=$((i+4)); env > log; {program} > log 2>&1 &\n"
     found = lines(f"N=4; FIRST=0\n{loop.replace('BODY', body)}")

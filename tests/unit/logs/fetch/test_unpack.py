@@ -151,6 +151,7 @@ FLOODS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS)
 def test_more_than_was_asked_ends_at_its_bound(flood: str, tmp_path: Path) -> None:
     """Neither the memory nor the disk of this machine pays for it."""

@@ -13,6 +13,7 @@ from doctor.logs.read import read
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 from doctor.model import UNDECIDED, Confidence
+from tests.support.each import each
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "logs"
@@ -54,7 +55,7 @@ FILES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@each("path", FILES)
 def test_no_sample_is_misread(path: Path) -> None:
     found = explained(path)
     healthy = path.parent.name == "healthy" or path.name in HEALTHY

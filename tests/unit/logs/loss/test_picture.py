@@ -14,6 +14,7 @@ from doctor.logs.loss.figure import losses_figure
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.loss.picture import print_losses
 from doctor.logs.model import Curve, LossForm, Party
+from tests.support.each import each
 from tests.unit.logs.loss.curves import curve, falling
 
 
@@ -69,8 +70,8 @@ def test_healthy_curves_have_no_mark() -> None:
     assert not set("▲┊x") & set(text)
 
 
-@pytest.mark.parametrize("width", range(40, 201, 8))
 @pytest.mark.parametrize("curves", [NAN, EXPLODES, PARTS], ids=("nan", "explodes", "parts"))
+@each("width", range(40, 201, 8))
 def test_every_width_is_kept(curves: list[Curve], width: int) -> None:
     assert max(map(len, drawn(curves, width).splitlines())) <= width
 

@@ -84,6 +84,7 @@ def curves_of(text: str) -> tuple[Curve, ...]:
     return read([BytesIO(text.encode())], Matcher(()), loss=LossCollector, now=1.8e9).curves
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     "write",

@@ -17,6 +17,7 @@ from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import RankSeen
+from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
 from tests.support.smoke.spoilt import (
     SHAPES,
@@ -224,7 +225,7 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_the_culprit_is_named_exactly(name: str) -> None:
     shape, spoil, expected = CASES[name]
     assert verdicts(judge_data(spoil(run_of(shape)))) == expected
@@ -235,7 +236,7 @@ def test_a_healthy_run_is_not_charged(shape: str) -> None:
     assert judge_data(run_of(shape)) == ()
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_charges_are_sentences_with_numbers(name: str) -> None:
     shape, spoil, _ = CASES[name]
     result = spoil(run_of(shape))

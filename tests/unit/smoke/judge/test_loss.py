@@ -95,7 +95,9 @@ def measured(shape: CellShape, step: int, dp: int, above: float = 1.0) -> float:
 
 
 @pytest.mark.parametrize("halt", [10, 12, 14])
-@pytest.mark.parametrize(("hosts", "steps"), [(2, 30), (4, 30), (2, 60), (4, 200)])
+@pytest.mark.parametrize(
+    ("hosts", "steps"), [(2, 30), (4, 30), (2, 60), pytest.param(4, 200, marks=pytest.mark.slow)]
+)
 def test_a_loss_that_stops_falling_halfway_is_found(hosts: int, steps: int, halt: int) -> None:
     """Its parameters still change, and it has learned more than the 70 % that it must in any case."""
     result = run_of(hosts, steps=steps)

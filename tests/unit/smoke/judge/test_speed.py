@@ -21,6 +21,7 @@ from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
 from doctor.smoke.result import SmokeResult
+from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
 STRAGGLER, SHARED, LINK = "smoke-straggler", "smoke-contention", "smoke-slow-link"
@@ -358,7 +359,7 @@ def test_a_slow_pair_is_named_in_a_steady_network_only(noise: float, found: list
 
 
 @pytest.mark.parametrize("hosts", [3, 4, 5, 6])
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_a_run_that_broke_off_between_meetings_names_no_rank(hosts: int, seed: int) -> None:
     """However far each rank got, and whatever was slow until then."""
     chance = random.Random(seed)

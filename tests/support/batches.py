@@ -1,0 +1,144 @@
+"""Several faults in one examination, each on a host of its own, where hosts do not connect to each other.
+
+What is asserted of each is what would be asserted if the other hosts had not been broken. The first fault
+of a file is examined alone: there every other host is healthy, and must be found so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.faults import (
+    ALONE,
+    HEAD,
+    Bench,
+    Breaks,
+    Broken,
+    Outcome,
+    apply_remedy,
+    assert_healthy,
+    assert_judged,
+    kinds,
+    prove,
+    victim,
+)
+
+FREEDOM = {"peer": 1, "any": 2}
+"""A fault that may be on any host is placed last."""
+
+
+def batches(
+    faults: Mapping[str, Breaks[Any]],
+    *sample: str,
+    size: int = 3,
+    alike: bool = False,
+    alone: Collection[str] = (),
+) -> list[Any]:
+    """Names of faults for parametrize, up to `size` a batch; without a sample one of each check and status.
+
+    The faults of a batch are found by the same options and, unless they may be `alike`, are of different
+    kinds: some checks compare hosts. Faults that do show elsewhere are `alone`; if there are none, the first
+    one is. Batches of faults outside the sample are marked long.
+    """
+    chosen = [name for name in faults if name in (sample or kinds(faults))]
+    others = [name for name in faults if name not in chosen]
+    single = [name for name in chosen if name in alone] or chosen[:1]
+    shared = _batches(faults, [name for name in chosen if name not in single], size, alike)
+    further = _batches(faults, others, size, alike)
+    return [
+        *map(_param, [[name] for name in single] + shared),
+        *(_param(names, pytest.mark.long) for names in further),
+    ]
+
+
+def _param(names: list[str], *marks: pytest.MarkDecorator) -> Any:
+    return pytest.param(names, id=" + ".join(names), marks=marks)
+
+
+def _batches(
+    faults: Mapping[str, Breaks[Any]], names: Iterable[str], size: int, alike: bool
+) -> list[list[str]]:
+    """Each fault in the first batch that has room for it."""
+    made: list[list[str]] = []
+    for name in names:
+        fits = (
+            batch
+            for batch in made
+            if len(batch) < size and all(_apart(faults[name], faults[other], alike) for other in batch)
+        )
+        if (batch := next(fits, None)) is None:
+            made.append([name])
+        else:
+            batch.append(name)
+    return made
+
+
+def _apart(fault: Breaks[Any], other: Breaks[Any], alike: bool) -> bool:
+    """Whether neither shows in what is found of the other."""
+    same_way = (fault.args, fault.user) == (other.args, other.user) and fault.args[: len(ALONE)] == ALONE
+    return (
+        same_way
+        and (alike or (fault.check, fault.status) != (other.check, other.status))
+        and not fault.on == other.on == HEAD
+    )
+
+
+def prove_each(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken], *, mended: bool = False) -> None:
+    """Break a host in each of these ways, examine all, and assert of each that only its fault is found.
+
+    With `mended`, what the findings say is typed, and then all hosts are healthy. If that fails for several
+    faults, each is tried alone, which tells more.
+    """
+    try:
+        _prove(faults, bench, mended)
+    except AssertionError:
+        for name in faults if len(faults) > 1 else ():
+            bench.heal()
+            _prove({name: faults[name]}, bench, mended)
+        raise
+
+
+def _prove(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken], mended: bool) -> None:
+    outcome = _found(faults, bench)
+    if mended:
+        for found in outcome.trouble:
+            apply_remedy(bench.lab, found)
+        assert_healthy(bench(*_way(faults)[0]))
+
+
+def _found(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken]) -> Outcome:
+    if len(faults) == 1:
+        ((name, fault),) = faults.items()
+        return prove(fault, name, bench)
+    broken: dict[str, Breaks[Broken]] = {}
+    for name, fault in sorted(faults.items(), key=lambda each: FREEDOM.get(each[1].on, 0)):
+        host = victim(bench.lab, fault.on, name, broken).name
+        fault.inject(bench.hosts[host])
+        broken[host] = fault
+    args, user = _way(faults)
+    outcome = bench(*args, user=user)
+    for host, fault in broken.items():
+        fault.assert_found(_without(outcome, broken.keys() - {host}), host)
+    assert_judged(outcome, [host for host, fault in broken.items() if fault.status == "fail"] or None)
+    return outcome
+
+
+def _way(faults: Mapping[str, Breaks[Broken]]) -> tuple[tuple[str, ...], str | None]:
+    """The options and the user that find them all."""
+    (way,) = {(fault.args, fault.user) for fault in faults.values()}
+    return way
+
+
+def _without(outcome: Outcome, hosts: Collection[str]) -> Outcome:
+    """What was found, less what was found of these hosts."""
+    findings = []
+    for found in outcome.report["findings"]:
+        rest = [host for host in found["hosts"] if host not in hosts]
+        if rest or not found["hosts"]:
+            places = [place for place in found["where"] if place["host"] not in hosts]
+            findings.append({**found, "hosts": rest, "where": places})
+    return replace(outcome, report={**outcome.report, "findings": findings})

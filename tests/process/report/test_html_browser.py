@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from doctor.report.html import as_html
+from doctor.report.html.check import check_html
 from tests.support.html_page import Node, parsed
 from tests.support.reports import reports
 
@@ -80,7 +80,7 @@ def browsed(page: Path, folder: Path, *options: str) -> Node:
 
 
 def measured(name: str, folder: Path, colour: int, width: int) -> dict[str, Any]:
-    written = as_html(reports()[name]).decode()
+    written = check_html(reports()[name]).decode()
     page = folder / "around.html"
     page.write_text(
         f'<!doctype html><html><head><meta charset="utf-8"></head><body>'
@@ -96,7 +96,7 @@ def measured(name: str, folder: Path, colour: int, width: int) -> dict[str, Any]
 
 def test_the_browser_shows_what_was_written(tmp_path: Path) -> None:
     """Nothing of it has to be repaired by the browser, and nothing is added."""
-    written = as_html(reports()["smoke-hung"])
+    written = check_html(reports()["smoke-hung"])
     page = tmp_path / "page.html"
     page.write_bytes(written)
     shown, meant = browsed(page, tmp_path), parsed(written)

@@ -16,6 +16,9 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
+from doctor.logs.report_html import as_html
+from doctor.logs.report_markdown import as_markdown
+
 from doctor.logs.explained import Explained
 from doctor.logs.given import given
 from doctor.logs.judge import Known
@@ -24,9 +27,7 @@ from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.read import read
 from doctor.logs.report import print_explained
-from doctor.logs.report_html import as_html
 from doctor.logs.report_json import as_json
-from doctor.logs.report_markdown import as_markdown
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 from tests.support.paths import ROOT

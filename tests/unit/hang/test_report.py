@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from doctor.hang.evidence import Evidence, Frame, Member, PythonThread
 from doctor.hang.judge import judge
-from doctor.hang.report import print_judgement
+from doctor.hang.report import page_of
 from doctor.hang.report_json import report_json
 from doctor.hang.words import duration
+from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from tests.support.hang.reports import judgements, text
 from tests.support.hang.trials import trials
@@ -136,7 +137,11 @@ class TestHostileHosts:
     @pytest.mark.parametrize("verbose", [False, True])
     def test_in_a_terminal(self, verbose: bool) -> None:
         made = judge(self.poisoned())
-        shown = drawn(lambda console: print_judgement(made, console, verbose=verbose), 200, colour=False)
+        shown = drawn(
+            lambda console: print_page(page_of(made, apart=verbose), console, verbose=verbose),
+            200,
+            colour=False,
+        )
         assert made.exit_code == 1
         assert not set(shown) & {"\x1b", "\x07", BIDI}
         assert shown.count("\nHANG  ") == 1

@@ -9,6 +9,7 @@ from statistics import fmean
 
 import msgspec
 import pytest
+from doctor.report.html.curves import curves_part
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +18,7 @@ from doctor.judge.verdict import HostReport, Report
 from doctor.mesh import Link
 from doctor.model import HostStatus
 from doctor.report.headline import culprit
-from doctor.report.html import as_html
-from doctor.report.html.curves import curves_part
+from doctor.report.html.check import check_html
 from doctor.report.html.heatmap import links_part
 from doctor.report.html.markup import tag, text
 from doctor.report.html.page import POLICY, STYLE
@@ -53,7 +53,7 @@ each_report = pytest.mark.parametrize("name", NAMES)
 
 
 def page_of(report: Report) -> Node:
-    return parsed(as_html(report))
+    return parsed(check_html(report))
 
 
 def check_safe(page: Node) -> None:
@@ -288,7 +288,7 @@ def test_512_hosts_make_a_page_that_opens() -> None:
         mesh=replace(wide, links=tuple(links)),
         facts=tuple(FactRow(f"fact{n}", f"fact {n}", "network", own, own) for n in range(40)),
     )
-    page = as_html(report)
+    page = check_html(report)
     assert len(page) < 3_000_000
     network = parsed(page).one("section", id="network")
     assert "node7" in network.text

@@ -15,7 +15,8 @@ from markdown_it.token import Token
 from doctor.judge.hardware import Hardware
 from doctor.judge.verdict import Report
 from doctor.model import Status
-from doctor.report.markdown import MOST, as_markdown
+from doctor.report.markdown import check_markdown
+from doctor.report.markdown_page import MOST
 from doctor.report.markdown_text import block, cell, code, inline, row
 from doctor.text.printable import clean_line
 from tests.support.poison import furnished, many, nasty_text, poisoned
@@ -38,7 +39,7 @@ ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):\w+:")
 
 
 def text_of(made: Report) -> str:
-    return as_markdown(made).decode()
+    return check_markdown(made).decode()
 
 
 def tokens(text: str) -> Iterator[Token]:

@@ -7,12 +7,12 @@ import random
 from math import nan
 
 import pytest
+from doctor.logs.loss.figure import losses_figure
+from doctor.logs.loss.picture import print_losses
 from rich.console import Console
 
 from doctor.logs.loss.drawn import drawing
-from doctor.logs.loss.figure import losses_figure
 from doctor.logs.loss.judge import judge_curves
-from doctor.logs.loss.picture import print_losses
 from doctor.logs.model import Curve, LossForm, Party
 from tests.unit.logs.loss.curves import curve, falling
 

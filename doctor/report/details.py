@@ -80,7 +80,7 @@ def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     for each in rows(single_fault(finding, report.by_id.get(finding.because or ""))):
         text = fold(each.lines) if each.form is Form.HOSTS else "\n".join(each.lines)
         if text and On.MARKDOWN in each.on:
-            yield each.label, text
+            yield each.label, text.removesuffix(".")
     if view := seen_from(finding):
         yield "view", view
 

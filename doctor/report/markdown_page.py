@@ -12,6 +12,7 @@ from doctor import __version__
 from doctor.report.card import Card, Chart, Form, On, Page, Pairs, Part, Row, Table
 from doctor.report.markdown_text import block, cell, code, folded, inline, table
 from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
 
 MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""
@@ -69,9 +70,10 @@ def card_text(card: Card, level: str = "###") -> str:
     head = (level, card.word, who, inline(card.says), inline(card.aside), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
     rows = [row for row in card.rows if On.MARKDOWN in row.on and (row.lines or row.head)]
-    apart = (Form.TYPED, Form.QUOTED)
-    text += "".join(_said(row) for row in rows if row.form not in apart)
-    return text + "".join("\n" + _apart(row) for form in apart for row in rows if row.form is form)
+    text += "".join(_said(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
+    typed = [line for row in rows if row.form is Form.TYPED for line in _typed(row)]
+    text += "\n" + block("\n".join(typed), "sh") if typed else ""
+    return text + "".join("\n" + _quoted(row) for row in rows if row.form is Form.QUOTED)
 
 
 def _said(row: Row) -> str:
@@ -82,15 +84,18 @@ def _said(row: Row) -> str:
     return "".join(f"- {before}{inline(line)}\n" for line in lines)
 
 
-def _apart(row: Row) -> str:
-    whole = "\n".join(row.lines[:MOST_LINES])
-    if len(whole) > LONGEST or len(row.lines) > MOST_LINES:
-        whole = f"{whole[:LONGEST]}…"
-    if row.form is Form.QUOTED:
-        on = " on" if row.head else ""
-        return folded(f"{row.label.capitalize()}{on}", row.head, block(whole, "text"))
+def _typed(row: Row) -> Iterator[str]:
+    """Where to type them is a comment, so that all can be copied."""
     head = row.head or ("" if row.label == "do" else f"{row.label}:")
-    return (f"{inline(head)}\n\n" if head else "") + (block(whole, "sh") if row.lines else "")
+    yield from (f"# {clean_line(head)}",) if head else ()
+    yield from map(clean_line, row.lines)
+
+
+def _quoted(row: Row) -> str:
+    whole = "\n".join(row.lines[:MOST_LINES])
+    left = len(whole) > LONGEST or len(row.lines) > MOST_LINES
+    inside = block(f"{whole[:LONGEST]}…" if left else whole, "text")
+    return folded(f"{row.label.capitalize()}{' on' if row.head else ''}", row.head, inside)
 
 
 def _part(part: Part, level: str) -> str:

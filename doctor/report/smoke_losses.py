@@ -38,11 +38,13 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
     odd, summary = _odd(replicas), loss_summary(run.result, cell)
     good = _is_good(run, cell, summary)
     if good is False and not odd:
-        shown = [replace(line, role=LossRole.GUILTY) for line in _plain(replicas, False)]
+        shown = [replace(_mean(replicas, f"{len(replicas)} replicas"), role=LossRole.GUILTY)]
     else:
         far = [replace(replicas[dp], role=LossRole.GUILTY) for dp in odd[:MOST_ODD]]
-        plain = [line for dp, line in enumerate(replicas) if dp not in odd]
-        shown = [*_plain(plain, bool(odd)), *reversed(far)]
+        plain = [line for dp, line in enumerate(replicas) if dp not in odd and line.known]
+        if len(plain) > MOST_LINES:
+            plain = [_mean(plain, "the others" if odd else f"{len(plain)} replicas")]
+        shown = [*reversed(plain), *reversed(far)]
     every = range(run.plan.steps)
     healthy = LossLine("a healthy run", every, healthy_curve(run, cell), LossRole.HEALTHY)
     least = LossLine("least possible", every, [FLOOR] * len(every), LossRole.LEAST)
@@ -67,15 +69,11 @@ def _line(run: JudgedRun, cell: int, dp: int, curve: Sequence[float | None]) -> 
     return LossLine(name, range(len(curve)), [nan if loss is None else loss for loss in curve])
 
 
-def _plain(lines: Sequence[LossLine], others: bool) -> list[LossLine]:
-    """All of them, or their mean."""
-    known = [line for line in lines if line.known]
-    if len(known) <= MOST_LINES:
-        return known
-    name = "the others" if others else f"{len(known)} replicas"
-    steps = zip(*(line.losses for line in known), strict=True)
+def _mean(lines: Sequence[LossLine], name: str) -> LossLine:
+    steps = zip(*(line.losses for line in lines), strict=True)
     losses = ([loss for loss in step if is_number(loss)] for step in steps)
-    return [LossLine(name, known[0].steps, [fmean(step) if step else nan for step in losses])]
+    name = name if len(lines) > 1 else lines[0].name
+    return LossLine(name, lines[0].steps, [fmean(step) if step else nan for step in losses])
 
 
 def _odd(replicas: Sequence[LossLine]) -> list[int]:

@@ -88,7 +88,8 @@ def print_card(card: Card, console: Console, on: On) -> None:
             ("  └ " if card.follows else "", "dim"),
             (card.word, STYLE[card.kind]),
             "  " if card.word else "",
-            ("  ".join(clean_line(each) for each in (card.who, card.says) if each), "bold"),
+            (clean_line(card.who), "bold"),
+            ("  " * bool(card.who) + clean_line(card.says), "bold"),
             clean_line(card.aside),
         )
         if card.tag:  # a word may take others down with it, an id stands alone

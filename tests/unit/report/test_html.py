@@ -9,10 +9,10 @@ from statistics import fmean
 
 import msgspec
 import pytest
-from doctor.report.html.curves import curves_part
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doctor.facts.smoke import JudgedRun
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import HostReport, Report
 from doctor.mesh import Link
@@ -20,9 +20,11 @@ from doctor.model import HostStatus
 from doctor.report.headline import culprit
 from doctor.report.html.check import check_html
 from doctor.report.html.heatmap import links_part
+from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import tag, text
 from doctor.report.html.page import POLICY, STYLE
 from doctor.report.smoke import LinkRates, healthy_curve
+from doctor.report.smoke_losses import loss_drawings
 from doctor.smoke.judge.loss import loss_summary
 from doctor.text.printable import clean
 from tests.support.html_page import Node, parsed
@@ -37,7 +39,7 @@ MARKUP = (
 TAGS = set(
     re.findall(
         r"\w+",
-        "html head meta title style body header main nav section article h1 h2 h3 p span strong code pre a "
+        "html head meta title style body header main footer nav section article h1 h2 h3 p span strong code pre a "
         "ul li dl dt dd div details summary table caption thead tbody tr th td figure figcaption time "
         "svg desc g line polyline polygon text",
     )
@@ -50,6 +52,10 @@ ATTRIBUTES = set(
     )
 )
 each_report = pytest.mark.parametrize("name", NAMES)
+
+
+def losses_of(run: JudgedRun) -> Node:
+    return parsed(f"<div>{''.join(map(losses_figure, loss_drawings(run, 'loss')))}</div>".encode())
 
 
 def page_of(report: Report) -> Node:
@@ -219,13 +225,13 @@ def test_a_replica_that_does_not_learn_stands_out() -> None:
         else seen
         for seen in whole.result.ranks
     )
-    learned = parsed(f"<div>{curves_part(whole, 'loss')}</div>".encode())
+    learned = losses_of(whole)
     lagging = replace(whole, result=replace(whole.result, ranks=stuck))
-    lags = parsed(f"<div>{curves_part(lagging, 'loss')}</div>".encode())
+    lags = losses_of(lagging)
     lines = [[line.attributes["class"] for line in page.all("polyline")] for page in (learned, lags)]
     assert lines == [
-        ["expected", *["curve many"] * 4],
-        ["expected", *["curve many"] * 3, "curve odd"],
+        ["floor", "expected", *["curve many"] * 4],
+        ["floor", "expected", *["curve many"] * 3, "curve odd"],
     ]
     assert "Far above" not in learned.text
     assert "Far above the others: ranks 2-3." in lags.one("figcaption").text
@@ -246,13 +252,11 @@ def test_a_replica_without_numbers_is_named_and_shifts_no_other() -> None:
         )
         for rank in whole.result.ranks
     )
-    page = parsed(
-        f"<div>{curves_part(replace(whole, result=replace(whole.result, ranks=ranks)), 'x')}</div>".encode()
-    )
+    page = losses_of(replace(whole, result=replace(whole.result, ranks=ranks)))
     said = page.one("figcaption").text
     assert "Far above the others: ranks 2-3." in said
-    assert "Losses that are no numbers: ranks 0-1." in said
-    assert len(page.all("polyline")) == 1 + 3
+    assert "Losses that are not numbers: ranks 0-1." in said
+    assert len(page.all("polyline")) == 2 + 3
 
 
 def test_healthy_losses_are_near_the_expected_curve() -> None:

@@ -24,7 +24,7 @@ from tests.support.reports import reports
 
 READ = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OURS = re.compile(
-    r"<details><summary>(?:Evidence|Evidence from|Ticket:)(?: <code>[^<>]*</code>)?</summary>|</details>"
+    r"<details><summary>(?:Seen|Seen on|Ticket:)(?: <code>[^<>]*</code>)?</summary>|</details>"
 )
 BLOCKS = {
     *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "fence", "html_block"),
@@ -94,7 +94,7 @@ def test_what_was_not_looked_at_is_said() -> None:
     text = text_of(reports()["no-root"])
     assert "### Not examined" in text
     assert "- **kernel-log**: needs root" in text
-    assert "- **smoke-hang, smoke-crash**: no host passed the checks" in text_of(reports()["smoke-not-made"])
+    assert "- **`smoke-*`**: no host passed the checks" in text_of(reports()["smoke-not-made"])
     made = reports()["smoke-not-repeated"]
     why = dict.fromkeys(("node1", "node2"), "the last smoke run did not pass")
     hosts = tuple(replace(host, reason=why.get(host.name, host.reason)) for host in made.hosts)
@@ -147,7 +147,7 @@ def test_a_ticket_shows_what_was_seen_on_its_own_host() -> None:
     )
     evidence = tuple(replace(e, text="of node2") for e in finding.evidence)
     text = text_of(replace(made, results=results, findings=(replace(finding, evidence=evidence),)))
-    assert "Evidence from <code>node2</code>" in text
+    assert "Seen on <code>node2</code>" in text
     _, _, ticket = text.partition("Ticket: <code>node3</code>")
     assert "of node3" in ticket
     assert "of node2" not in ticket

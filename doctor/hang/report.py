@@ -149,7 +149,7 @@ def _rows(judgement: Judgement) -> Iterator[Row]:
     if judgement.rights:
         yield Row("unread", (*judgement.rights.unread[:UNREAD], *silent_words(judgement)), on=On.FULL)
     yield Row("do", (*(f"# {line}" for line in judgement.do), *judgement.commands), Form.TYPED)
-    yield Row("next time", tuple(f"# {line}" for line in judgement.next_time), Form.TYPED)
+    yield Row("next time", judgement.next_time)
 
 
 def _words(label: str, words: str) -> Row:

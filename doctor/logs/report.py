@@ -58,7 +58,7 @@ def _cards(explained: Explained) -> Iterator[Card]:
     """Each cause; where none is named, all that was seen. A page for a browser has what it led to as well."""
     found = explained.conclusion
     if found.outcome is Outcome.UNKNOWN:
-        yield Card("UNKNOWN", says=why_unknown(explained), on=On.LOUD)
+        yield Card("UNKNOWN", says=why_unknown(explained), on=On.TEXT)
         for place, charge in enumerate(found.charges):
             yield Card(says=headline(charge), rows=tuple(_rows(explained, place)), on=On.ALL)
     for place in explained.roots if found.outcome is Outcome.NAMED else ():
@@ -97,6 +97,7 @@ def _rows(explained: Explained, place: int, *, alone: bool = True) -> Iterator[R
     many = len(charge.causes) > 1
     form = Form.NUMBERED if many else Form.WORDS
     yield Row("causes" if many else "why", charge.causes, form, few=CAUSES, noun="causes")
+    yield Row("counted", (f"{charge.count} lines",) if charge.count > 1 else (), on=On.FULL)
     yield Row("certainty", (charge.confidence.value,), on=On.FULL)
     if charge.remedy and alone:
         yield Row("do", charge.remedy.commands, Form.TYPED)
@@ -129,6 +130,8 @@ def _parts(explained: Explained) -> Iterator[Part]:
         yield Row("Prove it on the hosts", commands, Form.TYPED)
     if unknown := (*found.open, *explained.unread):
         yield Row("Not known", unknown, few=LEFT, noun="such lines")
+    else:  # that nothing was left out is worth a line too, where there is room
+        yield Row("Not known", ("Everything that was given was read.",), on=On.HTML)
     if files := explained.logs.files:
         heads = ("File", "Lines", "Written by", "Of")
         yield Table("What was read", heads, tuple(map(_file, files)), On.HTML)

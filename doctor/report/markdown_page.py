@@ -67,13 +67,15 @@ def card_line(card: Card) -> str:
 def card_text(card: Card, level: str = "###") -> str:
     who = f"{inline(card.who)}:" if card.who else ""
     tag = f"({code(card.tag)})" if card.tag else ""
-    head = (level, card.word, who, inline(card.says), inline(card.aside), tag)
+    head = (level, card.word, who, inline(card.says + card.aside), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
     rows = [row for row in card.rows if On.MARKDOWN in row.on and (row.lines or row.head)]
     text += "".join(_said(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
     typed = [line for row in rows if row.form is Form.TYPED for line in _typed(row)]
+    quoted = [row for row in rows if row.form is Form.QUOTED]
+    text += "".join("\n" + _block(row) for row in quoted if On.BRIEF in row.on)
     text += "\n" + block("\n".join(typed), "sh") if typed else ""
-    return text + "".join("\n" + _quoted(row) for row in rows if row.form is Form.QUOTED)
+    return text + "".join("\n" + _folded(row) for row in quoted if On.BRIEF not in row.on)
 
 
 def _said(row: Row) -> str:
@@ -91,29 +93,38 @@ def _typed(row: Row) -> Iterator[str]:
     yield from map(clean_line, row.lines)
 
 
-def _quoted(row: Row) -> str:
+def _folded(row: Row) -> str:
+    return folded(f"{row.label.capitalize()}{' on' if row.head else ''}", row.head, _block(row))
+
+
+def _block(row: Row) -> str:
     whole = "\n".join(row.lines[:MOST_LINES])
     left = len(whole) > LONGEST or len(row.lines) > MOST_LINES
-    inside = block(f"{whole[:LONGEST]}…" if left else whole, "text")
-    return folded(f"{row.label.capitalize()}{' on' if row.head else ''}", row.head, inside)
+    return block(f"{whole[:LONGEST]}…" if left else whole, "text")
 
 
 def _part(part: Part, level: str) -> str:
-    text = f"\n{level} {inline(part.label)}\n\n"
+    title = f"\n{level} {inline(part.label)}\n\n"
     if isinstance(part, Chart):
-        return f"{text}- {inline(part.drawing.says)}\n"
+        return f"{title}- {inline(part.drawing.says)}\n"
+    items = part.lines if isinstance(part, Row) else part.pairs if isinstance(part, Pairs) else part.rows
+    left = len(items) - MOST_LINES
+    more = f"\n{left} more did not fit here: see `--json`.\n" if left > 0 else ""
+    return title + _inside(part) + more
+
+
+def _inside(part: Row | Pairs | Table) -> str:
     if isinstance(part, Table):
-        return text + table(part.heads, ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
+        return table(part.heads, ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
     if isinstance(part, Pairs) and part.aligned:
         wide = max(len(first) for first, _ in part.pairs)
         lines = (f"{first:>{wide}}  {second}" for first, second in part.pairs[:MOST_LINES])
-        return text + block("\n".join(lines), "text")
+        return block("\n".join(lines), "text")
     if isinstance(part, Pairs):
-        return text + "".join(map(pair_line, part.pairs[:MOST_LINES]))
+        return "".join(map(pair_line, part.pairs[:MOST_LINES]))
     if part.form in (Form.TYPED, Form.QUOTED):
-        kind = "sh" if part.form is Form.TYPED else "text"
-        return text + block("\n".join(part.lines[:MOST_LINES]), kind)
-    return text + "".join(f"- {inline(line)}\n" for line in part.lines[:MOST_LINES])
+        return block("\n".join(part.lines[:MOST_LINES]), "sh" if part.form is Form.TYPED else "text")
+    return "".join(f"- {inline(line)}\n" for line in part.lines[:MOST_LINES])
 
 
 def pair_line(pair: tuple[str, str]) -> str:

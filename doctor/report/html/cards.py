@@ -33,6 +33,7 @@ def _left(shown: Sequence[object]) -> Html:
 def card_article(card: Card) -> Html:
     rows = [row for row in card.rows if On.HTML in row.on and (row.lines or row.head)]
     said = [row for row in rows if row.form not in (Form.QUOTED, Form.TYPED)]
+    quoted = [row for row in rows if row.form is Form.QUOTED]
     kind = kind_class(card.kind)
     head = tag(
         "h3",
@@ -46,8 +47,9 @@ def card_article(card: Card) -> Html:
         *(tag("span", id=id) for id in card.ids[1:]),
         head if card.says else NOTHING,
         tag("dl", *map(_pair, said)) if said else NOTHING,
+        *(_quoted(row) for row in quoted if On.BRIEF in row.on),
         *map(_typed, [row for row in rows if row.form is Form.TYPED][:MOST_TYPED]),
-        *map(_quoted, (row for row in rows if row.form is Form.QUOTED)),
+        *(folded(_summary(row), _quoted(row)) for row in quoted if On.BRIEF not in row.on),
         id=next(iter(card.ids), None),
         class_=f"{kind} symptom" if card.follows else kind,
     )
@@ -81,34 +83,33 @@ def _typed(row: Row) -> Html:
     )
 
 
+def _summary(row: Row) -> str:
+    """Of what is folded, as a terminal shows it with -v alone."""
+    return f"{row.label.capitalize()} on {row.head}" if row.head else row.label.capitalize()
+
+
 def _quoted(row: Row) -> Html:
-    """What a terminal does not show at once is folded here."""
     whole = "\n".join(row.lines)
     left = len(whole) - LONGEST
-    inside = tag(
-        "pre",
-        whole[:LONGEST] + (f"\n… {left} more characters" if left > 0 else ""),
-        class_="quoted",
-        tabindex=0,
-    )
-    if On.BRIEF in row.on:
-        return inside
-    return folded(f"{row.label.capitalize()}{f' on {row.head}' if row.head else ''}", inside)
+    shown = whole[:LONGEST] + (f"\n… {left} more characters" if left > 0 else "")
+    return tag("pre", shown, class_="quoted", tabindex=0)
 
 
 def part_inside(part: Part) -> Html:
     if isinstance(part, Chart):
         return losses_figure(part.drawing)
     if isinstance(part, Table):
-        more = _left(part.rows)
-        return join((table(part.label, part.heads, map(_table_row, part.rows[:MOST])), more))
+        rows = map(_table_row, part.rows[:MOST])
+        return join((table(f"{part.label}: {len(part.rows)}", part.heads, rows), _left(part.rows)))
     if isinstance(part, Pairs):
         shown = (join((tag("dt", first), tag("dd", second))) for first, second in part.pairs[:MOST])
         return join((tag("dl", *shown, class_=None if part.aligned else "stack"), _left(part.pairs)))
     if part.form in (Form.TYPED, Form.QUOTED):
         kind = "quoted" if part.form is Form.QUOTED else None
-        return join((tag("pre", "\n".join(part.lines[:MOST]), class_=kind, tabindex=0), _left(part.lines)))
-    return join((tag("ul", *(tag("li", line) for line in part.lines[:MOST])), _left(part.lines)))
+        whole = tag("pre", "\n".join(part.lines[:MOST]), class_=kind, tabindex=0)
+    else:
+        whole = tag("ul", *(tag("li", line) for line in part.lines[:MOST]))
+    return join((whole, _left(part.lines)))
 
 
 def _table_row(cells: Sequence[str]) -> Html:

@@ -24,7 +24,7 @@ from tests.support.reports import reports
 
 READ = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OURS = re.compile(
-    r"<details><summary>(?:Seen|Seen on|Ticket:)(?: <code>[^<>]*</code>)?</summary>|</details>"
+    r"<details><summary>(?:Seen|Seen on|Lines|Stack|Ticket:)(?: <code>[^<>]*</code>)?</summary>|</details>"
 )
 BLOCKS = {
     *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "fence", "html_block"),

@@ -29,7 +29,6 @@ from doctor.logs.model import Logs, Outcome
 from doctor.logs.naming import common_folder, renamed, without_folder
 from doctor.logs.read import read
 from doctor.logs.report import page_of
-from doctor.logs.report_json import as_json
 from doctor.logs.symptoms.match import Matcher
 from doctor.model import Missing
 from doctor.report.pages import show_page, terminal_of, write_page
@@ -224,4 +223,11 @@ def _deliver(explained: Explained, report: Report | None, request: Request) -> N
         out = terminal_of(outputs)
         put("\n", out)
         show_report(report, outputs, out)
-    write_page(page, outputs, partial(as_json, explained))
+    write_page(page, outputs, partial(_json, explained))
+
+
+def _json(explained: Explained) -> bytes:
+    """It draws what takes long to import."""
+    from doctor.logs.report_json import as_json
+
+    return as_json(explained)

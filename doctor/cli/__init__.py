@@ -128,7 +128,7 @@ FACTS = (
     *("--save", "--replay", "--json", "--color", "--no-color"),
 )
 
-HANG = (*FACTS, "--quiet", "--verbose")
+HANG = (*FACTS, "--html", "--markdown", "--quiet", "--verbose")
 
 app.command(
     "check",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,24 +18,23 @@ from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement
 from doctor.hang.options import HangWishes
 from doctor.hang.pyspy import check_given
-from doctor.hang.report import print_judgement
+from doctor.hang.report import page_of
 from doctor.hang.report_json import report_json
 from doctor.hang.run import Sight
 from doctor.hang.saved import encoded, load
 from doctor.hang.watch import judged, look_at, watch
 from doctor.judge.verdict import Report
 from doctor.model import Unreached
-from doctor.report.formats import STDOUT
 from doctor.report.json import as_json
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
+from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
-from doctor.text.console import drawn
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
-from doctor.text.terminal import coloured, put, tell, width
+from doctor.text.terminal import tell
 from doctor.transport.slurm.squeue import slurm_job
 
 
@@ -95,22 +93,16 @@ def _told(sight: Sight, judgement: Judgement, request: Request, session: HostSes
     if session is not None:
         session.line.clear()
     outputs, code = request.outputs, judgement.exit_code
-    out = sys.stderr if outputs.json == STDOUT else sys.stdout
-    show = partial(print_judgement, judgement, verbose=outputs.verbose, quiet=outputs.quiet)
-    put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
+    show_page(page_of(judgement, apart=outputs.verbose), outputs)
     if judgement.job is None:
         _tell_unread(sight.evidence)
     _tell_remedies(sight.reasons)
     data = report_json(judgement)
-    if session is not None and (report := _examined(judgement, session, out)):
+    if session is not None and (report := _examined(judgement, session, terminal_of(outputs))):
         code = EXIT_FAULT if report.exit_code == EXIT_FAULT else code
         data |= {"exit_code": code, "check": json.loads(as_json(report))}
-    if outputs.json is not None:
-        text = escaped(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
-        if outputs.json == STDOUT:
-            put(text, sys.stdout)
-        else:
-            _write(outputs.json, text.encode())
+    text = escaped(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
+    write_page(page_of(judgement), outputs, text.encode)
     return code
 
 

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from doctor.errors import DoctorError, UsageError
+from doctor.errors import UsageError
 from doctor.job.ranktable import RankTable, read_table
 from doctor.job.wishes import JobWishes
 from doctor.logs.explained import Explained
@@ -28,19 +28,17 @@ from doctor.logs.model import Logs, Outcome
 from doctor.logs.naming import common_folder, renamed, without_folder
 from doctor.logs.options import LogWishes
 from doctor.logs.read import read
-from doctor.logs.report import print_explained
+from doctor.logs.report import page_of
 from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import Missing
-from doctor.report.formats import STDOUT
+from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
 from doctor.run.way import way_of
 from doctor.stage import Stage
 from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
-from doctor.text.console import drawn
-from doctor.text.outfile import write_file
 from doctor.text.redact import redact
-from doctor.text.terminal import coloured, put, tell, width
+from doctor.text.terminal import put, tell
 from doctor.transport.way import Way
 
 if TYPE_CHECKING:
@@ -204,43 +202,21 @@ def _examined(explained: Explained, request: Request) -> Examined | None:
     return examined(request, explained)
 
 
-def _made(option: str, explained: Explained) -> bytes:
-    """A page draws what takes long to import."""
-    if option == "--json":
-        from doctor.logs.report_json import as_json
-
-        return as_json(explained)
-    if option == "--markdown":
-        from doctor.logs.report_markdown import as_markdown
-
-        return as_markdown(explained)
-    from doctor.logs.report_html import as_html
-
-    return as_html(explained)
-
-
 def _deliver(explained: Explained, report: Report | None, request: Request) -> None:
-    """The terminal first; a file that cannot be written loses only itself."""
-    outputs = request.outputs
-    files = [(form.option, path) for form, path in outputs.files()]
-    taken = any(path == STDOUT for _, path in files)
-    out = sys.stderr if taken else sys.stdout
-    show = partial(print_explained, explained, verbose=outputs.verbose, quiet=outputs.quiet)
-    put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
+    """The terminal first."""
+    outputs, page = request.outputs, page_of(explained)
+    show_page(page, outputs)
     if report is not None and outputs.verbose:
         from doctor.report.outputs import show as show_report
 
+        out = terminal_of(outputs)
         put("\n", out)
         show_report(report, outputs, out)
-    failed = []
-    for option, path in files:
-        data = _made(option, explained)
-        if path == STDOUT:
-            put(data.decode(), sys.stdout)
-            continue
-        try:
-            write_file(path, data)
-        except OSError as error:
-            failed.append(f"{path} could not be written: {error.strerror}.")
-    if failed:
-        raise DoctorError("\n".join(failed))
+    write_page(page, outputs, partial(_json, explained))
+
+
+def _json(explained: Explained) -> bytes:
+    """It draws what takes long to import."""
+    from doctor.logs.report_json import as_json
+
+    return as_json(explained)

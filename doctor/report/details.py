@@ -1,34 +1,88 @@
-"""What a finding says beyond its headline, for any format: found, expected, what to type, what was seen."""
+"""What a fault says beyond its headline, row by row, for any format."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.judge.verdict import Report
-from doctor.model import Evidence, Finding, Scope, View
-from doctor.report.headline import are_counted, named_or_counted, title
+from doctor.model import Evidence, Finding, Scope, Status, View
+from doctor.report.card import Form, On, Row
+from doctor.report.folded import Fault, single_fault
+from doctor.report.headline import are_counted, bare, culprit, culprits, named_or_counted, word
+from doctor.text.nodeset import fold
 
 MOST_EVIDENCE = 6
 LONGEST = 2000
 """Of one piece of evidence, in characters."""
+FRAMES = 3
+"""Of a stack, in a terminal without -v."""
+SUBJECTS, MOST_SUBJECTS = 3, 20
+"""Parts at fault that are listed in a terminal, and elsewhere."""
+_FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)')
+
+
+def rows(fault: Fault) -> Iterator[Row]:
+    finding, cause = fault.first, fault.cause
+    if are_counted(finding.hosts):
+        yield Row("hosts", finding.hosts, Form.HOSTS)
+    if cause:
+        yield row("because", f"{cause.check} on {named_or_counted(cause.hosts) or 'all'}", link=cause.id)
+    many, subjects = _subjects(fault, finding)
+    yield row("where", ", ".join(subjects), on=On.FULL if many else On.ALL)
+    yield row("found", fault.found)
+    said = fault.expected.partition(" ")[2] in finding.summary
+    yield row("expected", fault.expected, on=On.FULL if said else On.ALL, joins=bool(fault.found))
+    sentence = _sentence(finding)
+    said = fault.title.lower().endswith(sentence.rstrip(".?!").lower())
+    yield row("means", "" if said else sentence, on=On.FULL if word(finding) == "HANG" else On.ALL)
+    yield Row("stack", tuple(_frames(finding)), on=On.BRIEF, few=FRAMES, noun="frames")
+    yield row("certainty", finding.confidence.value, on=On.FULL)
+
+
+def row(label: str, *texts: str, on: On = On.ALL, link: str = "", joins: bool = False) -> Row:
+    lines = (line for text in texts if text for line in text.split("\n"))
+    return Row(label, tuple(lines), on=on, link=link, joins=joins)
+
+
+def _subjects(fault: Fault, finding: Finding) -> tuple[bool, list[str]]:
+    """The parts that are at fault, where nothing else names them; whether they are many."""
+    if any(each.devices or each.ranks for each in culprits(finding)):
+        return False, []
+    said = finding.summary + finding.actual + culprit(finding)
+    subjects = dict.fromkeys(each.subject for each in fault.findings if each.subject)
+    return len(subjects) > SUBJECTS, [each for each in subjects if each not in said][:MOST_SUBJECTS]
+
+
+def _sentence(finding: Finding) -> str:
+    text = bare(finding.summary)
+    if finding.status is Status.CRASH:
+        text = f"please report this: {text}"
+    if text.partition(" ")[0].isalpha():  # not the name of a host or an interface
+        text = text[:1].upper() + text[1:]
+    return text + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def _frames(finding: Finding) -> list[str]:
+    """Of the first culprit, the innermost first."""
+    stack = next((seen.text for seen in finding.evidence if seen.source.startswith("stack of ")), "")
+    return [found.expand(r"\g<file>:\g<line> in \g<name>") for found in _FRAME.finditer(stack)]
+
+
+def seen_from(finding: Finding) -> str:
+    if finding.view is View.CONTAINER:
+        return "seen from inside the container"
+    return "of the host, seen from inside the container" if finding.seen_from is View.CONTAINER else ""
 
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
-    """Rows of a label and a text; those without a text are left out."""
-    cause = report.by_id.get(finding.because or "")
-    where = finding.subject if finding.subject and finding.subject not in finding.summary else ""
-    said = finding.summary.rstrip(".")
-    rows = (
-        ("hosts", finding.nodeset if are_counted(finding.hosts) else ""),
-        ("says", said if said != title(finding) else ""),
-        ("where", where),
-        ("because", f"of {cause.check} on {named_or_counted(cause.hosts) or 'all'}" if cause else ""),
-        ("found", finding.actual),
-        ("expected", finding.expected),
-        ("view", "seen from inside the container" if finding.seen_from is View.CONTAINER else ""),
-        ("certainty", finding.confidence.value),
-    )
-    yield from ((label, text) for label, text in rows if text)
+    """Of one finding: labels with a text each."""
+    for each in rows(single_fault(finding, report.by_id.get(finding.because or ""))):
+        text = fold(each.lines) if each.form is Form.HOSTS else "\n".join(each.lines)
+        if text and On.MARKDOWN in each.on:
+            yield each.label, text.removesuffix(".")
+    if view := seen_from(finding):
+        yield "view", view
 
 
 def commands(finding: Finding) -> tuple[str, ...]:

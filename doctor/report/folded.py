@@ -58,7 +58,11 @@ def fold_faults(findings: Sequence[Finding]) -> tuple[Fault, ...]:
 def single(findings: Sequence[Finding]) -> tuple[Fault, ...]:
     """Each finding by itself."""
     known = {finding.id: finding for finding in findings}
-    return tuple(Fault((finding,), title(finding), known.get(finding.because or "")) for finding in findings)
+    return tuple(single_fault(finding, known.get(finding.because or "")) for finding in findings)
+
+
+def single_fault(finding: Finding, cause: Finding | None) -> Fault:
+    return Fault((finding,), title(finding), cause)
 
 
 def _key(finding: Finding, cause: object) -> object:

@@ -64,9 +64,9 @@ def _junit(report: Report) -> bytes:
 
 
 def _markdown(report: Report) -> bytes:
-    from doctor.report.markdown import as_markdown
+    from doctor.report.markdown import check_markdown
 
-    return as_markdown(report)
+    return check_markdown(report)
 
 
 def _prometheus(report: Report) -> bytes:
@@ -76,9 +76,9 @@ def _prometheus(report: Report) -> bytes:
 
 
 def _html(report: Report) -> bytes:
-    from doctor.report.html import as_html
+    from doctor.report.html.check import check_html
 
-    return as_html(report)
+    return check_html(report)
 
 
 def lines(names: Sequence[str]) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from doctor import __version__
 from doctor.judge.hardware import Hardware, Part
@@ -22,15 +22,17 @@ SHOW_SERIAL = "sudo cat /sys/class/dmi/id/product_serial"
 def tickets(report: Report) -> Iterator[tuple[str, str]]:
     """Host -> its ticket, of all that a fault names."""
     against: dict[str, list[Finding]] = defaultdict(list)
+    heads: dict[str, str] = {}
     for finding in filter(report.rules.faults, report.findings):
+        heads[finding.id] = _head(finding, report)  # once, whatever the number of its hosts
         for name in finding.hosts:
             against[name].append(finding)
     for host in report.hosts:
         if host.name in against:
-            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against[host.name]))
+            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against[host.name], heads))
 
 
-def _ticket(report: Report, host: HostReport, against: list[Finding]) -> str:
+def _ticket(report: Report, host: HostReport, against: list[Finding], heads: Mapping[str, str]) -> str:
     known = report.hardware.get(host.name)
     rows = [("Machine", cell(known.model) or NOT_READ), ("Serial number", _serial(known))] if known else []
     rows += [("Address", cell(host.address))]
@@ -42,7 +44,8 @@ def _ticket(report: Report, host: HostReport, against: list[Finding]) -> str:
     rows += [
         ("Examined", f"{cell(started(report))} to {cell(ended(report))} by cluster-doctor {__version__}")
     ]
-    return table(("Host", cell(host.name)), rows) + "".join(_fault(report, host.name, f) for f in against)
+    faults = (heads[finding.id] + _seen(report, host.name, finding) for finding in against)
+    return table(("Host", cell(host.name)), rows) + "".join(faults)
 
 
 def _serial(known: Hardware) -> str:
@@ -70,13 +73,15 @@ def _part(part: Part) -> str:
     return "; ".join(f"{label}{cell(text)}" for label, text in named if text) or NOT_READ
 
 
-def _fault(report: Report, host: str, finding: Finding) -> str:
+def _head(finding: Finding, report: Report) -> str:
     text = f"\n**{word(finding)}** {inline(title(finding))} ({code(finding.check)})"
-    text += "".join(
-        f"; {label}: {inline(said)}" for label, said in details(finding, report) if label != "hosts"
-    )
+    said = (f"; {label}: {inline(said)}" for label, said in details(finding, report) if label != "hosts")
+    return f"{text}{''.join(said)}\n"
+
+
+def _seen(report: Report, host: str, finding: Finding) -> str:
     _, seen = evidence(finding, report, host)
-    text += "\n"
+    text = ""
     if seen:
         text += "\n" + block("\n".join(f"{each.source}: {each.text}" for each in seen), "text")
     if typed := commands(finding):

@@ -8,9 +8,13 @@ from doctor.judge.verdict import Report
 
 
 def began(report: Report) -> datetime | None:
+    return moment(report.run.started)
+
+
+def moment(text: str) -> datetime | None:
     """A recording may hold any text in its place."""
     try:
-        return datetime.strptime(report.run.started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     except ValueError:
         return None
 

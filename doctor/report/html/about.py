@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from doctor import __version__
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Sourced
 from doctor.report.again import repeat
@@ -20,7 +19,7 @@ def about_section(report: Report) -> Html:
     source = f" ({report.run.hosts_from})" if report.run.hosts_from else ""
     counts = ", ".join(f"{count} {word}" for word, count in report.counts().items() if count)
     rows = [
-        ("started", time_tag(report)),
+        ("started", time_tag(report.run.started)),
         ("took", f"{report.run.seconds:.1f} s"),
         ("hosts", f"{fold(plan.names)}{source}, by {report.run.transport}"),
         ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.backend)}"),
@@ -29,7 +28,6 @@ def about_section(report: Report) -> Html:
         ("exam", report.run.exam),
         ("checks", f"{len(report.scopes)}; results: {counts}" if counts else str(len(report.scopes))),
         ("verdict", f"{report.verdict.value}, exit code {report.exit_code}"),
-        ("made by", f"cluster-doctor {__version__}"),
     ]
     listed = (join((tag("dt", name), tag("dd", said))) for name, said in rows if said)
     return section(

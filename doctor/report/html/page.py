@@ -1,46 +1,31 @@
-"""The page: one file that needs no other, no network and no script."""
+"""A page for a browser: one file that needs no other, no network and no script."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
-from doctor.judge.verdict import Report
-from doctor.report.html.about import about_section
-from doctor.report.html.facts import facts_section
-from doctor.report.html.findings import findings_section, unexamined_section
-from doctor.report.html.head import page_head, plain_title
-from doctor.report.html.heatmap import mesh_part
-from doctor.report.html.hosts import hosts_section, measured_section
-from doctor.report.html.markup import Html, join, section, tag
-from doctor.report.html.training import training_section
+from doctor import __version__
+from doctor.report.card import Card, On, Page
+from doctor.report.html.cards import cards_part, kind_class, part_inside
+from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
+from doctor.report.html.times import time_tag
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Whatever might slip into the page, nothing is fetched, run or sent."""
 STYLE = Path(__file__).with_name("page.css")
-Section = Callable[[Report], Html]
+MOST = 12
+"""Cards that are named at the top; all of them stand below."""
+LONGEST = 120
+"""Of a name there, in characters."""
+Section = tuple[str, str, Html]
+"""An id, a title, and all of it."""
 
 
-def network_section(report: Report) -> Html:
-    hosts = [host.name for host in report.hosts]
-    return section("network", "Network", mesh_part(report.mesh, hosts))
-
-
-PARTS: tuple[tuple[str, str, Section], ...] = (
-    ("hosts", "Hosts", hosts_section),
-    ("findings", "Findings", findings_section),
-    ("measured", "Measured", measured_section),
-    ("unexamined", "Not examined", unexamined_section),
-    ("network", "Network", network_section),
-    ("training", "Training", training_section),
-    ("facts", "Facts", facts_section),
-    ("run", "This run", about_section),
-)
-
-
-def as_html(report: Report) -> bytes:
-    made = [(id, title, make(report)) for id, title, make in PARTS]
-    there = [(id, title, part) for id, title, part in made if part]
+def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
+    """`sections` take the place of the cards and parts of the page."""
+    made = [each for each in (sections_of(page) if sections is None else sections) if each[2]]
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -48,9 +33,70 @@ def as_html(report: Report) -> bytes:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        plain_title(report),
+        tag("title", f"{page.word}: {page.title} · cluster-doctor"),
         Html(f"<style>{STYLE.read_text()}</style>"),
     )
-    top = page_head(report, [(id, title) for id, title, _ in there])
-    body = tag("body", top, tag("main", *(part for _, _, part in there)))
+    foot = tag("footer", tag("p", f"Made by cluster-doctor {__version__}.", class_="soft"))
+    body = tag("body", _top(page, made), tag("main", *(whole for _, _, whole in made)), foot)
     return join((Html("<!doctype html>\n"), tag("html", head, body, lang="en"), Html("\n"))).encode()
+
+
+def sections_of(page: Page) -> Iterator[Section]:
+    yield _section("findings", page.cards_title, cards_part(page.cards))
+    for number, one in enumerate(page.each, 1):
+        inside = (cards_part(one.cards), *(part_inside(part) for part in one.parts if On.HTML in part.on))
+        yield _section(f"job{number}", one.title, *inside, tag("p", one.says, class_=kind_class(one.kind)))
+    for part in page.parts:
+        if On.HTML in part.on:
+            yield _section(part.label.lower().replace(" ", "-"), part.label, part_inside(part))
+    notes = tag("ul", *(tag("li", note) for note in page.notes)) if page.notes else NOTHING
+    yield _section("notes", "Notes", notes)
+
+
+def _section(id: str, title: str, *inside: Html) -> Section:
+    return id, title, section(id, title, *inside)
+
+
+def _top(page: Page, parts: Sequence[Section]) -> Html:
+    first, *others = [strong + rest for strong, rest in page.about] or [""]
+    what = " · ".join(filter(None, (f"doctor {page.command}", first)))
+    when = (" · ", time_tag(page.started)) if page.started else ()
+    rows = _named(page)
+    return tag(
+        "header",
+        tag("p", what, *when, class_="soft"),
+        *(tag("p", line, class_="soft") for line in others),
+        tag("h1", pill(page.word, kind_class(page.kind)), " ", tag("span", page.title)),
+        tag("p", page.says, class_="lead") if _is_new(page.says, page) else NOTHING,
+        tag("ul", *rows, class_="guilty") if rows else NOTHING,
+        *(tag("p", f"{label}{line}", class_="soft") for label, line in page.after),
+        tag(
+            "nav",
+            *(tag("a", title, href=f"#{id}") for id, title, _ in parts),
+            aria_label="Parts of this page",
+        ),
+    )
+
+
+def _is_new(says: str, page: Page) -> bool:
+    return says.rstrip(".") not in (page.title.rstrip("."), f"{page.word}: {page.title}")
+
+
+def _named(page: Page) -> list[Html]:
+    """Whoever is guilty, with the way to the card; not where the title has said it all."""
+    cards = [card for one in (page, *page.each) for card in one.cards if card.ids and not card.follows]
+    if len(cards) == 1 and not _is_new(cards[0].sentence, page):
+        return []
+    more = (tag("a", f"and {len(cards) - MOST} more", href=f"#{card.ids[0]}") for card in cards[MOST:])
+    return [*map(_link, cards[:MOST]), *(tag("li", each) for each in islice(more, 1))]
+
+
+def _link(card: Card) -> Html:
+    name = card.who or card.says
+    return tag(
+        "li",
+        pill(card.word, kind_class(card.kind)) if card.word else NOTHING,
+        tag("a", name if len(name) <= LONGEST else f"{name[:LONGEST]}…", href=f"#{card.ids[0]}"),
+        tag("span", card.says) if card.who else NOTHING,
+        tag("code", card.tag),
+    )

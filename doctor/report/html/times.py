@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from doctor.judge.verdict import Report
 from doctor.report.html.markup import Html, tag
-from doctor.report.when import began
+from doctor.report.when import moment
 
 
-def time_tag(report: Report) -> Html:
+def time_tag(started: str) -> Html:
     """A recording may hold anything as its time: what cannot be read is shown as it is."""
-    when = began(report)
+    when = moment(started)
     if when is None:
-        return tag("span", report.run.started)
+        return tag("span", started)
     return tag("time", f"{when:%Y-%m-%d %H:%M:%S} UTC", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.report import smoke
-from doctor.report.html.curves import curves_part
 from doctor.report.html.heatmap import links_part
+from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
 from doctor.report.pace import RankPace, rank_paces
+from doctor.report.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 
 MOST_RANKS = 16
@@ -44,13 +45,19 @@ def _run(run: JudgedRun, report: Report, number: int, before: JudgedRun | None) 
             tag("p", f"Faults on purpose: {smoke.injected(run)}.", class_="warn")
             if run.plan.injected
             else NOTHING,
-            curves_part(run, f"loss-{number}"),
+            *map(losses_figure, drawings := loss_drawings(run, f"loss-{number}")),
+            _undrawn(run, len(drawings)),
             _phases(run, report.net_seconds if before is None else None),
             _steps(run),
             join((tag("h3", "Links"), links)) if links else NOTHING,
             _versions(run),
         )
     )
+
+
+def _undrawn(run: JudgedRun, drawn: int) -> Html:
+    left = len(run.plan.cells) - drawn
+    return tag("p", f"{left} more cells learned more than these.") if left > 0 and drawn else NOTHING
 
 
 def _what(run: JudgedRun) -> str:

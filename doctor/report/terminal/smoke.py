@@ -12,7 +12,8 @@ from doctor.judge.verdict import Report
 from doctor.model import Status
 from doctor.report import smoke
 from doctor.report.pace import is_slow, slow_hosts
-from doctor.report.terminal.loss_plot import print_loss
+from doctor.report.smoke_losses import loss_drawing
+from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.rank_table import print_pairs, print_ranks
 from doctor.rules.smoke import is_fault
 from doctor.text.nodeset import fold
@@ -40,8 +41,8 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
     first, *more = seen.runs
     console.print()
     _print([*_lines(first, report, verbose), *_repeats(first, more)], console)
-    if verbose or smoke.is_loss_charged(first):
-        print_loss(first, console, INDENT)
+    if (verbose or smoke.is_loss_charged(first)) and (drawing := loss_drawing(first)):
+        print_losses(drawing, console, INDENT)
     if verbose or is_slow(first) or smoke.is_loss_charged(first):
         print_ranks(first, console, INDENT)
     if verbose or slow_hosts(first):

@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 
-from doctor.report.html import as_html
+from doctor.hang.report import page_of
+from doctor.report.html.check import check_html
+from doctor.report.html.page import as_html
+from tests.support.hang.reports import judgements
 from tests.support.html_page import Node, parsed
 from tests.support.reports import reports
 
@@ -79,8 +82,8 @@ def browsed(page: Path, folder: Path, *options: str) -> Node:
     return parsed(ran.stdout)
 
 
-def measured(name: str, folder: Path, colour: int, width: int) -> dict[str, Any]:
-    written = as_html(reports()[name]).decode()
+def measured(made: bytes, folder: Path, colour: int, width: int) -> dict[str, Any]:
+    written = made.decode()
     page = folder / "around.html"
     page.write_text(
         f'<!doctype html><html><head><meta charset="utf-8"></head><body>'
@@ -96,7 +99,7 @@ def measured(name: str, folder: Path, colour: int, width: int) -> dict[str, Any]
 
 def test_the_browser_shows_what_was_written(tmp_path: Path) -> None:
     """Nothing of it has to be repaired by the browser, and nothing is added."""
-    written = as_html(reports()["smoke-hung"])
+    written = check_html(reports()["smoke-hung"])
     page = tmp_path / "page.html"
     page.write_bytes(written)
     shown, meant = browsed(page, tmp_path), parsed(written)
@@ -108,12 +111,23 @@ def test_the_browser_shows_what_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("colour", "width"), [(LIGHT, 360), (DARK, 360), (LIGHT, 1200), (DARK, 1200)])
 @pytest.mark.parametrize("name", ["sick-hosts", "smoke-hung"])
 def test_the_page_fits_and_can_be_read(name: str, colour: int, width: int, tmp_path: Path) -> None:
-    found = measured(name, tmp_path, colour, width)
-    assert found["errors"] == []
-    assert found["width"][0] <= found["width"][1], "it would have to be moved sideways"
+    found = measured(check_html(reports()[name]), tmp_path, colour, width)
+    check_readable(found, colour)
     assert found["first"] < 120, "the culprit is what one sees first"
     assert found["title"].startswith("Faulty: ")
+    assert len(found["contrast"]) > 100
+
+
+@pytest.mark.parametrize(("colour", "width"), [(LIGHT, 360), (DARK, 1200)])
+def test_so_does_that_of_a_job_that_hangs(colour: int, width: int, tmp_path: Path) -> None:
+    found = measured(as_html(page_of(judgements()["several"])), tmp_path, colour, width)
+    check_readable(found, colour)
+    assert found["title"].startswith("Hangs: rank 1 on node2")
+
+
+def check_readable(found: dict[str, Any], colour: int) -> None:
+    assert found["errors"] == []
+    assert found["width"][0] <= found["width"][1], "it would have to be moved sideways"
     paper = sum(map(int, found["paper"].strip("rgb()").split(",")))
     assert (paper < 3 * 64) == (colour == DARK)
-    assert len(found["contrast"]) > 100
     assert found["contrast"][0][0] >= 4.5, found["contrast"][:3]

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from doctor.hang.evidence import Evidence, LibraryText
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.opinions import Source
-from doctor.hang.report import print_judgement
+from doctor.hang.report import page_of
+from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from tests.support.hang.trials import of, of_another_user
 from tests.support.hang.written import both, evidence, seen_from_outside
@@ -69,7 +70,7 @@ def _fleet() -> Evidence:
 
 def text(judgement: Judgement, columns: int, *, verbose: bool = False, quiet: bool = False) -> str:
     return drawn(
-        lambda console: print_judgement(judgement, console, verbose=verbose, quiet=quiet),
+        lambda console: print_page(page_of(judgement, apart=verbose), console, verbose=verbose, quiet=quiet),
         columns,
         colour=False,
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from doctor.logs.explained import Explained, Proof, Proved
 from doctor.logs.model import Charge, Conclusion, Form, Line, LogFile, Logs, Outcome, Party, Role
-from doctor.logs.report import print_explained
+from doctor.logs.report import page_of
 from doctor.model import Confidence, Remedy
+from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 
 NOON = 1_790_000_000.0
@@ -123,7 +124,7 @@ def explaineds() -> dict[str, Explained]:
 
 def text(explained: Explained, columns: int, *, verbose: bool = False, quiet: bool = False) -> str:
     return drawn(
-        lambda console: print_explained(explained, console, verbose=verbose, quiet=quiet),
+        lambda console: print_page(page_of(explained), console, verbose=verbose, quiet=quiet),
         columns,
         colour=False,
     )

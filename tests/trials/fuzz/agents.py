@@ -15,11 +15,14 @@ import msgspec
 from doctor.hang.agents import HangAgents, HangPatience
 from doctor.hang.evidence import Evidence, Look
 from doctor.hang.judge import judge
-from doctor.hang.report import print_judgement
+from doctor.hang.report import page_of
 from doctor.hang.report_json import report_json
 from doctor.hang.run import _evidence
 from doctor.hang.saved import decoded, encoded
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
+from doctor.report.html.page import as_html
+from doctor.report.markdown_page import as_markdown
+from doctor.report.terminal.cards import print_page
 from doctor.smoke.run import SmokeRun
 from doctor.text.printable import escaped
 from doctor.transport import Ended, Line
@@ -212,7 +215,10 @@ def read_hang(case: bytes) -> None:
 
 def _judge(evidence: Evidence) -> None:
     found = judge(evidence)
-    refuse_unsafe(printed(partial(print_judgement, found, quiet=False)))
+    page = page_of(found)
+    refuse_unsafe(printed(partial(print_page, page)))
+    refuse_unsafe(as_html(page).decode())
+    refuse_unsafe(as_markdown(page).decode())
     data = escaped(json.dumps(report_json(found), indent=2, ensure_ascii=False))
     refuse_unsafe(data)
     json.loads(data)

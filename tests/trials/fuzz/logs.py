@@ -23,12 +23,13 @@ from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.read import read
-from doctor.logs.report import print_explained
-from doctor.logs.report_html import as_html
+from doctor.logs.report import page_of
 from doctor.logs.report_json import as_json
-from doctor.logs.report_markdown import as_markdown
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
+from doctor.report.html.page import as_html
+from doctor.report.markdown_page import as_markdown
+from doctor.report.terminal.cards import print_page
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import spoilt
 from tests.trials.fuzz.target import printed, refuse_unsafe
@@ -64,11 +65,12 @@ def explain(given_files: Sequence[Path | io.BytesIO]) -> None:
     found = read(given_files, matcher(), loss=LossCollector, now=NOW)
     conclusion = conclude_all(found, Known(), lambda job: judge_curves(job.curves, matcher().symptoms))
     explained = Explained(conclusion, found)
-    refuse_unsafe(printed(partial(print_explained, explained)))
+    page = page_of(explained)
+    refuse_unsafe(printed(partial(print_page, page)))
     refuse_unsafe(as_json(explained).decode())
     json.loads(as_json(explained))
-    refuse_unsafe(as_markdown(explained).decode())
-    refuse_unsafe(as_html(explained).decode())
+    refuse_unsafe(as_markdown(page).decode())
+    refuse_unsafe(as_html(page).decode())
 
 
 # Archives.

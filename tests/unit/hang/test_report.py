@@ -8,21 +8,31 @@ from __future__ import annotations
 import json
 import os
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from doctor import cli
 from doctor.hang.evidence import Evidence, Frame, Member, PythonThread
 from doctor.hang.judge import judge
-from doctor.hang.report import print_judgement
+from doctor.hang.report import page_of
 from doctor.hang.report_json import report_json
+from doctor.hang.saved import encoded
 from doctor.hang.words import duration
+from doctor.report.html.page import as_html
+from doctor.report.markdown_page import as_markdown
+from doctor.report.markdown_text import inline
+from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from tests.support.hang.reports import judgements, text
 from tests.support.hang.trials import trials
 from tests.support.hang.written import evidence
+from tests.support.html_page import parsed
 from tests.support.paths import ROOT
+from tests.unit.report.test_html import check_safe
+from tests.unit.report.test_markdown import shape
 
 GOLDEN = ROOT / "tests" / "golden" / "hang"
 ESCAPE, BIDI = "\x1b[2J\x1b]0;pwned\x07", "\u202e"
@@ -136,14 +146,70 @@ class TestHostileHosts:
     @pytest.mark.parametrize("verbose", [False, True])
     def test_in_a_terminal(self, verbose: bool) -> None:
         made = judge(self.poisoned())
-        shown = drawn(lambda console: print_judgement(made, console, verbose=verbose), 200, colour=False)
+        shown = drawn(
+            lambda console: print_page(page_of(made, apart=verbose), console, verbose=verbose),
+            200,
+            colour=False,
+        )
         assert made.exit_code == 1
         assert not set(shown) & {"\x1b", "\x07", BIDI}
         assert shown.count("\nHANG  ") == 1
 
+    def test_on_a_page_and_in_markdown(self) -> None:
+        made = page_of(judge(self.poisoned()))
+        check_safe(parsed(as_html(made)))
+        text = as_markdown(made).decode()
+        shape(text)
+        assert not set(text) & {"\x1b", "\x07", BIDI}
+
     def test_in_json(self) -> None:
         made = report_json(judge(self.poisoned()))
         assert json.loads(msgspec.json.encode(made))["culprits"][0]["rank"] == 1
+
+
+def test_a_page_and_markdown_name_whom_the_terminal_names() -> None:
+    for made in judgements().values():
+        page = page_of(made)
+        html, marks = parsed(as_html(page)), as_markdown(page).decode()
+        shape(marks)
+        for card in (card for one in (page, *page.each) for card in one.cards if card.who):
+            assert card.who in html.one("header").text
+            assert inline(card.who) in marks
+        assert made.sentence.rstrip(".") in html.one("header").text
+
+
+def test_the_rank_is_the_title_of_the_page_and_its_stack_is_there() -> None:
+    page = parsed(as_html(page_of(judgements()["sleeps"])))
+    assert page.one("h1").text == "Hangs rank 5 on node3 (pid 4050)"
+    card = page.one("article")
+    assert "sleeps in forward, train.py:57; since 3 min 20 s" in card.text
+    assert "Layer.forward: time.sleep(100000)" in card.one("pre").text
+    assert len(page.one("table").all("tr")) == 1 + 8
+
+
+def test_each_format_is_written_where_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen, page = tmp_path / "hang.json", tmp_path / "hang.html"
+    seen.write_bytes(encoded(trials()[0].evidence))
+    asked = ["--html", str(page), "--markdown", "-", "--json", str(tmp_path / "told.json")]
+    code = cli.run(["hang", "--replay", str(seen), "--limit", "1", *asked])
+    said = capsys.readouterr()
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert (code, told["exit_code"]) == (1, 1)
+    assert said.out.startswith("## cluster-doctor: ")
+    assert "HANG  " in said.err
+    assert parsed(page.read_bytes()).one("h1").text.startswith("Hangs ")
+
+
+def test_of_several_jobs_each_has_its_part_of_the_page() -> None:
+    page = page_of(judgements()["several"])
+    first, second = (part.text for part in parsed(as_html(page)).all("section"))
+    assert "port 29500" in first
+    assert "HANG" in first
+    assert "port 29600" in second
+    assert "The job moves." in second
+    assert as_markdown(page).count(b"\n### Job ") == 2
 
 
 def test_json_says_it_all() -> None:

@@ -17,10 +17,10 @@ from doctor.judge.playbook import load_exam, load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.recording import Recording
-from doctor.report.html import as_html
+from doctor.report.html.check import check_html
 from doctor.report.json import as_json
 from doctor.report.junit import as_junit
-from doctor.report.markdown import as_markdown
+from doctor.report.markdown import check_markdown
 from doctor.report.prometheus import as_prometheus
 from tests.support.paths import ROOT
 from tests.support.recordings import syllabus
@@ -53,7 +53,7 @@ def calls(kind: str, hosts: int) -> Counter[str]:
     profile.enable()
     report = build_report(read_recording(recording), made, remedies)
     text(report, 100)
-    forms = [form(report) for form in (as_html, as_json, as_junit, as_markdown, as_prometheus)]
+    forms = [form(report) for form in (check_html, as_json, as_junit, check_markdown, as_prometheus)]
     profile.disable()
     found: Counter[str] = Counter({KILOBYTES: sum(map(len, forms)) // 1000})
     for each in profile.getstats():

@@ -14,11 +14,12 @@ import pytest
 
 from doctor.logs.explained import Explained, last_words, told_at
 from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
-from doctor.logs.report_html import as_html
+from doctor.logs.report import page_of
 from doctor.logs.report_json import as_data, as_json
-from doctor.logs.report_markdown import as_markdown
 from doctor.model import Confidence
+from doctor.report.html.page import as_html
 from doctor.report.json import FINDING
+from doctor.report.markdown_page import as_markdown
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
 
@@ -93,7 +94,7 @@ def test_verbose_quotes_every_line() -> None:
 
 def test_nothing_that_was_read_is_called_healthy() -> None:
     for each in explaineds().values():
-        for made in (text(each, 80), as_markdown(each).decode(), as_html(each).decode()):
+        for made in (text(each, 80), as_markdown(page_of(each)).decode(), as_html(page_of(each)).decode()):
             assert "healthy" not in made.partition("<style>")[0].lower()
             assert "healthy" not in made.partition("</style>")[2].lower()
 
@@ -110,7 +111,7 @@ def test_a_log_draws_nothing() -> None:
         replace(oom(), charges=(charge,), story=((NOON, evil), (1e300, evil)), open=(evil,), read=evil),
         Logs(left_out=(evil,)),
     )
-    page, marks = as_html(hostile).decode(), as_markdown(hostile).decode()
+    page, marks = as_html(page_of(hostile)).decode(), as_markdown(page_of(hostile)).decode()
     for made in (text(hostile, 80), text(hostile, 80, verbose=True), page, marks, as_json(hostile).decode()):
         assert "\x1b" not in made
         assert "\x07" not in made
@@ -132,13 +133,13 @@ def test_json_has_the_fields_of_every_finding() -> None:
 
 
 def test_long_lines_are_wrapped_on_the_page() -> None:
-    page = as_html(explaineds()["oom"]).decode()
+    page = as_html(page_of(explaineds()["oom"])).decode()
     assert '<pre class="quoted"' in page
     assert ".quoted { white-space: pre-wrap" in page
 
 
 def test_the_page_leads_with_who_is_named_and_needs_nothing_else() -> None:
-    page = as_html(explaineds()["oom-proved"]).decode()
+    page = as_html(page_of(explaineds()["oom-proved"])).decode()
     assert "<h1>" in page
     assert page.index("rank 2 on node3 was killed") < page.index("<main>")
     assert "doctor check node3 --only memory-low,kernel-log" in page
@@ -157,5 +158,5 @@ def test_who_is_only_suspected_is_not_named() -> None:
 def test_other_attempts_stand_in_every_report() -> None:
     found = explaineds()["oom"]
     said = replace(found, conclusion=replace(found.conclusion, beside=("attempt 1 of 2 failed: rank 7",)))
-    for made in (as_html(said), as_markdown(said), as_json(said), text(said, 200).encode()):
+    for made in (as_html(page_of(said)), as_markdown(page_of(said)), as_json(said), text(said, 200).encode()):
         assert b"attempt 1 of 2 failed: rank 7" in made

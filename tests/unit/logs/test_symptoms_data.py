@@ -80,7 +80,7 @@ STEP = "global_step: {}, loss: 1.997"
 
 
 def test_a_number_is_known_as_it_is_printed_and_not_alone() -> None:
-    numbered = [symptom for symptom in FOUND if symptom.number]
+    numbered = [symptom for symptom in bundled() if symptom.number]
     assert len(numbered) > 100
     assert {symptom.patterns[13:14] != () for symptom in numbered} == {True, False}
     odd = []
@@ -88,8 +88,8 @@ def test_a_number_is_known_as_it_is_printed_and_not_alone() -> None:
         known = [f"{symptom.number}" in "".join(pattern) for pattern in symptom.patterns].count(True)
         for template in (*PRINTED[:known], STEP):
             line = template.format(symptom.number).encode()
-            passed = bool(MATCHER.possible([sentence(line)]) and MATCHER.holds(line))
-            found = passed and symptom in [each for each, _ in MATCHER.decide(line.decode(), None)]
+            passed = bool(matcher().possible([sentence(line)]) and matcher().holds(line))
+            found = passed and symptom in [each for each, _ in matcher().decide(line.decode(), None)]
             odd += [] if found == (template != STEP) else [line.decode()]
     assert odd == []
 

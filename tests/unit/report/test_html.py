@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
@@ -12,33 +13,44 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doctor.facts.smoke import JudgedRun
+from doctor.hang.report import page_of as page_of_hang
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import HostReport, Report
+from doctor.logs.report import page_of as page_of_logs
 from doctor.mesh import Link
 from doctor.model import HostStatus
 from doctor.report.headline import culprit
-from doctor.report.html import as_html
-from doctor.report.html.curves import curves_part
+from doctor.report.html.check import check_html
 from doctor.report.html.heatmap import links_part
+from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import tag, text
-from doctor.report.html.page import POLICY, STYLE
+from doctor.report.html.page import POLICY, STYLE, as_html
 from doctor.report.smoke import LinkRates, healthy_curve
+from doctor.report.smoke_losses import loss_drawings
 from doctor.smoke.judge.loss import loss_summary
 from doctor.text.printable import clean
+from tests.support.hang.reports import judgements
 from tests.support.html_page import Node, parsed
+from tests.support.logs.conclusions import explaineds
 from tests.support.recordings import mesh
 from tests.support.reports import reports
 from tests.unit.report.test_hostile import HOSTILE, hostile_report, unsafe
 
 NAMES = reports()
+OTHERS = {
+    **{f"logs-{name}": partial(page_of_logs, each) for name, each in explaineds().items()},
+    **{f"hang-{name}": partial(page_of_hang, each) for name, each in judgements().items()},
+}
+"""Pages of other commands."""
 MARKUP = (
     "</pre></style></title><script>alert(1)</script><img src=//evil.example/x onerror=x>\"' onclick=x &lt;!--"
 )
 TAGS = set(
     re.findall(
         r"\w+",
-        "html head meta title style body header main nav section article h1 h2 h3 p span strong code pre a "
-        "ul li dl dt dd div details summary table caption thead tbody tr th td figure figcaption time "
+        "html head meta title style body header main footer nav section article h1 h2 h3 p span strong code "
+        "pre a ul li dl dt dd div details summary table caption thead tbody tr th td figure figcaption time "
         "svg desc g line polyline polygon text",
     )
 )
@@ -50,10 +62,19 @@ ATTRIBUTES = set(
     )
 )
 each_report = pytest.mark.parametrize("name", NAMES)
+each_page = pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+
+
+def losses_of(run: JudgedRun) -> Node:
+    return parsed(f"<div>{''.join(map(losses_figure, loss_drawings(run, 'loss')))}</div>".encode())
 
 
 def page_of(report: Report) -> Node:
-    return parsed(as_html(report))
+    return parsed(check_html(report))
+
+
+def page_named(name: str) -> Node:
+    return page_of(NAMES[name]) if name in NAMES else parsed(as_html(OTHERS[name]()))
 
 
 def check_safe(page: Node) -> None:
@@ -89,9 +110,9 @@ def test_markup_joined_to_text_is_text() -> None:
     assert tag("p", tag("b", "x") + "<i>") == "<p>&lt;b&gt;x&lt;/b&gt;&lt;i&gt;</p>"
 
 
-@each_report
+@each_page
 def test_the_page_needs_nothing_else(name: str) -> None:
-    page = page_of(NAMES[name])
+    page = page_named(name)
     check_safe(page)
     policy = page.all("meta")[1]
     assert policy.attributes == {"http-equiv": "Content-Security-Policy", "content": POLICY}
@@ -99,9 +120,9 @@ def test_the_page_needs_nothing_else(name: str) -> None:
     assert not re.search(r"url\(|@import|//", page.one("style").text + STYLE.read_text())
 
 
-@each_report
+@each_page
 def test_the_page_can_be_read_without_eyes(name: str) -> None:
-    page = page_of(NAMES[name])
+    page = page_named(name)
     assert page.one("html").attributes["lang"] == "en"
     levels = [int(heading.name[1]) for heading in page.all("h1", "h2", "h3")]
     assert levels[0] == 1
@@ -219,13 +240,13 @@ def test_a_replica_that_does_not_learn_stands_out() -> None:
         else seen
         for seen in whole.result.ranks
     )
-    learned = parsed(f"<div>{curves_part(whole, 'loss')}</div>".encode())
+    learned = losses_of(whole)
     lagging = replace(whole, result=replace(whole.result, ranks=stuck))
-    lags = parsed(f"<div>{curves_part(lagging, 'loss')}</div>".encode())
+    lags = losses_of(lagging)
     lines = [[line.attributes["class"] for line in page.all("polyline")] for page in (learned, lags)]
     assert lines == [
-        ["expected", *["curve many"] * 4],
-        ["expected", *["curve many"] * 3, "curve odd"],
+        ["floor", "expected", *["curve many"] * 4],
+        ["floor", "expected", *["curve many"] * 3, "curve odd"],
     ]
     assert "Far above" not in learned.text
     assert "Far above the others: ranks 2-3." in lags.one("figcaption").text
@@ -246,13 +267,11 @@ def test_a_replica_without_numbers_is_named_and_shifts_no_other() -> None:
         )
         for rank in whole.result.ranks
     )
-    page = parsed(
-        f"<div>{curves_part(replace(whole, result=replace(whole.result, ranks=ranks)), 'x')}</div>".encode()
-    )
+    page = losses_of(replace(whole, result=replace(whole.result, ranks=ranks)))
     said = page.one("figcaption").text
     assert "Far above the others: ranks 2-3." in said
-    assert "Losses that are no numbers: ranks 0-1." in said
-    assert len(page.all("polyline")) == 1 + 3
+    assert "Losses that are not numbers: ranks 0-1." in said
+    assert len(page.all("polyline")) == 2 + 3
 
 
 def test_healthy_losses_are_near_the_expected_curve() -> None:
@@ -288,7 +307,7 @@ def test_512_hosts_make_a_page_that_opens() -> None:
         mesh=replace(wide, links=tuple(links)),
         facts=tuple(FactRow(f"fact{n}", f"fact {n}", "network", own, own) for n in range(40)),
     )
-    page = as_html(report)
+    page = check_html(report)
     assert len(page) < 3_000_000
     network = parsed(page).one("section", id="network")
     assert "node7" in network.text

@@ -16,7 +16,7 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.recording import Recording
-from doctor.report.html import as_html
+from doctor.report.html.check import check_html
 from doctor.text.nodeset import cut, unfold
 from tests.support.recordings import syllabus
 from tests.support.reports import text
@@ -63,7 +63,7 @@ def test_the_last_sentence_counts_by_area(width: int) -> None:
 
 
 def test_the_page_cuts_names_alike_and_folds_the_whole_list() -> None:
-    page = as_html(large()).decode()
+    page = check_html(large()).decode()
     whole = cut("node[7,14,21,28,35,42,49,56,63,70,77,84,91,98,105,112,119]", 32)
     assert f"<details><summary>{len(SICK)} hosts: {whole}</summary>node[7,14," in page
 

@@ -15,7 +15,8 @@ from markdown_it.token import Token
 from doctor.judge.hardware import Hardware
 from doctor.judge.verdict import Report
 from doctor.model import Status
-from doctor.report.markdown import MOST, as_markdown
+from doctor.report.markdown import check_markdown
+from doctor.report.markdown_page import MOST
 from doctor.report.markdown_text import block, cell, code, inline, row
 from doctor.text.printable import clean_line
 from tests.support.poison import furnished, many, nasty_text, poisoned
@@ -23,7 +24,7 @@ from tests.support.reports import reports
 
 READ = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 OURS = re.compile(
-    r"<details><summary>(?:Evidence|Evidence from|Ticket:)(?: <code>[^<>]*</code>)?</summary>|</details>"
+    r"<details><summary>(?:Seen|Seen on|Lines|Stack|Ticket:)(?: <code>[^<>]*</code>)?</summary>|</details>"
 )
 BLOCKS = {
     *("heading_open", "heading_close", "paragraph_open", "paragraph_close", "inline", "fence", "html_block"),
@@ -38,7 +39,7 @@ ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):\w+:")
 
 
 def text_of(made: Report) -> str:
-    return as_markdown(made).decode()
+    return check_markdown(made).decode()
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -93,7 +94,7 @@ def test_what_was_not_looked_at_is_said() -> None:
     text = text_of(reports()["no-root"])
     assert "### Not examined" in text
     assert "- **kernel-log**: needs root" in text
-    assert "- **smoke-hang, smoke-crash**: no host passed the checks" in text_of(reports()["smoke-not-made"])
+    assert "- **`smoke-*`**: no host passed the checks" in text_of(reports()["smoke-not-made"])
     made = reports()["smoke-not-repeated"]
     why = dict.fromkeys(("node1", "node2"), "the last smoke run did not pass")
     hosts = tuple(replace(host, reason=why.get(host.name, host.reason)) for host in made.hosts)
@@ -146,7 +147,7 @@ def test_a_ticket_shows_what_was_seen_on_its_own_host() -> None:
     )
     evidence = tuple(replace(e, text="of node2") for e in finding.evidence)
     text = text_of(replace(made, results=results, findings=(replace(finding, evidence=evidence),)))
-    assert "Evidence from <code>node2</code>" in text
+    assert "Seen on <code>node2</code>" in text
     _, _, ticket = text.partition("Ticket: <code>node3</code>")
     assert "of node3" in ticket
     assert "of node2" not in ticket

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from doctor.logs.loss.drawn import drawing
-from doctor.logs.loss.figure import losses_figure
 from doctor.logs.loss.judge import judge_curves
-from doctor.logs.loss.picture import print_losses
 from doctor.logs.model import Curve, LossForm, Party
+from doctor.report.html.losses import losses_figure
+from doctor.report.terminal.losses import print_losses
 from tests.support.each import each
 from tests.unit.logs.loss.curves import curve, falling
 
@@ -24,8 +24,14 @@ def healthy(seed: int = 1, many: int = 200) -> list[float]:
 
 def drawn(curves: list[Curve], width: int = 80) -> str:
     out = io.StringIO()
-    print_losses(curves, judge_curves(curves), Console(file=out, width=width, color_system=None), 2)
+    if made := drawing(curves, judge_curves(curves)):
+        print_losses(made, Console(file=out, width=width, color_system=None), 2)
     return out.getvalue()
+
+
+def figure(curves: list[Curve]) -> str:
+    made = drawing(curves, judge_curves(curves))
+    return losses_figure(made) if made else ""
 
 
 NAN = [curve([*healthy()[:120], *[nan] * 80], 2), curve(healthy(3), 0), curve(healthy(4), 1)]
@@ -42,7 +48,7 @@ def test_the_guilty_step_and_the_guilty_rank_are_marked() -> None:
     lines = text.splitlines()
     mark = next(line for line in lines if "▲ step 1,210" in line)
     assert all(line[mark.index("▲")] in "┊x*·" for line in lines[1:10])
-    assert "* rank 2  · rank 0, rank 1  x no number" in text
+    assert "* rank 2  · rank 0, rank 1  x not a number" in text
     assert lines[1].rstrip().endswith("x" * 20)
 
 
@@ -95,7 +101,7 @@ def test_a_narrow_terminal_gets_no_picture() -> None:
 )
 def test_absurd_losses_are_drawn_or_not_but_break_nothing(losses: list[float]) -> None:
     drawn([curve(losses)])
-    losses_figure([curve(losses)], judge_curves([curve(losses)]))
+    figure([curve(losses)])
 
 
 def test_many_ranks_are_not_all_drawn() -> None:
@@ -106,7 +112,7 @@ def test_many_ranks_are_not_all_drawn() -> None:
 
 
 def test_the_figure_says_in_words_what_it_shows() -> None:
-    page = losses_figure(NAN, judge_curves(NAN))
+    page = figure(NAN)
     assert page.count("<polyline") == 3
     assert page.count('class="curve odd"') == 1
     assert '<desc id="losses-desc">The loss of rank 2 is NaN since step 1,210.</desc>' in page
@@ -117,7 +123,7 @@ def test_names_in_the_figure_are_harmless() -> None:
     evil = Curve(
         "<script>\x1b[31m", NAN[0].who.__class__(), NAN[0].form, (1, 2, 3), (3.0, 2.0, nan), lines=(1, 2, 3)
     )
-    page = losses_figure([evil], judge_curves([evil]))
+    page = figure([evil])
     assert "<script>" not in page
     assert "\x1b" not in page
 

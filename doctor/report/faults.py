@@ -1,0 +1,213 @@
+"""What an examination found, as a page: its cards say who, what, how that is known, and what to type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import replace
+
+from doctor.judge.verdict import Report
+from doctor.model import Finding, HostStatus, Status, Verdict
+from doctor.report.again import verify
+from doctor.report.card import Card, Form, Kind, On, Page, Pairs, Row
+from doctor.report.details import evidence, rows, seen_from
+from doctor.report.folded import Fault, fold_faults, single
+from doctor.report.headline import WORDS, are_counted, culprit, last_line, named_or_counted, title, word
+from doctor.report.host_rows import unheard_hosts
+from doctor.text.nodeset import fold
+
+KINDS = {
+    Status.FAIL: Kind.FAIL,
+    Status.WARN: Kind.WARN,
+    Status.CRASH: Kind.BROKEN,
+    Status.UNKNOWN: Kind.OPEN,
+}
+VERDICTS = {
+    Verdict.FAULTY: ("Faulty", Kind.FAIL),
+    Verdict.INCONCLUSIVE: ("Inconclusive", Kind.OPEN),
+    Verdict.HEALTHY: ("Healthy", Kind.GOOD),
+}
+FROM_HERE = ("ssh ", "doctor ")
+"""So begin commands that are typed where the doctor runs."""
+LONGEST = 90
+"""Of the names in the title, in characters."""
+MOST_QUOTED = 12
+"""Findings of one fault whose evidence is shown."""
+
+
+def page_of(report: Report) -> Page:
+    name, kind = verdict_word(report)
+    left = unexamined(report)
+    return Page(
+        report.run.command,
+        report.run.started,
+        name,
+        kind,
+        whom(report),
+        last_line(report),
+        ((_hosts(report), ""),),
+        fault_cards(report),
+        parts=(left,) if left.pairs else (),
+    )
+
+
+def verdict_word(report: Report) -> tuple[str, Kind]:
+    """Healthy with a warning is not green."""
+    name, kind = VERDICTS[report.verdict]
+    if report.stopped_by is not None:
+        return "Interrupted", kind if report.verdict is Verdict.FAULTY else Kind.OPEN
+    if report.verdict is Verdict.HEALTHY and trouble(report):
+        return name, Kind.WARN
+    return name, kind
+
+
+def trouble(report: Report) -> list[Finding]:
+    """What is wrong, as opposed to what could not be looked at."""
+    return [finding for finding in report.findings if finding.status is not Status.UNKNOWN]
+
+
+def whom(report: Report) -> str:
+    """The culprits; where there are none, what stays open, or who is healthy."""
+    if report.verdict is Verdict.FAULTY:
+        faults = [finding for finding in report.findings if report.rules.faults(finding)]
+        known = {finding.id for finding in faults}
+        names = dict.fromkeys(culprit(finding) for finding in faults if finding.because not in known)
+        lone = len(names) == 1 and not any(finding.hosts for finding in faults)
+        return title(faults[0]) if lone else _cut(list(names))
+    if report.verdict is Verdict.INCONCLUSIVE:
+        doubtful = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
+        return (
+            _cut([f"{named_or_counted(doubtful)} not proved healthy"])
+            if doubtful
+            else "not everything was examined"
+        )
+    warned = dict.fromkeys(culprit(finding) for finding in trouble(report))
+    number = len({finding.check for finding in trouble(report)})
+    but = f", with {number} warning{'s' if number > 1 else ''}: {_cut(list(warned))}" if warned else ""
+    return named_or_counted(report.healthy_hosts) + but
+
+
+def _cut(names: Sequence[str]) -> str:
+    shown: list[str] = []
+    for name in names:
+        if shown and len(", ".join((*shown, name))) > LONGEST:
+            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+        shown.append(name if len(name) <= LONGEST else f"{name[:LONGEST]}…")
+    return ", ".join(shown)
+
+
+def _hosts(report: Report) -> str:
+    if not report.hosts:
+        return "no host was asked"
+    counts = ((status, sum(host.status is status for host in report.hosts)) for status in HostStatus)
+    each = ", ".join(f"{count} {status.value}" for status, count in counts if count)
+    return f"{len(report.hosts)} host{'s' if len(report.hosts) > 1 else ''}: {each}"
+
+
+def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
+    """Worst first. `apart`: each finding by itself, also where several differ in nothing but numbers."""
+    found, unheard = trouble(report), unheard_hosts(report)
+    cards = (_card(fault, report, unheard) for fault in (single(found) if apart else fold_faults(found)))
+    broken = (Card(WORDS[Status.CRASH], Kind.BROKEN, says=source) for source in report.rules.unloaded)
+    return (*cards, *broken)
+
+
+def _card(fault: Fault, report: Report, unheard: Set[str]) -> Card:
+    finding = fault.first
+    view = seen_from(finding)
+    more = [*rows(fault), *_evidence(fault, report)]
+    if fault.cause is None:  # what mends the cause mends the symptom
+        more += [*_typed(fault, unheard), *_verify(fault, finding, report)]
+    return Card(
+        word(finding),
+        KINDS[finding.status],
+        culprit(finding),
+        fault.title,
+        f" ({view})" if view else "",
+        finding.check,
+        tuple(more),
+        ids=tuple(each.id for each in fault.findings),
+        follows=fault.cause is not None,
+    )
+
+
+def _evidence(fault: Fault, report: Report) -> Iterator[Row]:
+    for finding in fault.findings[:MOST_QUOTED]:
+        where, seen = evidence(finding, report)
+        where = where or (fold(finding.hosts) if len(fault.findings) > 1 else "")
+        lines = (line for each in seen for line in f"{each.source}: {each.text}".split("\n"))
+        yield Row("seen", tuple(lines), Form.QUOTED, On.FULL, head=where)
+
+
+def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
+    """Only where the run says how its hosts are reached, and once, if the remedy says it already."""
+    if report.run.way is None or report.run.command.startswith("ranktable"):
+        return
+    ordered = tuple(name for name in report.plan.names if name in finding.hosts)
+    command = verify(report, replace(finding, hosts=ordered))
+    if not any(command in line for each in fault.findings if each.remedy for line in each.remedy.commands):
+        yield Row("verify", (command,), Form.TYPED)
+
+
+def _typed(fault: Fault, unheard: Set[str]) -> Iterator[Row]:
+    """Where, and the commands. Nothing can be typed on a host out of reach."""
+    typed: dict[tuple[str, ...], list[Finding]] = {}
+    for each in fault.findings:
+        typed.setdefault(each.remedy.commands if each.remedy else (), []).append(each)
+    for commands, of in typed.items():
+        hosts = tuple(host for each in of for host in each.hosts) if len(typed) > 1 else fault.first.hosts
+        if len(typed) > 2 and of[0] is not fault.findings[0]:
+            break
+        there = commands if hosts and not unheard & set(hosts) else ()
+        there = tuple(command for command in there if not command.startswith(FROM_HERE))
+        if all(command.startswith("#") for command in there) and len(there) < len(commands):
+            there = ()  # a comment stays with the commands that it is about
+        here = tuple(command for command in commands if command not in there)
+        on = "each of them" if hosts == fault.first.hosts and are_counted(hosts) else fold(hosts)
+        for where, lines in ((f"type on {on}:", there), ("type here:", here)):
+            if lines:
+                yield Row("do", lines, Form.TYPED, head=where)
+    if len(typed) > 2:
+        others = len(fault.findings) - len(next(iter(typed.values())))
+        said = f"the other {others} likewise, each with values of its own (-v)"
+        yield Row("do", (), Form.TYPED, head=said)
+
+
+def unexamined(report: Report) -> Pairs:
+    """What could not be looked at, and why: equal reasons in one row."""
+    return Pairs("Not examined", tuple(_unexamined(report)))
+
+
+def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
+    if report.outstanding:
+        yield fold(report.outstanding), "had not answered when the run ended"
+    if unheard := unheard_hosts(report):
+        yield f"everything on {fold(unheard)}", "out of reach, see above"
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for finding in report.findings:
+        if finding.status is Status.UNKNOWN:
+            reason = re.sub(r"^[\w-]+: ", "", finding.summary)  # the fact that is missing
+            found.setdefault((reason, finding.hosts), []).append(finding.check)
+    for (reason, hosts), checks in found.items():
+        where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
+        yield _named(checks, report) + where, reason
+    untrained: dict[str, list[str]] = {}
+    for host in report.hosts:
+        if host.reason and host.reason == report.untrained.get(host.name):
+            untrained.setdefault(host.reason, []).append(host.name)
+    for reason, names in untrained.items():
+        yield f"training on {fold(names)}", reason
+    for note in report.notes:
+        yield "note", note
+
+
+def _named(checks: Iterable[str], report: Report) -> str:
+    """The checks; those of the smoke run in a few words, when most of them could not be decided."""
+    names = dict.fromkeys(checks)
+    skipped = {result.check for result in report.results if result.status is Status.SKIP}
+    smoke = [id for id in report.scopes if id.startswith("smoke-") and id not in skipped]
+    decided = [id for id in smoke if id not in names]
+    if len(decided) >= len(smoke) / 2:
+        return ", ".join(names)
+    rest = [name for name in names if name not in smoke]
+    return ", ".join([*rest, "smoke-*" + (f" except {' and '.join(decided)}" if decided else "")])

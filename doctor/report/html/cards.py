@@ -1,0 +1,117 @@
+"""Cards and parts on a page for a browser: what others wrote stands apart, long lists are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from doctor.report.card import Card, Chart, Form, Kind, On, Pairs, Part, Row, Table
+from doctor.report.html.losses import losses_figure
+from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag, text
+
+MOST = 300
+"""Cards, and lines of a list; more would make a page that nobody can open. The rest is in the JSON."""
+MOST_TYPED = 20
+"""Blocks of commands on a card."""
+LONGEST = 6000
+"""Of the words of others on a card, in characters."""
+
+
+def kind_class(kind: Kind) -> str:
+    return "fail" if kind is Kind.BROKEN else kind.value
+
+
+def cards_part(cards: Iterable[Card]) -> Html:
+    shown = [card for card in cards if On.HTML in card.on]
+    return join((*map(card_article, shown[:MOST]), _left(shown)))
+
+
+def _left(shown: Sequence[object]) -> Html:
+    more = len(shown) - MOST
+    return tag("p", f"{more} more are left out here: see the JSON.") if more > 0 else NOTHING
+
+
+def card_article(card: Card) -> Html:
+    rows = [row for row in card.rows if On.HTML in row.on and (row.lines or row.head)]
+    said = [row for row in rows if row.form not in (Form.QUOTED, Form.TYPED)]
+    quoted = [row for row in rows if row.form is Form.QUOTED]
+    kind = kind_class(card.kind)
+    head = tag(
+        "h3",
+        pill(card.word, kind) if card.word else NOTHING,
+        tag("span", card.who or card.says, class_="who"),
+        tag("span", card.says + card.aside, class_="said") if card.who else NOTHING,
+        tag("code", card.tag),
+    )
+    return tag(
+        "article",
+        *(tag("span", id=id) for id in card.ids[1:]),
+        head if card.says else NOTHING,
+        tag("dl", *map(_pair, said)) if said else NOTHING,
+        *(_quoted(row) for row in quoted if On.BRIEF in row.on),
+        *map(_typed, [row for row in rows if row.form is Form.TYPED][:MOST_TYPED]),
+        *(folded(_summary(row), _quoted(row)) for row in quoted if On.BRIEF not in row.on),
+        id=next(iter(card.ids), None),
+        class_=f"{kind} symptom" if card.follows else kind,
+    )
+
+
+def _pair(row: Row) -> Html:
+    said = text("\n".join(_numbered(row)))
+    if row.form is Form.HOSTS:
+        said = listed(row.lines)
+    elif row.link:
+        said = tag("a", said, href=f"#{row.link}")
+    elif row.head:
+        said = join((tag("strong", row.head), ": " if said else "", said))
+    return join((tag("dt", row.label), tag("dd", said)))
+
+
+def _numbered(row: Row) -> Sequence[str]:
+    if row.form is not Form.NUMBERED:
+        return row.lines
+    return [f"{number}. {line}" for number, line in enumerate(row.lines, 1)]
+
+
+def _typed(row: Row) -> Html:
+    """A comment is nothing to copy, but it stays with the commands that it is about."""
+    where = row.head or ("" if row.label == "do" else f"{row.label}:")
+    return join(
+        (
+            tag("p", where, class_="soft") if where else NOTHING,
+            tag("pre", "\n".join(row.lines), tabindex=0) if row.lines else NOTHING,
+        )
+    )
+
+
+def _summary(row: Row) -> str:
+    """Of what is folded, as a terminal shows it with -v alone."""
+    return f"{row.label.capitalize()} on {row.head}" if row.head else row.label.capitalize()
+
+
+def _quoted(row: Row) -> Html:
+    whole = "\n".join(row.lines)
+    left = len(whole) - LONGEST
+    shown = whole[:LONGEST] + (f"\n… {left} more characters" if left > 0 else "")
+    return tag("pre", shown, class_="quoted", tabindex=0)
+
+
+def part_inside(part: Part) -> Html:
+    if isinstance(part, Chart):
+        return losses_figure(part.drawing)
+    if isinstance(part, Table):
+        rows = map(_table_row, part.rows[:MOST])
+        return join((table(f"{part.label}: {len(part.rows)}", part.heads, rows), _left(part.rows)))
+    if isinstance(part, Pairs):
+        shown = (join((tag("dt", first), tag("dd", second))) for first, second in part.pairs[:MOST])
+        return join((tag("dl", *shown, class_=None if part.aligned else "stack"), _left(part.pairs)))
+    if part.form in (Form.TYPED, Form.QUOTED):
+        kind = "quoted" if part.form is Form.QUOTED else None
+        whole = tag("pre", "\n".join(part.lines[:MOST]), class_=kind, tabindex=0)
+    else:
+        whole = tag("ul", *(tag("li", line) for line in part.lines[:MOST]))
+    return join((whole, _left(part.lines)))
+
+
+def _table_row(cells: Sequence[str]) -> Html:
+    first, *rest = cells
+    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))

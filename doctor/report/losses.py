@@ -1,0 +1,137 @@
+"""Losses as a drawing, before anybody draws it: which lines, and on which axes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import log
+from statistics import fmean
+
+LARGEST = 1e100
+"""What is larger is not a number for us, so that sums of them are."""
+STEEP = 40.0
+"""Times: beyond that a straight axis would show one loss and a line at the bottom."""
+
+
+class LossRole(Enum):
+    PLAIN = "plain"
+    GUILTY = "guilty"
+    HEALTHY = "healthy"
+    """Where a healthy run would be."""
+    LEAST = "least"
+    """Nobody can learn more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossLine:
+    name: str
+    steps: Sequence[int]
+    losses: Sequence[float]
+    role: LossRole = LossRole.PLAIN
+
+    @property
+    def known(self) -> list[float]:
+        return [loss for loss in self.losses if is_number(loss)]
+
+
+@dataclass(frozen=True, slots=True)
+class LossAxes:
+    first: int
+    last: int
+    bottom: float
+    top: float
+    steep: bool
+    """The upright one is of logarithms."""
+
+    def height(self, loss: float) -> float:
+        """0 at the bottom, 1 at the top; what is beyond stands at the edge."""
+        loss = min(max(loss, self.bottom), self.top)
+        if self.steep:
+            return log(loss / self.bottom) / log(self.top / self.bottom)
+        return (loss - self.bottom) / (self.top - self.bottom)
+
+    def label(self, height: float) -> str:
+        """The loss at a height, in seven characters at most."""
+        loss = self.bottom + height * (self.top - self.bottom)
+        if self.steep:
+            loss = self.bottom * (self.top / self.bottom) ** height
+        short = f"{loss:.3g}"
+        return short if len(short) < 8 else f"{loss:.0e}"
+
+    def across(self, step: int) -> float:
+        """0 at the first step, 1 at the last."""
+        return (step - self.first) / max(self.last - self.first, 1)
+
+    def ticks(self, most: int) -> list[int]:
+        """Steps that are written below: the first, the last, and round ones between them."""
+        sizes = (size * 10**power for power in range(19) for size in (1, 2, 5))
+        stride = next((each for each in sizes if (self.last - self.first) / each <= most), 10**19)
+        inner = range((self.first // stride + 1) * stride, self.last, stride)
+        apart = (step for step in inner if min(step - self.first, self.last - step) > stride / 2)
+        return list(dict.fromkeys((self.first, *apart, self.last)))
+
+
+@dataclass(frozen=True, slots=True)
+class LossDrawing:
+    lines: tuple[LossLine, ...]
+    """What stands over others comes last."""
+    axes: LossAxes
+    says: str
+    """The same in words."""
+    judged: str = ""
+    """Whether that is good, in words."""
+    is_good: bool | None = None
+    """None: nobody can say."""
+    mark: int | None = None
+    """The guilty step."""
+    left_out: int = 0
+    """Lines that are not drawn."""
+    counted: bool = False
+    """The steps are numbers of losses, as they were printed."""
+    peaks: bool = False
+    """Single losses count, not their means."""
+    id: str = "losses"
+
+    def columns(self, line: LossLine, room: int) -> tuple[list[float | None], list[bool]]:
+        """A loss for each column, and whether a loss there is not a number."""
+        found: list[list[float]] = [[] for _ in range(room)]
+        lost = [False] * room
+        for step, loss in zip(line.steps, line.losses, strict=True):
+            column = min(room - 1, max(0, round(self.axes.across(step) * (room - 1))))
+            if is_number(loss):
+                found[column].append(loss)
+            else:
+                lost[column] = True
+        pick = max if self.peaks else fmean
+        return _joined([pick(losses) if losses else None for losses in found], lost), lost
+
+
+def is_number(loss: float) -> bool:
+    return abs(loss) < LARGEST  # NaN is not
+
+
+def axes(lines: Sequence[LossLine]) -> LossAxes:
+    """Of lines, at least one of which has a number."""
+    values = sorted(loss for line in lines for loss in line.known)
+    low, top = values[0], values[-1]
+    steep = low > 0 and top > STEEP * values[len(values) // 4]
+    bottom = max(low, top * 1e-6) if steep else 0.0 if 0 <= low < 0.6 * top else low
+    if top <= bottom:
+        bottom, top = bottom - abs(bottom) * 0.1 - 1e-9, top + abs(top) * 0.1 + 1e-9
+    first, last = min(line.steps[0] for line in lines), max(line.steps[-1] for line in lines)
+    return LossAxes(first, last, bottom, top, steep)
+
+
+def _joined(values: Sequence[float | None], lost: Sequence[bool]) -> list[float | None]:
+    """On the straight line between two neighbours, where few losses are drawn wide."""
+    joined = list(values)
+    known = [place for place, value in enumerate(values) if value is not None]
+    for here, there in itertools.pairwise(known):
+        begin, end = values[here], values[there]
+        if begin is None or end is None or any(lost[here:there]):
+            continue
+        for place in range(here + 1, there):
+            joined[place] = begin + (end - begin) * (place - here) / (there - here)
+    return joined

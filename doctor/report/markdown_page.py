@@ -1,0 +1,132 @@
+"""A page as Markdown, for GitHub, GitLab, chats and tickets.
+
+It fits into one comment of GitHub, whatever hosts said and however many there are: what does not fit is
+counted and left to the other formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from doctor import __version__
+from doctor.report.card import Card, Chart, Form, On, Page, Pairs, Part, Row, Table
+from doctor.report.markdown_text import block, cell, code, folded, inline, table
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+MOST = 60_000
+"""Characters; GitHub takes 65536 in a comment."""
+MOST_LINES = 40
+LONGEST = 4000
+"""Of the words of others on a card, in characters."""
+
+
+def as_markdown(page: Page) -> bytes:
+    text = f"## cluster-doctor: {inline(page.says)}\n\n"
+    text += "".join(f"- {inline(strong + rest)}\n" for strong, rest in page.about)
+    text += fit(_blocks(page), MOST - len(text), "part")
+    return text.encode()
+
+
+def _blocks(page: Page) -> Iterator[str]:
+    yield from map(card_text, shown(page.cards))
+    for one in page.each:
+        cards = "".join(card_text(card, "####") for card in shown(one.cards))
+        yield f"\n### Job {inline(one.title)}\n\n- {inline(one.says)}\n{cards}"
+        yield from (_part(part, "####") for part in one.parts if On.MARKDOWN in part.on)
+    yield from (_part(part, "###") for part in page.parts if On.MARKDOWN in part.on)
+    yield "".join(("\n", *(f"- {inline(note)}\n" for note in page.notes))) if page.notes else ""
+    yield "".join(f"\n- {inline(label + line)}\n" for label, line in page.after)
+    yield f"\nMade by cluster-doctor {__version__}.\n"
+
+
+def fit(blocks: Iterable[str], room: int, what: str) -> str:
+    """As many as there is room for, the first ones before others; how many are left out is said."""
+    kept, left = [], 0
+    for text in blocks:
+        if len(text) <= room:
+            kept.append(text)
+            room -= len(text)
+        else:
+            left += 1
+    more = f"\n{left} more {what}{'s' if left > 1 else ''} did not fit here: see `--json`.\n" if left else ""
+    return "".join(kept) + more
+
+
+def shown(cards: Iterable[Card]) -> list[Card]:
+    return [card for card in cards if On.MARKDOWN in card.on]
+
+
+def card_line(card: Card) -> str:
+    """All of it in a few words, never at the beginning of a line."""
+    who = f"**{inline(card.who)}** " if card.who else ""
+    tag = f" ({code(card.tag)})" if card.tag else ""
+    return f"**{card.word}** {who}{inline(card.says)}{tag}"
+
+
+def card_text(card: Card, level: str = "###") -> str:
+    who = f"{inline(card.who)}:" if card.who else ""
+    tag = f"({code(card.tag)})" if card.tag else ""
+    head = (level, card.word, who, inline(card.says + card.aside), tag)
+    text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
+    rows = [row for row in card.rows if On.MARKDOWN in row.on and (row.lines or row.head)]
+    text += "".join(_said(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
+    typed = [line for row in rows if row.form is Form.TYPED for line in _typed(row)]
+    quoted = [row for row in rows if row.form is Form.QUOTED]
+    text += "".join("\n" + _block(row) for row in quoted if On.BRIEF in row.on)
+    text += "\n" + block("\n".join(typed), "sh") if typed else ""
+    return text + "".join("\n" + _folded(row) for row in quoted if On.BRIEF not in row.on)
+
+
+def _said(row: Row) -> str:
+    lines = (fold(row.lines),) if row.form is Form.HOSTS else row.lines[:MOST_LINES]
+    if row.form is Form.NUMBERED:
+        lines = tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    before = f"{row.label}: " + (f"**{inline(row.head)}**: " if row.head else "")
+    return "".join(f"- {before}{inline(line)}\n" for line in lines)
+
+
+def _typed(row: Row) -> Iterator[str]:
+    """Where to type them is a comment, so that all can be copied."""
+    head = row.head or ("" if row.label == "do" else f"{row.label}:")
+    yield from (f"# {clean_line(head)}",) if head else ()
+    yield from map(clean_line, row.lines)
+
+
+def _folded(row: Row) -> str:
+    return folded(f"{row.label.capitalize()}{' on' if row.head else ''}", row.head, _block(row))
+
+
+def _block(row: Row) -> str:
+    whole = "\n".join(row.lines[:MOST_LINES])
+    left = len(whole) > LONGEST or len(row.lines) > MOST_LINES
+    return block(f"{whole[:LONGEST]}…" if left else whole, "text")
+
+
+def _part(part: Part, level: str) -> str:
+    title = f"\n{level} {inline(part.label)}\n\n"
+    if isinstance(part, Chart):
+        return f"{title}- {inline(part.drawing.says)}\n"
+    items = part.lines if isinstance(part, Row) else part.pairs if isinstance(part, Pairs) else part.rows
+    left = len(items) - MOST_LINES
+    more = f"\n{left} more did not fit here: see `--json`.\n" if left > 0 else ""
+    return title + _inside(part) + more
+
+
+def _inside(part: Row | Pairs | Table) -> str:
+    if isinstance(part, Table):
+        return table(part.heads, ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
+    if isinstance(part, Pairs) and part.aligned:
+        wide = max(len(first) for first, _ in part.pairs)
+        lines = (f"{first:>{wide}}  {second}" for first, second in part.pairs[:MOST_LINES])
+        return block("\n".join(lines), "text")
+    if isinstance(part, Pairs):
+        return "".join(map(pair_line, part.pairs[:MOST_LINES]))
+    if part.form in (Form.TYPED, Form.QUOTED):
+        return block("\n".join(part.lines[:MOST_LINES]), "sh" if part.form is Form.TYPED else "text")
+    return "".join(f"- {inline(line)}\n" for line in part.lines[:MOST_LINES])
+
+
+def pair_line(pair: tuple[str, str]) -> str:
+    first, second = pair
+    return f"- **{inline(first)}**: {inline(second)}\n"

@@ -1,0 +1,218 @@
+"""Cards, parts and whole pages in a terminal or a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.report.card import Card, Chart, Form, Kind, On, Page, Pairs, Part, Row, Table
+from doctor.report.terminal.losses import print_losses
+from doctor.report.terminal.page import LABEL, Cleaned, put_edged, put_line, put_rows, put_wrapped, wrapped
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+STYLE = {
+    Kind.FAIL: "bold red",
+    Kind.WARN: "bold yellow",
+    Kind.OPEN: "bold cyan",
+    Kind.GOOD: "bold green",
+    Kind.BROKEN: "bold magenta",
+}
+INDENT = 6
+LONGEST = 240
+"""Of a line that others wrote, in characters, without -v."""
+JOBS = 20
+NUMBERED = len("1. ")
+
+
+def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
+    console.push_render_hook(Cleaned())
+    on = On.QUIET if quiet else On.VERBOSE if verbose else On.BRIEF
+    blocks = _Blocks(console)
+    for strong, rest in () if quiet else page.about:
+        blocks.begun = True
+        put_wrapped(Text.assemble((clean_line(strong), "bold"), clean_line(rest)), console, wide=True)
+    for card in shown_cards(page.cards, on):
+        blocks.begin()
+        print_card(card, console, on)
+    if page.each:
+        blocks.begin()
+        _print_each(page.each, console, on)
+    _print_parts(page.parts, blocks, on)
+    blocks.begin()
+    for note in () if quiet else page.notes:
+        put_wrapped(Text(clean_line(note)), console)
+    put_wrapped(Text(clean_line(page.says), style=STYLE[page.kind]), console, wide=True)
+    for label, text in () if quiet else page.after:
+        put_line(Text.assemble((clean_line(label), "dim"), clean_line(text)), console)
+
+
+class _Blocks:
+    """With an empty line between them."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.begun = console, False
+
+    def begin(self) -> None:
+        if self.begun:
+            self.console.print()
+        self.begun = True
+
+
+def shown_cards(cards: Iterable[Card], on: On) -> list[Card]:
+    return [card for card in cards if on in card.on and (card.says or any(on in row.on for row in card.rows))]
+
+
+def _print_each(pages: Sequence[Page], console: Console, on: On) -> None:
+    """Several jobs: those that hang in full, of the others one line."""
+    for number, page in enumerate(pages):
+        if not page.cards and (on is On.QUIET or number >= JOBS):
+            continue
+        put_wrapped(Text(clean_line(page.title), style="bold"), console, 0, 2, wide=True)
+        for card in shown_cards(page.cards, on):
+            print_card(card, console, on)
+        blocks = _Blocks(console)
+        blocks.begun = True
+        _print_parts(page.parts, blocks, on)
+        put_wrapped(Text(clean_line(page.says), style=STYLE[page.kind]), console, INDENT, INDENT)
+    if len(pages) > JOBS and on is not On.QUIET:
+        put_line(Text(f"{len(pages)} in all", style="dim"), console)
+
+
+def print_card(card: Card, console: Console, on: On) -> None:
+    indent = INDENT + 2 if card.follows else INDENT
+    if card.says:
+        head = Text.assemble(
+            ("  └ " if card.follows else "", "dim"),
+            (card.word, STYLE[card.kind]),
+            "  " if card.word else "",
+            (clean_line(card.who), "bold"),
+            ("  " * bool(card.who) + clean_line(card.says), "bold"),
+            clean_line(card.aside),
+        )
+        if card.tag:  # a word may take others down with it, an id stands alone
+            tag = Text(clean_line(card.tag), "dim")
+            put_edged(head, tag, console, indent, together="-" not in card.tag)
+        else:
+            put_wrapped(head, console, 0, indent)
+    before = ""
+    for row, texts in _rows(card.rows, on):
+        _print_row(row, texts, row.label if row.label != before else "", console, indent)
+        before = row.label
+
+
+def _rows(rows: Iterable[Row], on: On) -> list[tuple[Row, list[str]]]:
+    """What is shown of each; rows that go on in the one before are there."""
+    found: list[tuple[Row, list[str]]] = []
+    for row in rows:
+        if on not in row.on or not (row.lines or row.head):
+            continue
+        texts = _some(row, on)
+        if row.joins and found:
+            found[-1][1][-1] += f"; {row.label}: {' '.join(texts)}"
+        else:
+            found.append((row, texts))
+    return found
+
+
+def _some(row: Row, on: On) -> list[str]:
+    """The first ones. A single one that is left is shown rather than counted."""
+    lines = list(map(clean_line, row.lines))
+    if row.form is Form.NUMBERED:
+        lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
+    if row.form is Form.QUOTED and on is On.BRIEF:
+        lines = [line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in lines]
+    return [*lines[: (most := _most(row, on))], *_more(row, most, on)]
+
+
+def _most(part: Row | Pairs, on: On) -> int:
+    number = len(part.lines if isinstance(part, Row) else part.pairs)
+    return number if part.few is None or on is not On.BRIEF or number == part.few + 1 else part.few
+
+
+def _more(part: Row | Pairs, most: int, on: On) -> list[str]:
+    left = len(part.lines if isinstance(part, Row) else part.pairs) - most
+    return [f"and {left} more {part.noun} (-v)"] if left > 0 and on is On.BRIEF else []
+
+
+def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, indent: int) -> None:
+    if row.form is Form.HOSTS:  # one line, which can be copied whole
+        put_line(_labelled(label, fold(row.lines), indent), console)
+    elif row.form is Form.TYPED:
+        _print_typed(row, texts, label, console, indent)
+    else:
+        text = Text("\n".join(texts))
+        if row.head:
+            style = STYLE[row.kind] if row.kind else ""
+            text = Text.assemble((clean_line(row.head), style), ": " * bool(text), text)
+        put_rows([(label, text)], console, indent, hang=NUMBERED if row.form is Form.NUMBERED else 0)
+
+
+def _print_typed(row: Row, lines: Sequence[str], label: str, console: Console, indent: int) -> None:
+    """Commands are never wrapped: they are there to be copied. Below a head they begin further left."""
+    if row.head:
+        put_rows([(label, Text(clean_line(row.head)))], console, indent)
+        for line in lines:
+            style = "dim" if line.startswith("#") else "cyan"
+            put_line(Text(" " * (indent + 2) + line, style=style), console)
+        return
+    for line in lines:
+        if line.startswith("#"):
+            put_rows([(label, Text(line.lstrip("# ")))], console, indent)
+        else:
+            put_line(_labelled(label, line, indent, "cyan"), console)
+        label = ""
+
+
+def _labelled(label: str, line: str, indent: int, style: str = "") -> Text:
+    return Text.assemble(" " * indent, (f"{label:<{LABEL}}  ", "dim"), (clean_line(line), style))
+
+
+def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: On) -> None:
+    for part in parts:
+        if on not in part.on:
+            continue
+        if isinstance(part, Chart):
+            print_losses(part.drawing, blocks.console, 2)
+        else:
+            blocks.begin()
+            print_part(part, blocks.console, on)
+
+
+def print_part(part: Row | Pairs | Table, console: Console, on: On) -> None:
+    typed = isinstance(part, Row) and part.form is Form.TYPED
+    put_line(Text(f"{part.label}:" if typed else part.label, style="bold"), console)
+    if isinstance(part, Table):
+        _print_table(part, console)
+    elif isinstance(part, Pairs):
+        _print_pairs(part, console, on)
+    else:
+        for line in _some(part, on):
+            if typed:
+                put_line(Text(f"  {line}", style="cyan"), console)
+            else:
+                put_wrapped(Text(line), console, 2, 4, wide=part.form is Form.QUOTED)
+
+
+def _print_pairs(part: Pairs, console: Console, on: On) -> None:
+    pairs = part.pairs[: (most := _most(part, on))]
+    wide = max(len(first) for first, _ in pairs)
+    for first, second in pairs:
+        if not part.aligned:
+            put_wrapped(Text(f"{clean_line(first)}: {clean_line(second)}"), console, 2, 4)
+            continue
+        for number, line in enumerate(wrapped(Text(clean_line(second)), console, wide + 4)):
+            put_line(Text(f"  {'' if number else clean_line(first):>{wide}}  ") + line, console)
+    for text in _more(part, most, on):
+        put_line(Text(f"  {text}"), console)
+
+
+def _print_table(part: Table, console: Console) -> None:
+    rows = [tuple(map(clean_line, row)) for row in (part.heads, *part.rows)]
+    wide = [max(len(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
+    for number, row in enumerate(rows):
+        cells = "".join(f"{cell:<{size}}  " for cell, size in zip(row, wide, strict=False))
+        text = Text(cells + row[-1], style="" if number else "dim")
+        put_wrapped(text, console, 0, sum(wide) + 2 * len(wide), wide=True)

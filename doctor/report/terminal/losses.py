@@ -1,0 +1,108 @@
+"""Losses in a terminal: the guilty lines over the others, and a line at the guilty step."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.report.losses import LossDrawing, LossRole, is_number
+from doctor.report.terminal.page import put_line, put_wrapped
+from doctor.text.printable import clean_line
+
+ROWS = 9
+MARGIN = 8
+"""Columns for the labels of the axis."""
+LEAST = 16
+"""Columns, below which nothing could be seen."""
+TICKS = 8
+GUILTY, OTHER, SINCE, LOST = "*o+#", "·", "┊", "x"
+"""Told apart also where there is no colour; of many guilty ones all are the first sign."""
+_REFERENCES = {LossRole.HEALTHY: ("─", "dim"), LossRole.LEAST: ("┄", "dim")}
+Sign = tuple[str, str]
+"""A character and its style."""
+
+
+def print_losses(drawing: LossDrawing, console: Console, indent: int) -> None:
+    """Nothing where the terminal is too narrow."""
+    room = console.width - indent - MARGIN - 1
+    if room < LEAST:
+        return
+    console.print()
+    axes, signs = drawing.axes, _signs(drawing)
+    grid: list[list[Sign]] = [[(" ", "")] * room for _ in range(ROWS)]
+    mark = None if drawing.mark is None else round(axes.across(drawing.mark) * (room - 1))
+    if mark is not None:
+        for row in grid:
+            row[mark] = (SINCE, "red")
+    for line, sign in zip(drawing.lines, signs, strict=True):
+        values, lost = drawing.columns(line, room)
+        for column, value in enumerate(values):
+            if value is not None:
+                grid[round((1 - axes.height(value)) * (ROWS - 1))][column] = sign
+            if lost[column]:
+                grid[0][column] = (LOST, "bold red")
+    for number, row in enumerate(grid):
+        shown = axes.label(1 - number / (ROWS - 1)) if number in (0, ROWS // 2, ROWS - 1) else ""
+        edge = (f"{shown:>{MARGIN - 1}} {'┤' if shown else '│'}", "dim")
+        text = Text.assemble(" " * indent, edge, *row)
+        text.rstrip()
+        put_line(text, console)
+    put_line(Text(" " * (indent + MARGIN) + "└" + "─" * room, "dim"), console)
+    below = [_ticks(drawing, room)] if mark is None else [_marked(drawing, mark, room), _ticks(drawing, room)]
+    for words in below:
+        put_line(Text(" " * (indent + MARGIN + 1) + words, "dim"), console)
+    put_wrapped(_legend(drawing, signs), console, indent + MARGIN + 1, indent + MARGIN + 1)
+
+
+def _word(drawing: LossDrawing, step: int) -> str:
+    return f"loss no. {step:,}" if drawing.counted else f"step {step:,}"
+
+
+def _ticks(drawing: LossDrawing, room: int) -> str:
+    """The numbers of some steps, below their columns."""
+    first, *inner = drawing.axes.ticks(TICKS)
+    line, end = _word(drawing, first), f"{drawing.axes.last:,}"
+    for step in inner[:-1]:
+        at, shown = round(drawing.axes.across(step) * (room - 1)), f"{step:,}"
+        if len(line) < at and at + len(shown) + len(end) < room:
+            line = line.ljust(at) + shown
+    return line + end.rjust(room - len(line)) if inner and len(line) + len(end) < room else line
+
+
+def _marked(drawing: LossDrawing, column: int, room: int) -> str:
+    text = _word(drawing, drawing.mark or 0)
+    if column + len(text) + 2 <= room:
+        return " " * column + f"▲ {text}"
+    return f"{text} ▲".rjust(column + 1)
+
+
+def _signs(drawing: LossDrawing) -> list[Sign]:
+    guilty = [place for place, line in enumerate(drawing.lines) if line.role is LossRole.GUILTY]
+    plain = (OTHER, "dim") if guilty else (GUILTY[0], "bold")
+    signs = [_REFERENCES.get(line.role, plain) for line in drawing.lines]
+    own = GUILTY if len(guilty) <= len(GUILTY) else GUILTY[0] * len(guilty)
+    for place, sign in zip(reversed(guilty), own, strict=False):
+        signs[place] = (sign, "bold red")
+    return signs
+
+
+def _legend(drawing: LossDrawing, signs: list[Sign]) -> Text:
+    named: dict[Sign, list[str]] = {}
+    for line, signed in reversed(list(zip(drawing.lines, signs, strict=True))):
+        named.setdefault(signed, []).append(clean_line(line.name))
+    text = Text()
+    for (sign, style), names in named.items():
+        text.append(sign, style)
+        text.append(f" {', '.join(names)}  ")
+    if drawing.left_out:
+        text.append(f"and {drawing.left_out} more  ", "dim")
+    if any(not is_number(loss) for line in drawing.lines for loss in line.losses):
+        text.append(LOST, "bold red")
+        text.append(" not a number  ")
+    if drawing.axes.steep:
+        text.append("logarithmic  ", "dim")
+    if drawing.judged:
+        good = {True: ("good: ", "bold green"), False: ("not good: ", "bold red"), None: ("", "")}
+        text.append_text(Text.assemble(good[drawing.is_good], drawing.judged))
+    text.rstrip()
+    return text

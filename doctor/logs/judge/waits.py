@@ -183,7 +183,7 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
         chosen = (said[0][1], said[0][0]) if said else chosen
     if len(chosen) > 1:
         circles = [[parties[end] for end in sorted(each, key=str)] for each in cycles(waits) if cycle]
-        sides = ", and ".join(map(who, circles or [[*chosen]]))
+        sides = ", and ".join(map(who, circles or [list(chosen)]))
         says = f"{sides} found no way to each other: {title}{UNDECIDED}"
         return Blame(says, chosen, carried, Confidence.SUSPECT, how)
     says = f"{who(chosen)} is the last that others wait for: {title}"

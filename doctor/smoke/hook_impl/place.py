@@ -64,8 +64,14 @@ def _joined_mindspore() -> Iterator[Place]:
 
 def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
     """A rank's number and how many there are: first those of the launcher that says what a process is."""
-    from doctor.smoke.hook_impl.told import ROWS
-
+    try:
+        from doctor.smoke.hook_impl.told import ROWS
+    except (ImportError, SyntaxError, TypeError) as error:
+        why = f"{type(error).__name__}: {str(error)[:100]}"
+        raise Unplaced(
+            f"cluster-doctor itself does not run in this Python ({why}); where it does, "
+            "`python3 -m doctor.smoke.hook hook.zip` writes the hook as one file for Python 3.8 and later"
+        ) from None
     for row in sorted(ROWS, key=lambda row: not os.environ.get(row["role"])):
         if row["outer"] == outer:
             yield from ((rank, world) for rank in row["rank"] for world in row["world"])

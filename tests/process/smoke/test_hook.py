@@ -59,7 +59,12 @@ def processes(
         python = options.get("python", sys.executable)
         started.append(
             subprocess.Popen(
-                [python, "-c", *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                [python, "-c", *arguments],
+                cwd=folder.parent,  # what is to be imported is said by PYTHONPATH alone
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
             )
         )
     ended = []

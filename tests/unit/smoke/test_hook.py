@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -443,6 +444,15 @@ def test_the_rank_is_known_from_what_started_it(
     for name, value in env.items():
         monkeypatch.setenv(name, str(table(tmp_path, value) if "TABLE" in name else value))
     assert place.place()[:2] == expected
+
+
+def test_a_python_without_what_doctor_needs(
+    alone: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "doctor.smoke.hook_impl.told", None)
+    said = alone(RANK="3", WORLD_SIZE="8")
+    assert "cluster-doctor itself does not run in this Python" in said
+    assert "python3 -m doctor.smoke.hook hook.zip" in said
 
 
 @pytest.mark.usefixtures("alone")

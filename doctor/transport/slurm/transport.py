@@ -93,7 +93,7 @@ class SlurmTransport:
 
     def _launch(self, scripts: Mapping[str, Script], until: float) -> _Crew:
         if self._down is None:
-            self._down = self._ask_slurm(until)
+            self._down = self._lost(until)
         crew = _Crew(failed={host: self._down[host] for host in scripts if host in self._down})
         for _ in range(TRIES):
             names = [host for host in scripts if host not in crew.failed]
@@ -163,17 +163,17 @@ class SlurmTransport:
         why = step.words
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
-    def _ask_slurm(self, until: float) -> dict[str, CannotReach]:
+    def _lost(self, until: float) -> dict[str, CannotReach]:
         """The nodes that Slurm itself does not reach, and those that it took out of the job, since srun would
         refuse a step for one of them. Where Slurm cannot say, srun will.
         """
         job = self._environ.get("SLURM_JOB_ID", "")
-        kept = job_nodes(self._scontrol("job", job, until)) if job else frozenset()
-        lost = {name: errors.taken_out(name) for name in self._names if kept and name not in kept}
-        found = down_nodes(self._scontrol("node", ",".join(self._names), until))
-        return {**lost, **{node.name: errors.down(node) for node in found}}
+        kept = job_nodes(self._ask_slurm("job", job, until)) if job else frozenset()
+        gone = {name: errors.taken_out(name) for name in self._names if kept and name not in kept}
+        found = down_nodes(self._ask_slurm("node", ",".join(self._names), until))
+        return {**gone, **{node.name: errors.down(node) for node in found}}
 
-    def _scontrol(self, what: str, names: str, until: float) -> str:
+    def _ask_slurm(self, what: str, names: str, until: float) -> str:
         try:
             asked = subprocess.run(
                 ["scontrol", "show", what, names, "-o"],

@@ -79,14 +79,14 @@ def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
 @pytest.mark.skipif(not starved.possible(), reason="this machine does not allow limits of processors")
 def test_a_host_without_processor_time_holds_nobody_up(lab: Lab) -> None:
     """Its answer is waited for as long as --timeout says, and what came too late is said."""
-    hosts, seconds = [lab["node1"], lab["node2"]], 40.0
+    hosts, seconds = [lab["node1"], lab["node2"]], 20.0
     with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
         until(lambda: step(hosts, 3, "hit") == 1, job)
-        with starved.starved(hosts[0], 0.04):
+        with starved.starved(hosts[0], 0.01):
             began = time.monotonic()
             done = lab.doctor("hang", "node[1-2]", "--timeout", f"{seconds:g}", "--for", "1", "--json", "-")
             took = time.monotonic() - began
-    assert took < 2 * seconds, "what is beyond --timeout is the start and the end of the command"
+    assert took < 3 * seconds, "what is beyond --timeout is the start and the end of the command"
     assert done.returncode == 1, done.stdout + done.stderr
     said = json.loads(done.stdout)
     (culprit,) = said["culprits"]

@@ -17,13 +17,13 @@ from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Logs
 from doctor.logs.read import read
 from doctor.logs.reading import readers
+from doctor.logs.reading.scan import scan
 from doctor.logs.reading.scanned import Scan
 from doctor.logs.sources import Limits
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 
 LOST = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:1234"
-scan = doctor.logs.read.scan
 
 
 @pytest.fixture

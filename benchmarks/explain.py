@@ -1,8 +1,9 @@
 """`python -m benchmarks.explain`: how fast logs are searched for symptoms, beside `grep -F -f`.
 
-Both search one log of some 200 MB for the same literals: healthy lines of a training over many ranks with a
-few symptoms among them. `grep` only prints lines; ours also says which symptom each holds. The last row is
-the whole command, which reads every line for its form, its time, its rank and its loss.
+Both search the same log for the same literals: healthy lines of a training over many ranks with a few
+symptoms among them, of Megatron-LM, of a data loader. `grep` only counts lines; "which symptoms" also says
+which each holds. `doctor explain` is the whole command with its start, which also reads forms, times, ranks
+and losses, and judges them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
@@ -26,10 +29,12 @@ from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 
-MEGABYTES = 200
+MEGABYTES = 60
 PIECE = 1 << 20
-SYMPTOMS = 2000
-"""Lines with a symptom in the whole log."""
+BETWEEN = 1200
+"""Healthy lines from one with a symptom to the next."""
+MIXED = "64 ranks, mixed"
+SMALL = "step 1 loss 2.5\nRuntimeError: CUDA error: out of memory\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.explain", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--megabytes", type=int, default=MEGABYTES)
-    parser.add_argument("--bare", action="store_true", help="without the whole command")
     parser.add_argument("--scan", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.scan:
@@ -54,44 +58,54 @@ def main() -> int:
     if not shutil.which("grep"):
         print("No benchmark: there is no grep.", file=sys.stderr)
         return 2
+    print(
+        f"{args.megabytes} MB of each, {len(load_symptoms().symptoms)} symptoms, {len(literals())} literals\n"
+    )
+    rows: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="doctor-explain-") as folder:
-        log, words = Path(folder, "job.log"), Path(folder, "literals")
-        write(log, args.megabytes)
+        words = Path(folder, "literals")
         words.write_text("".join(f"{literal}\n" for literal in literals()))
-        print(f"{args.megabytes} MB, {len(load_symptoms().symptoms)} symptoms, {len(literals())} literals\n")
-        contenders = {
-            "grep -F -f": ["grep", "-c", "-F", "-f", str(words), str(log)],
-            "which lines, and which symptoms": [
-                sys.executable,
-                "-m",
-                "benchmarks.explain",
-                "--scan",
-                str(log),
-            ],
-            "doctor explain": [sys.executable, "-m", "doctor", "explain", str(log)],
-        }
-        if args.bare:
-            del contenders["doctor explain"]
-        taken = {name: [run(argv) for _ in range(args.rounds)] for name, argv in contenders.items()}
-    base = median(each.cpu for each in taken["grep -F -f"])
-    rows = []
-    for name, runs in taken.items():
-        wall, cpu = median(each.wall for each in runs), median(each.cpu for each in runs)
-        peak = max(each.peak for each in runs) / MEGA
-        rate = f"{args.megabytes / cpu:.0f} MB/s"
-        rows.append(
-            [
-                name,
-                f"{wall:.2f} s",
-                f"{cpu:.2f} s",
-                rate,
-                f"{cpu / base:.1f}",
-                f"{peak:.0f} MB",
-                runs[0].lines,
-            ]
-        )
-    print(columns(["", "time", "CPU", "rate by CPU", "CPU of grep", "peak memory", "lines found"], rows))
+        for kind, lines in KINDS.items():
+            log = Path(folder, "job.log")
+            write(log, lines(random.Random(17)), args.megabytes)
+            rows += measured(kind, log, words, args)
+        log.write_text(SMALL)
+        rows.append(_row("two lines: doctor explain", [run(_explain(log)) for _ in range(args.rounds)], 0, 0))
+    head = ["", "time", "CPU", "rate by CPU", "CPU of grep", "peak memory", "lines found"]
+    print(columns(head, rows))
     return 0
+
+
+def measured(kind: str, log: Path, words: Path, args: argparse.Namespace) -> Iterator[list[str]]:
+    """The same log by each, in turns: what else the machine does falls on all of them."""
+    contenders = {"grep -F -f": ["grep", "-c", "-F", "-f", str(words), str(log)]}
+    if kind == MIXED:
+        contenders["which symptoms"] = [sys.executable, "-m", "benchmarks.explain", "--scan", str(log)]
+    contenders["doctor explain"] = _explain(log)
+    taken: dict[str, list[Run]] = {name: [] for name in contenders}
+    for _ in range(args.rounds):
+        for name, argv in contenders.items():
+            taken[name].append(run(argv))
+    base = median(each.cpu for each in taken["grep -F -f"])
+    for name, runs in taken.items():
+        yield _row(f"{kind}: {name}", runs, args.megabytes, base)
+
+
+def _explain(log: Path) -> list[str]:
+    return [sys.executable, "-m", "doctor", "explain", str(log)]
+
+
+def _row(name: str, runs: Sequence[Run], megabytes: int, base: float) -> list[str]:
+    wall, cpu = median(each.wall for each in runs), median(each.cpu for each in runs)
+    return [
+        name,
+        f"{wall:.2f} s",
+        f"{cpu:.2f} s",
+        f"{megabytes / cpu:.0f} MB/s" if megabytes else "",
+        f"{cpu / base:.1f}" if base else "",
+        f"{max(each.peak for each in runs) / MEGA:.0f} MB",
+        runs[0].lines,
+    ]
 
 
 def literals() -> list[str]:
@@ -140,22 +154,47 @@ def run(argv: Sequence[str]) -> Run:
     )
 
 
-def write(log: Path, megabytes: int) -> None:
+def write(log: Path, lines: Iterator[str], megabytes: int) -> None:
     """The same log on every machine."""
-    chance = random.Random(17)
-    examples = [text for each in load_symptoms().symptoms for text in each.examples if each.patterns]
-    healthy = _healthy(chance)
     size = 0
-    between = megabytes * 1_000_000 // SYMPTOMS
-    due = between
     with log.open("w", encoding="utf-8") as file:
         while size < megabytes * 1_000_000:
-            block = "".join(next(healthy) for _ in range(200))
-            while size + len(block) > due:
-                block += f"{chance.choice(examples)}\n"
-                due += between
+            block = "".join(islice(lines, 2000))
             size += len(block)
             file.write(block)
+
+
+def mixed(chance: random.Random) -> Iterator[str]:
+    """Healthy lines, and now and then one with a symptom."""
+    examples = [text for each in load_symptoms().symptoms for text in each.examples if each.patterns]
+    for number, line in enumerate(_healthy(chance), 1):
+        yield line
+        if not number % BETWEEN:
+            yield f"{chance.choice(examples)}\n"
+
+
+def megatron(chance: random.Random, ranks: int = 1) -> Iterator[str]:
+    for step in count(1):
+        clock = f"[2026-11-20 21:{step // 60 % 60:02}:{step % 60:02}]"
+        for rank in range(ranks):
+            front = f"[rank{rank}]: " if ranks > 1 else ""
+            yield (
+                f"{front} {clock} iteration {step:8d}/ 1000000 | consumed samples: {step * 512:12d} |"
+                f" elapsed time per iteration (ms): {chance.uniform(400, 450):.1f} |"
+                f" learning rate: 1.500000E-04 | global batch size:   512 |"
+                f" lm loss: {2 + chance.random():.6E} | loss scale: 1.0 | grad norm: {chance.random():.3f} |"
+                f" number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+            )
+
+
+def loader(chance: random.Random) -> Iterator[str]:
+    """Lines in which nothing is looked for."""
+    for number in count():
+        clock = f"2026-11-20 21:{number // 60 % 60:02}:{number % 60:02}"
+        told = (
+            f"worker {number % 16} prefetched shard {number * 7:08d} of dataset in {chance.randint(3, 99)} ms"
+        )
+        yield f"{clock} INFO data.loader: {told}, queue depth {chance.randint(0, 64)}\n"
 
 
 def _healthy(chance: random.Random) -> Iterator[str]:
@@ -178,6 +217,13 @@ def _healthy(chance: random.Random) -> Iterator[str]:
                 shard = f"{chance.getrandbits(64):016x}"
                 yield f"INFO: read shard data/{shard}.bin in {ms} ms, cache {chance.getrandbits(32):08x}\n"
 
+
+KINDS = {
+    MIXED: mixed,
+    "Megatron-LM, one rank": megatron,
+    "Megatron-LM, 64 ranks": partial(megatron, ranks=64),
+    "nothing matches": loader,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

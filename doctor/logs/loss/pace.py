@@ -33,7 +33,7 @@ def slowdown(curve: Curve) -> Slowdown | None:
     places, times = _times(curve)
     skipped = max(3, int(SKIPPED * len(times)))
     places, times = places[skipped:], times[skipped:]
-    if len(times) < 2 * FEWEST or (curve.step_time and _counts_up(times)):
+    if len(times) < 2 * FEWEST or not _may_turn(times) or (curve.step_time and _counts_up(times)):
         return None
     at = _turn(times)
     early, late = times[:at], times[at:]
@@ -45,6 +45,13 @@ def slowdown(curve: Curve) -> Slowdown | None:
     if quantiles(late, n=4)[0] < 1.1 * quantiles(early, n=10)[7] or median(end) < SLOWER * before:
         return None
     return Slowdown(places[at], before, after)
+
+
+def _may_turn(times: Sequence[float]) -> bool:
+    """False where no part can have a median so much greater than the rest: half of each is that many."""
+    half = FEWEST // 2
+    ranked = sorted(times)
+    return ranked[-half] >= SLOWER * ranked[half - 1]
 
 
 def _turn(times: Sequence[float]) -> int:
@@ -62,7 +69,8 @@ def _turn(times: Sequence[float]) -> int:
 def _cost(times: Sequence[float]) -> float:
     middle = median(times)
     most = 3 * middle
-    return sum(abs(min(each, most) - middle) for each in times)
+    near = times if max(times) <= most else [min(each, most) for each in times]
+    return sum([abs(each - middle) for each in near])
 
 
 def _counts_up(times: Sequence[float]) -> bool:

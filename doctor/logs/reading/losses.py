@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 
 from doctor.logs.forms.line import writer_of
 from doctor.logs.forms.prefix import Layout
@@ -10,7 +11,7 @@ from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
 from doctor.logs.loss.names import find_loss
 from doctor.logs.loss.shapes import Front
-from doctor.logs.reading.lines import Lines, in_order
+from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.scanned import Collecting
 from doctor.logs.reading.sentences import LOSS
 from doctor.logs.reading.window import LONGEST
@@ -35,8 +36,9 @@ class Losses:
         table, self._began = loss.headers > 0 or not self._began, True
         groups = lines.of_all() if table else lines.of(LOSS)
         found = {place for places in groups.values() for place in self._known(lines, places)}
-        wanted = sum(map(len, groups.values()))
-        for place in in_order(groups.values()) if len(found) < wanted else ():
+        rest = sorted({*chain.from_iterable(groups.values())} - found, reverse=True)
+        while rest:
+            place = rest.pop()
             raw = lines.raw[place]
             if place in found or not loss.wants(raw) or self._is_other(raw):
                 continue
@@ -45,7 +47,9 @@ class Losses:
             if self._read(lines, place):
                 found.add(place)
             if loss.headers > headers:  # rows below it have other columns
-                found.difference_update(loss.take_back(place))
+                gone = loss.take_back(place)
+                found.difference_update(gone)
+                rest = sorted({*rest, *gone}, reverse=True)
             if len(groups[words]) >= FEW and loss.shapes(words) > known:
                 more = [other for other in groups[words] if other > place and other not in found]
                 found.update(self._known(lines, more))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.unit.logs.known import one
 
 
@@ -52,4 +54,25 @@ def test_a_rank_that_stopped_long_before_the_others_has_a_last_step(tmp_path: Pa
     assert {rank: line.text.split()[2] for rank, line in progress.items() if rank != 3} == dict.fromkeys(
         range(3), "8999"
     )
-    assert progress[3].text.startswith("[rank3]: ")
+    assert progress[3].text.startswith("[rank3]: step 2999 ")
+
+
+@pytest.mark.parametrize(
+    "front", ["[rank{}]: ", "{}: ", "node{}: ", "2026-11-20T21:00:00.123456789Z [rank{}]: "]
+)
+def test_ranks_that_stopped_one_after_the_other_each_have_their_last_step(tmp_path: Path, front: str) -> None:
+    lines = [
+        f"{front.format(rank)}step {step} done\n"
+        for step in range(1, 4000)
+        for rank in range(4)
+        if step < 1000 * (rank + 1)
+    ]
+    progress = [line.text.split("step ")[1] for line in one(tmp_path, "".join(lines)).files[0].progress]
+    assert sorted(progress) == ["1999 done", "2999 done", "3999 done", "999 done"]
+
+
+def test_steps_in_front_of_which_stands_no_rank_hide_none_that_has_one(tmp_path: Path) -> None:
+    lines = [f"[rank{step % 2}]: step {step} done\n" for step in range(1, 500)]
+    lines += [f"epoch {epoch} is over\n" for epoch in range(1000)]
+    progress = {line.who.rank: line.text for line in one(tmp_path, "".join(lines)).files[0].progress}
+    assert progress == {0: "[rank0]: step 498 done", 1: "[rank1]: step 499 done", None: "epoch 999 is over"}

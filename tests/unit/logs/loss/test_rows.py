@@ -52,6 +52,19 @@ def dated(chance: random.Random) -> Iterator[str]:
         yield f"{clock} - mindformers[callback.py:316] - INFO - {{ {told}, per_step_time: {777 + epoch}ms }}"
 
 
+def stamped(chance: random.Random) -> Iterator[str]:
+    """As kubectl logs --timestamps, and pods with their names and times, have lines."""
+    step = 0
+    while True:
+        step += 1
+        clock = f"2026-11-20T21:{step // 60 % 60:02}:{step % 60:02}.{chance.randrange(10**9):09}Z"
+        yield f"{clock} step {step} loss {2 + chance.random():.3f}"
+        for rank in range(4):
+            yield f"{clock} [rank{rank}]: step {step} loss {2 + chance.random():.3f}"
+        for pod in "ab":
+            yield f"[pod/job-{pod}/main] {clock} iter {step} loss: {2 + chance.random():.3f}"
+
+
 def without_steps(chance: random.Random) -> Iterator[str]:
     for place in range(LINES):
         yield f"{{'loss': {chance.random():.4f}, 'grad_norm': 1.25{place}, 'epoch': {place / 1000:.2f}}}"
@@ -88,7 +101,7 @@ def curves_of(text: str) -> tuple[Curve, ...]:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize(
     "write",
-    [plain, ranks, dated, without_steps, json_lines, table, slow_steps],
+    [plain, ranks, dated, stamped, without_steps, json_lines, table, slow_steps],
     ids=lambda each: each.__name__,
 )
 def test_many_lines_at_once_say_what_each_says(

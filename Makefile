@@ -15,7 +15,7 @@ demo: $(VENV)/.installed
 
 # The inner loop: under a minute, without root, without packages of the system.
 quick: $(VENV)/.tested
-	$(BIN)/python -m pytest -q -n auto --dist worksteal --capture=sys -m "not slow" tests/unit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --capture=sys --hypothesis-profile=quick -m "not slow" tests/unit $(PYTEST_ARGS)
 
 # What the changes since BASE touch: the folders of tests that mirror them, and the tests that name them.
 touched: $(VENV)/.ready

@@ -42,4 +42,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # whoever runs the tests may have defaults of their own
 # No property test is about how fast this machine is just now.
 settings.register_profile("untimed", deadline=None)
+settings.register_profile(
+    "quick", deadline=None, max_examples=20
+)  # for make quick; make test tries a hundred
 settings.load_profile("untimed")

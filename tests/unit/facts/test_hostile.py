@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, Read
@@ -115,7 +115,6 @@ def test_an_answer_cut_at_every_byte(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FACTS)
-@settings(max_examples=60, deadline=None)
 @given(text=st.text(max_size=300))
 def test_any_text(name: str, text: str) -> None:
     tolerate(FACTS[name], text)
@@ -136,7 +135,6 @@ def mutated(draw: st.DrawFn) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
-@settings(max_examples=100, deadline=None)
 @given(text=mutated())
 def test_damaged_answers(name: str, text: str) -> None:
     tolerate(FACTS[name], text)

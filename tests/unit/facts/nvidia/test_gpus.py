@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact
@@ -285,7 +285,6 @@ PIECES = st.sampled_from(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fact", ALL, ids=lambda fact: fact.name)
-@settings(max_examples=80, deadline=None)
 @given(seed=st.sampled_from(SEEDS), at=st.floats(0, 1), length=st.integers(0, 60), piece=PIECES)
 def test_damaged_answers(fact: Fact[Any], seed: str, at: float, length: int, piece: str) -> None:
     start = int(at * len(seed))
@@ -298,7 +297,6 @@ def test_damaged_answers(fact: Fact[Any], seed: str, at: float, length: int, pie
 
 
 @pytest.mark.parametrize("fact", ALL, ids=lambda fact: fact.name)
-@settings(max_examples=60, deadline=None)
 @given(text=st.text(max_size=200), tail=st.sampled_from(["", "\n@ key 0\n"]))
 def test_any_text(fact: Fact[Any], text: str, tail: str) -> None:
     with contextlib.suppress(NotUnderstood):

@@ -127,7 +127,7 @@ FACTS = (
     *("--save", "--replay", "--json", "--color", "--no-color"),
 )
 
-HANG = (*FACTS, "--quiet", "--verbose")
+HANG = (*FACTS, "--junit", "--prometheus", "--quiet", "--verbose")
 
 app.command(
     "check",
@@ -246,12 +246,16 @@ def _demo(
     return demo(name, request)
 
 
-@app.command("list", help="The checks and exams; list symptoms: the known messages.")
+@app.command("list", help="The checks and exams; list symptoms: the known messages; list schema: of --json.")
 @takes("--checks", "--color", "--no-color")
 def _list(
     request: Request,
     what: Annotated[
-        str | None, typer.Argument(metavar="symptoms", help="All that is known of messages in logs.")
+        str | None,
+        typer.Argument(
+            metavar="[symptoms|schema]",
+            help="symptoms: all known messages of logs; schema: the JSON Schema of --json.",
+        ),
     ] = None,
     symptoms: Annotated[
         list[Path] | None,
@@ -263,12 +267,15 @@ def _list(
         ),
     ] = None,
 ) -> int:
-    from doctor.cli.catalogue import print_list, print_symptoms
+    from doctor.cli.catalogue import print_list, print_schema, print_symptoms
 
     if what is None and not symptoms:
         return print_list(request.what.checks, request.outputs.colours)
+    if what == "schema":
+        return print_schema()
     if what not in (None, "symptoms"):
-        raise UsageError(f"There is no list of {what!r}.", "Type: doctor list, or: doctor list symptoms")
+        known = "Type: doctor list, doctor list symptoms, or doctor list schema"
+        raise UsageError(f"There is no list of {what!r}.", known)
     return print_symptoms(symptoms or (), request.outputs.colours)
 
 

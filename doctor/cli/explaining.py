@@ -19,7 +19,10 @@ from doctor.run.request import Request
 from doctor.text.language import Language, language
 from doctor.text.option import Option
 
-SHOWN = ("--json", "--html", "--markdown", "--quiet", "--verbose", "--color", "--no-color")
+SHOWN = (
+    *("--json", "--html", "--junit", "--markdown", "--prometheus"),
+    *("--quiet", "--verbose", "--color", "--no-color"),
+)
 WAY = (*ranktable.SSH, "--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline")
 PANEL = "The logs"
 LIMIT = Option("--limit MB", "", (), min=0.01, max=1000)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from doctor.cli.symptoms import matcher_of
-from doctor.errors import DoctorError, UsageError
+from doctor.errors import UsageError
 from doctor.job.ranktable import RankTable, read_table
 from doctor.job.wishes import JobWishes
 from doctor.logs.explained import Explained
@@ -38,7 +38,6 @@ from doctor.run.way import way_of
 from doctor.stage import Stage
 from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
 from doctor.text.console import drawn
-from doctor.text.outfile import write_file
 from doctor.text.redact import redact
 from doctor.text.terminal import coloured, put, tell, width
 from doctor.transport.way import Way
@@ -46,6 +45,8 @@ from doctor.transport.way import Way
 if TYPE_CHECKING:
     from doctor.cli.prove import Examined
     from doctor.judge.verdict import Report
+    from doctor.logs.envelope import LogsReport
+    from doctor.report.formats import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class Fetched:
     """Logs there that could not be read, each with its reason."""
     named: Callable[[Logs], Logs] | None = None
     """Gives files the names that they have on their hosts."""
+    transport: str = ""
 
 
 def refuse_outputs(request: Request, wishes: ExplainWishes, paths: Sequence[str]) -> None:
@@ -115,6 +117,7 @@ def explain_logs(
         seconds=round(time.monotonic() - began, 3),
         way=_way(request),
         fetched=source.hosts,
+        transport=source.transport,
         silent=source.silent,
         folder=redact(folder),
     )
@@ -215,13 +218,11 @@ def _examined(explained: Explained, request: Request, hosts: str | None) -> Exam
     return examined(request, explained)
 
 
-def _made(option: str, explained: Explained) -> bytes:
+def _made(form: Format, explained: Explained, report: LogsReport) -> bytes:
     """A page draws what takes long to import."""
-    if option == "--json":
-        from doctor.logs.report_json import as_json
-
-        return as_json(explained)
-    if option == "--markdown":
+    if form.of_envelope is not None:
+        return form.of_envelope(report)
+    if form.option == "--markdown":
         from doctor.logs.report_markdown import as_markdown
 
         return as_markdown(explained)
@@ -231,10 +232,9 @@ def _made(option: str, explained: Explained) -> bytes:
 
 
 def _deliver(explained: Explained, report: Report | None, request: Request) -> None:
-    """The terminal first; a file that cannot be written loses only itself."""
+    """The terminal first."""
     outputs = request.outputs
-    files = [(form.option, path) for form, path in outputs.files()]
-    taken = any(path == STDOUT for _, path in files)
+    taken = any(path == STDOUT for _, path in outputs.files())
     out = sys.stderr if taken else sys.stdout
     show = partial(print_explained, explained, verbose=outputs.verbose, quiet=outputs.quiet)
     put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
@@ -243,15 +243,8 @@ def _deliver(explained: Explained, report: Report | None, request: Request) -> N
 
         put("\n", out)
         show_report(report, outputs, out)
-    failed = []
-    for option, path in files:
-        data = _made(option, explained)
-        if path == STDOUT:
-            put(data.decode(), sys.stdout)
-            continue
-        try:
-            write_file(path, data)
-        except OSError as error:
-            failed.append(f"{path} could not be written: {error.strerror}.")
-    if failed:
-        raise DoctorError("\n".join(failed))
+    if any(outputs.files()):
+        from doctor.logs.report_json import logs_report
+        from doctor.report.outputs import write_formats
+
+        write_formats(outputs, partial(_made, explained=explained, report=logs_report(explained, report)))

@@ -79,7 +79,7 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
         reached = reach(request, os.environ)
         try:
             taken, silent = _fetched(reached, wanted, folder)
-            local = reached.transport.name == "local"
+            transport = reached.transport.name
         finally:
             reached.close()
         _tell_left_out(taken)
@@ -93,7 +93,9 @@ def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishe
         if fetch.save is not None and names:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(fetch.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
-        source = Fetched(hosts, silent, missed, partial(_named, names, str(folder), local))
+        source = Fetched(
+            hosts, silent, missed, partial(_named, names, str(folder), transport == "local"), transport
+        )
         return explain_logs([str(_of_host(folder, host)) for host in hosts], request, wishes, fetched=source)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -15,25 +14,24 @@ from doctor.cli.hangcheck import examine_below, suggested
 from doctor.cli.reached import Reached, reach
 from doctor.cli.slurmjob import of_slurm
 from doctor.cli.watch import judged, narrowed, watch
-from doctor.errors import EXIT_FAULT, DoctorError
+from doctor.errors import DoctorError
 from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement
 from doctor.hang.report import print_judgement
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_report
 from doctor.hang.run import Sight
 from doctor.hang.saved import encoded, load
 from doctor.judge.verdict import Report
 from doctor.model import Unreached
 from doctor.report.formats import STDOUT
-from doctor.report.json import as_json
-from doctor.report.outputs import refuse_unwritable
+from doctor.report.outputs import refuse_unwritable, write_formats
 from doctor.report.outputs import show as show_report
 from doctor.run.request import Request
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
-from doctor.text.printable import clean_line, escaped
+from doctor.text.printable import clean_line
 from doctor.text.terminal import coloured, put, tell, width
 
 
@@ -74,24 +72,17 @@ def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached
         _write(request.save, encoded(sight.evidence))
     if reached is not None:
         reached.line.clear()
-    outputs, code = request.outputs, judgement.exit_code
-    out = sys.stderr if outputs.json == STDOUT else sys.stdout
+    outputs = request.outputs
+    out = sys.stderr if any(path == STDOUT for _, path in outputs.files()) else sys.stdout
     show = partial(print_judgement, judgement, verbose=outputs.verbose, quiet=outputs.quiet)
     put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
     if judgement.job is None:
         _tell_unread(sight.evidence)
     _tell_remedies(sight.reasons)
-    data = report_json(judgement)
-    if reached is not None and (report := _examined(judgement, reached, out)):
-        code = EXIT_FAULT if report.exit_code == EXIT_FAULT else code
-        data |= {"exit_code": code, "check": json.loads(as_json(report))}
-    if outputs.json is not None:
-        text = escaped(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
-        if outputs.json == STDOUT:
-            put(text, sys.stdout)
-        else:
-            _write(outputs.json, text.encode())
-    return code
+    checked = _examined(judgement, reached, out) if reached is not None else None
+    report = hang_report(judgement, sight.evidence, checked)
+    write_formats(outputs, lambda form: form.of_envelope(report) if form.of_envelope else b"")
+    return report.exit_code
 
 
 def _examined(judgement: Judgement, reached: Reached, out: TextIO) -> Report | None:

@@ -18,7 +18,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Missing
 from doctor.recording import encoded, save
 from doctor.report.folder import make_folder, run_name
-from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
+from doctor.report.formats import FORMATS, STDOUT, Format, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.launch_line import (
     AUTO,
@@ -143,6 +143,24 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         attempt("The launch line", partial(put, launch_lines(start, launcher), sys.stdout))
     if failed:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
+
+
+def write_formats(outputs: Outputs, made: Callable[[Format], bytes]) -> None:
+    """The report of a command that makes no checks, behind its text. A file that cannot be written loses only
+    itself. Raises DoctorError.
+    """
+    failed = []
+    for form, path in outputs.files():
+        data = made(form)
+        if path == STDOUT:
+            put(data.decode(), sys.stdout)
+            continue
+        try:
+            write_file(path, data, for_all=form.for_all)
+        except OSError as error:
+            failed.append(f"{path} could not be written: {error.strerror}.")
+    if failed:
+        raise DoctorError("\n".join(failed))
 
 
 def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from doctor.judge.verdict import Report
+from doctor.report.envelope import Envelope
 
 
-def began(report: Report) -> datetime | None:
+def began(report: Report | Envelope) -> datetime | None:
     """A recording may hold any text in its place."""
     try:
         return datetime.strptime(report.run.started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)

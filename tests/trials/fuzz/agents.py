@@ -17,13 +17,12 @@ from doctor.hang.agents import HangAgents, HangPatience
 from doctor.hang.evidence import Evidence, Look
 from doctor.hang.judge import judge
 from doctor.hang.report import print_judgement
-from doctor.hang.report_json import report_json
 from doctor.hang.run import _evidence
 from doctor.hang.saved import decoded, encoded
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
 from doctor.smoke.run import SmokeRun
-from doctor.text.printable import escaped
 from doctor.transport import Ended, Line
+from tests.support.envelopes import as_json
 from tests.support.hang.trials import trials
 from tests.support.recordings import HEALTHY, heard, recording
 from tests.support.smoke.session import QUICK, Cluster, small
@@ -214,6 +213,6 @@ def read_hang(case: bytes) -> None:
 def _judge(evidence: Evidence) -> None:
     found = judge(evidence)
     refuse_unsafe(printed(partial(print_judgement, found, quiet=False)))
-    data = escaped(json.dumps(report_json(found), indent=2, ensure_ascii=False))
+    data = as_json(evidence).decode()
     refuse_unsafe(data)
     json.loads(data)

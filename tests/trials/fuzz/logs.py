@@ -25,10 +25,10 @@ from doctor.logs.loss.judge import judge_curves
 from doctor.logs.read import read
 from doctor.logs.report import print_explained
 from doctor.logs.report_html import as_html
-from doctor.logs.report_json import as_json
 from doctor.logs.report_markdown import as_markdown
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
+from tests.support.envelopes import as_json
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import spoilt
 from tests.trials.fuzz.target import printed, refuse_unsafe

@@ -5,20 +5,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from doctor.logs.explained import Explained, last_words, told_at
 from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
 from doctor.logs.report_html import as_html
-from doctor.logs.report_json import as_data, as_json
+from doctor.logs.report_json import logs_report
 from doctor.logs.report_markdown import as_markdown
 from doctor.model import Confidence
-from doctor.report.json import FINDING
+from doctor.report.envelope import FindingEntry, ToolName
+from doctor.report.envelope import as_json as written
+from tests.support.envelopes import as_data, as_json
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
 
@@ -46,10 +48,8 @@ def test_golden(name: str) -> None:
 @pytest.mark.parametrize("name", JSON)
 def test_golden_json(name: str) -> None:
     made = explaineds()[name]
-    data = as_data(made)
-    data["tool"]["version"] = "VERSION"
-    told = json.dumps(json.loads(as_json(made)) | {"tool": data["tool"]}, indent=1, ensure_ascii=False)
-    compare(f"{name}.{made.exit_code}.json", told + "\n")
+    told = written(msgspec.structs.replace(logs_report(made), tool=ToolName(version="VERSION")))
+    compare(f"{name}.{made.exit_code}.json", told.decode())
 
 
 def test_no_golden_file_is_left_over() -> None:
@@ -123,12 +123,13 @@ def test_a_log_draws_nothing() -> None:
 
 def test_json_has_the_fields_of_every_finding() -> None:
     first, second, _ = as_data(explaineds()["oom-proved"])["findings"]
-    assert set(FINDING) <= set(first)
+    assert {*FindingEntry.__struct_fields__} == {*first} - {"logs"}
     assert first["check"] is None
-    assert (first["id"], first["symptom"], first["hosts"]) == ("f1", "kernel-oom", ["node3"])
-    assert first["proved"]["on_hosts"] == "proved"
-    assert second["because"] == "f1"
-    assert second["proved"] is None
+    assert (first["id"], first["cause"], first["hosts"]) == ("f1", "kernel-oom", ["node3"])
+    assert (first["status"], first["host"], first["rank"], first["pid"]) == ("fail", "node3", 2, 4711)
+    assert first["logs"]["proved"]["on_hosts"] == "proved"
+    assert (second["because"], second["status"]) == ("f1", "warn")
+    assert second["logs"]["proved"] is None
 
 
 def test_long_lines_are_wrapped_on_the_page() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from doctor.judge.verdict import Report
 from doctor.model import Status
-from doctor.report.junit import as_junit
+from tests.support.envelopes import as_junit
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports
 

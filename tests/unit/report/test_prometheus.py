@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from doctor import __version__
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Status
-from doctor.report.prometheus import PREFIX, as_prometheus
+from doctor.report.prometheus import PREFIX
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
+from tests.support.envelopes import as_prometheus
 from tests.support.paths import ROOT
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports

@@ -1,0 +1,127 @@
+"""The reports of all commands are of one form: the schema that is shipped, which docs/formats.md explains.
+
+`UPDATE_DOCS=1 pytest` on this file writes its tables again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor import cli
+from doctor.hang.envelope import HangReport
+from doctor.logs.envelope import LogsReport
+from doctor.report.envelope import Envelope
+from doctor.report.json import CheckReport
+from doctor.report.schema import schema_of
+from doctor.run.demo import DEMOS, FOLDER
+from tests.support.captures import SAMPLES
+from tests.support.envelopes import Made, as_data, schema, wrong
+from tests.support.field_tables import field_tables
+from tests.support.hang.trials import trials
+from tests.support.logs.conclusions import explaineds
+from tests.support.paths import ROOT
+from tests.support.reports import reports
+
+PAGE = ROOT / "docs" / "formats.md"
+HERE = "<!-- What follows is made of the types: see tests/unit/test_envelope.py. -->\n"
+
+
+def made() -> Iterator[tuple[str, Made]]:
+    """Reports of every kind."""
+    yield from reports().items()
+    yield from explaineds().items()
+    yield from ((f"hang {number}", trial.evidence) for number, trial in enumerate(trials()))
+
+
+def commands(folder: Path) -> Iterator[tuple[str, ...]]:
+    """With all that the samples hold."""
+    for name in DEMOS:
+        yield "demo", name
+        (folder / name).write_bytes(gzip.decompress((FOLDER / f"{name}.run.json.gz").read_bytes()))
+        yield "check", "--replay", str(folder / name)
+    for path in sorted((SAMPLES / "logs").iterdir()):
+        if path.is_dir():
+            yield "explain", str(path)
+    kept = folder / "hang.json"
+    kept.write_bytes(gzip.decompress((SAMPLES / "hang" / "loader-on-4-hosts.json.gz").read_bytes()))
+    yield "hang", "--replay", str(kept)
+
+
+def typed(*words: str) -> tuple[int, str]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+        code = cli.run(words)
+    return code, out.getvalue()
+
+
+def means_the_same(data: dict[str, Any]) -> None:
+    """What every report says, whichever command wrote it."""
+    counted, hosts, findings = data["summary"], data["hosts"], data["findings"]
+    assert data["schema"] == 2
+    assert (data["verdict"] == "healthy") <= (counted["healthy"] == counted["hosts"] - counted["unexamined"])
+    for status in ("healthy", "faulty", "unexamined"):
+        assert counted[status] == sum(host["status"] == status for host in hosts)
+    assert {host for each in findings for host in each["hosts"]} <= {host["name"] for host in hosts}
+    assert len({each["id"] for each in findings}) == len(findings)
+    assert not {each["because"] for each in findings} - {None, *(each["id"] for each in findings)}
+    rows = {(row["check"], row["status"]) for row in data["results"]}
+    assert {(each["check"], each["status"]) for each in findings if each["status"] == "fail"} <= rows
+
+
+def test_every_report_fits_the_schema_and_means_the_same() -> None:
+    for name, each in made():
+        data = as_data(each)
+        assert (name, wrong(data)) == (name, [])
+        means_the_same(data)
+
+
+def test_every_command_writes_such_a_report(tmp_path: Path) -> None:
+    for number, words in enumerate(commands(tmp_path)):
+        file = tmp_path / f"{number}.json"
+        code, _ = typed(*words, "--json", str(file))
+        data = json.loads(file.read_bytes())
+        assert (words, wrong(data)) == (words, [])
+        assert words[0] == "demo" or data["exit_code"] == code
+        means_the_same(data)
+
+
+def test_the_schema_refuses_what_is_not_such_a_report() -> None:
+    data = as_data(reports()["sick-hosts"])
+    for spoilt in (
+        {key: value for key, value in data.items() if key != "plan"},
+        data | {"schema": 1},
+        data | {"more": 1},
+        data | {"summary": "2 hosts are faulty"},
+        data | {"findings": [data["findings"][0] | {"rank": "3"}]},
+    ):
+        assert wrong(spoilt)
+
+
+def test_the_schema_is_printed() -> None:
+    assert typed("list", "schema") == (0, json.dumps(schema(), indent=1) + "\n")
+
+
+def test_the_page_explains_each_field() -> None:
+    before, _, _ = PAGE.read_text().partition(HERE)
+    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport))
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(f"{before}{HERE}\n{tables}")
+    assert PAGE.read_text() == f"{before}{HERE}\n{tables}", "run with UPDATE_DOCS=1"
+
+
+@pytest.mark.parametrize("form", ["junit", "prometheus"])
+def test_other_forms_of_logs_and_of_a_job_that_hangs(form: str, tmp_path: Path) -> None:
+    for number, words in enumerate(commands(tmp_path)):
+        file = tmp_path / f"{number}.{form}"
+        code, shown = typed(*words, f"--{form}", str(file))
+        assert code in (0, 1, 3)
+        assert shown
+        assert file.stat().st_size > 100

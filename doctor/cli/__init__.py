@@ -246,7 +246,7 @@ def _demo(
     return demo(name, request)
 
 
-@app.command("list", help="The checks and exams; list symptoms: the known messages; list schema: of --json.")
+@app.command("list", help="Checks and exams; the known symptoms; the schema of --json.")
 @takes("--checks", "--color", "--no-color")
 def _list(
     request: Request,

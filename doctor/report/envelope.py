@@ -31,7 +31,7 @@ class EnvelopeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run that the report is about."""
 
     command: str
-    """What was typed: `check`, `smoke`, `preflight`, `hang`, `explain`, `logs`."""
+    """What was typed, such as `check`, `preflight`, `hang`, `explain` or `logs`."""
     exam: str | None = None
     """The exam; null if the command has none."""
     started: str
@@ -130,7 +130,7 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     """`fail` is a fault, `warn` does not decide, `unknown` was not decided, `crash`: the check broke."""
     hosts: tuple[str, ...]
-    """The culprits alone; none if it is the fault of no single host."""
+    """The culprits alone; of what only followed from a cause, where it shows. Empty if no host is at fault."""
     nodeset: str
     """The same, folded: `node[1-4]`."""
     subject: str | None
@@ -138,13 +138,13 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     where: tuple[PlaceEntry, ...]
     """Each place that is at fault."""
     rank: int | None = None
-    """The rank, if all places name the same one."""
+    """The rank; null if no place names one, or if several are named."""
     host: str | None = None
-    """The host, if it is one."""
+    """The host; null if there are several, or none."""
     pid: int | None = None
-    """The process, if it is one."""
+    """The process; null if no place names one, or if several are named."""
     device: int | None = None
-    """The device, if it is one."""
+    """The device; null if no place names one, or if several are named."""
     cause: str | None = None
     """What the culprit did, in a word that does not change: of `hang` such as `sleeps`, of logs the id of the
     symptom; null if a check found it."""

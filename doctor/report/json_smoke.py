@@ -6,7 +6,6 @@ import msgspec
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.model import Backend
 from doctor.report.smoke import (
     Outcome,
     PhaseLine,
@@ -63,8 +62,8 @@ class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """`skipped` if none could be made, or if it was interrupted before anything was wrong."""
     reason: str | None
     """Why it was skipped."""
-    backend: Backend
-    """What carried the collectives."""
+    backend: str
+    """What carried the collectives: `gloo`, `nccl` or `hccl`."""
     ranks: tuple[SmokeRank, ...] = ()
     """Each rank."""
     layout: SmokeLayout | None = None
@@ -107,7 +106,7 @@ def smoke_entry(report: Report) -> SmokeEntry | None:
         return SmokeEntry(runs=runs, **msgspec.structs.asdict(_run(first, report.net_seconds)))
     if not report.no_smoke:
         return None
-    return SmokeEntry(status="skipped", reason=report.no_smoke, backend=Backend(report.plan.backend.value))
+    return SmokeEntry(status="skipped", reason=report.no_smoke, backend=report.plan.backend.value)
 
 
 def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
@@ -116,7 +115,7 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
     return SmokeRunEntry(
         status=status,
         reason=f"interrupted in the {last_phase(run)} phase" if status == "skipped" else None,
-        backend=Backend(plan.backend),
+        backend=plan.backend,
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
         layout=SmokeLayout(replicas, plan.tp, len(plan.cells)),
         phases=phases(run, net),

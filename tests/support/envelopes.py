@@ -15,14 +15,17 @@ from doctor.logs.envelope import LogsReport
 from doctor.logs.explained import Explained
 from doctor.logs.report_json import logs_report
 from doctor.report import envelope, junit, prometheus
+from doctor.report.envelope import Envelope
 from doctor.report.json import CheckReport, check_report
 from doctor.report.schema import schema_of
 from tests.support.schemas import misfits
 
-Made = Report | Explained | Evidence
+Made = Report | Explained | Evidence | Envelope
 
 
-def envelope_of(made: Made) -> CheckReport | LogsReport | HangReport:
+def envelope_of(made: Made) -> Envelope:
+    if isinstance(made, Envelope):
+        return made
     if isinstance(made, Report):
         return check_report(made)
     return logs_report(made) if isinstance(made, Explained) else hang_report(judge(made), made)

@@ -178,7 +178,7 @@ def test_a_culprit_is_a_finding() -> None:
     assert (found["rank"], found["host"], found["pid"], found["hosts"]) == (5, "node3", 4050, ["node3"])
     assert found["evidence"][0] == {
         "source": "/srv/job/train.py:57",
-        "text": "forward: time.sleep(100000)",
+        "text": "Layer.forward: time.sleep(100000)",
         "host": "node3",
     }
     assert {host["name"]: host["status"] for host in made["hosts"]} == {

@@ -45,8 +45,6 @@ from doctor.transport.way import Way
 if TYPE_CHECKING:
     from doctor.cli.prove import Examined
     from doctor.judge.verdict import Report
-    from doctor.logs.envelope import LogsReport
-    from doctor.report.formats import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +216,13 @@ def _examined(explained: Explained, request: Request, hosts: str | None) -> Exam
     return examined(request, explained)
 
 
-def _made(form: Format, explained: Explained, report: LogsReport) -> bytes:
-    """A page draws what takes long to import."""
-    if form.of_envelope is not None:
-        return form.of_envelope(report)
-    if form.option == "--markdown":
-        from doctor.logs.report_markdown import as_markdown
+def _markdown(explained: Explained) -> bytes:
+    from doctor.logs.report_markdown import as_markdown
 
-        return as_markdown(explained)
+    return as_markdown(explained)
+
+
+def _html(explained: Explained) -> bytes:
     from doctor.logs.report_html import as_html
 
     return as_html(explained)
@@ -247,4 +244,5 @@ def _deliver(explained: Explained, report: Report | None, request: Request) -> N
         from doctor.logs.report_json import logs_report
         from doctor.report.outputs import write_formats
 
-        write_formats(outputs, partial(_made, explained=explained, report=logs_report(explained, report)))
+        pages = {"--markdown": partial(_markdown, explained), "--html": partial(_html, explained)}
+        write_formats(outputs, logs_report(explained, report), pages)

@@ -81,7 +81,7 @@ def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached
     _tell_remedies(sight.reasons)
     checked = _examined(judgement, reached, out) if reached is not None else None
     report = hang_report(judgement, sight.evidence, checked)
-    write_formats(outputs, lambda form: form.of_envelope(report) if form.of_envelope else b"")
+    write_formats(outputs, report)
     return report.exit_code
 
 

@@ -130,7 +130,7 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     """`fail` is a fault, `warn` does not decide, `unknown` was not decided, `crash`: the check broke."""
     hosts: tuple[str, ...]
-    """The culprits alone; of what only followed from a cause, where it shows. Empty if no host is at fault."""
+    """The culprits alone; of what only followed from a cause, where it shows; none if no host is guilty."""
     nodeset: str
     """The same, folded: `node[1-4]`."""
     subject: str | None

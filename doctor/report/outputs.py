@@ -17,8 +17,9 @@ from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.model import Missing
 from doctor.recording import encoded, save
+from doctor.report.envelope import Envelope
 from doctor.report.folder import make_folder, run_name
-from doctor.report.formats import FORMATS, STDOUT, Format, Outputs, lines
+from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.launch_line import (
     AUTO,
@@ -145,13 +146,15 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
 
 
-def write_formats(outputs: Outputs, made: Callable[[Format], bytes]) -> None:
-    """The report of a command that makes no checks, behind its text. A file that cannot be written loses only
-    itself. Raises DoctorError.
+def write_formats(
+    outputs: Outputs, envelope: Envelope, pages: Mapping[str, Callable[[], bytes]] | None = None
+) -> None:
+    """The report of a command that makes no checks, behind its text; `pages` make what is not made of the
+    envelope, by option. A file that cannot be written loses only itself. Raises DoctorError.
     """
     failed = []
     for form, path in outputs.files():
-        data = made(form)
+        data = form.of_envelope(envelope) if form.of_envelope else (pages or {})[form.option]()
         if path == STDOUT:
             put(data.decode(), sys.stdout)
             continue

@@ -62,4 +62,4 @@ def _words(what: Schema, parts: Schema) -> str:
         return f"list of {_words(of, parts)}"
     if what["type"] == "object":
         return f"object of {_words(what['additionalProperties'], parts)}"
-    return WORDS.get(what["type"], what["type"])
+    return WORDS.get(what["type"], str(what["type"]))

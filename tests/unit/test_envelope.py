@@ -16,7 +16,10 @@ from typing import Any
 
 from doctor import cli
 from doctor.hang.envelope import HangReport
+from doctor.hang.judge import judge
+from doctor.hang.report_json import hang_report
 from doctor.logs.envelope import LogsReport
+from doctor.logs.report_json import logs_report
 from doctor.report.envelope import Envelope
 from doctor.report.json import CheckReport
 from doctor.report.prometheus import PREFIX
@@ -26,6 +29,7 @@ from tests.support.captures import SAMPLES
 from tests.support.envelopes import Made, as_data, schema, wrong
 from tests.support.field_tables import field_tables
 from tests.support.hang.trials import trials
+from tests.support.hang.written import evidence
 from tests.support.logs.conclusions import explaineds
 from tests.support.paths import ROOT
 from tests.support.reports import reports
@@ -36,7 +40,7 @@ PAGE = ROOT / "docs" / "formats.md"
 HERE = "<!-- What follows is made of the types: see tests/unit/test_envelope.py. -->\n"
 
 
-def made() -> Iterator[tuple[str, Made]]:
+def all_kinds() -> Iterator[tuple[str, Made]]:
     """Reports of every kind."""
     yield from reports().items()
     yield from explaineds().items()
@@ -78,10 +82,21 @@ def means_the_same(data: dict[str, Any]) -> None:
 
 
 def test_every_report_fits_the_schema_and_means_the_same() -> None:
-    for name, each in made():
+    for name, each in all_kinds():
         data = as_data(each)
         assert (name, wrong(data)) == (name, [])
         means_the_same(data)
+
+
+def test_the_checks_that_were_made_are_a_whole_report_within() -> None:
+    sick, moving = reports()["sick-hosts"], evidence(["waits", "waits"], silent=0.1)
+    hung, explained = hang_report(judge(moving), moving, sick), logs_report(explaineds()["oom"], sick)
+    for made in (hung, explained):
+        data = as_data(made)
+        assert wrong(data) == []
+        assert data["check"] == as_data(sick)
+        assert (data["verdict"], data["exit_code"]) == ("faulty", 1)
+    assert hung.hang.state == "moves"
 
 
 def test_every_command_writes_such_a_report_and_its_other_forms(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from doctor.logs.report_markdown import as_markdown
 from doctor.model import Confidence
 from doctor.report.envelope import FindingEntry, ToolName
 from doctor.report.envelope import as_json as written
-from tests.support.envelopes import as_data, as_json
+from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
 
@@ -111,7 +111,9 @@ def test_a_log_draws_nothing() -> None:
         Logs(left_out=(evil,)),
     )
     page, marks = as_html(hostile).decode(), as_markdown(hostile).decode()
-    for made in (text(hostile, 80), text(hostile, 80, verbose=True), page, marks, as_json(hostile).decode()):
+    files = (as_json(hostile), as_junit(hostile), as_prometheus(hostile))
+    shown = (text(hostile, 80), text(hostile, 80, verbose=True), page, marks)
+    for made in (*shown, *(file.decode() for file in files)):
         assert "\x1b" not in made
         assert "\x07" not in made
         assert BIDI not in made

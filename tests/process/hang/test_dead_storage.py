@@ -72,5 +72,5 @@ def test_the_rank_is_named_and_nothing_waits(
     assert "file system that does not answer" in culprit["summary"]
     if shown == "S":  # in state D it has not been opened yet
         assert f"{job.folder}/dead/shard" in culprit["summary"]
-    assert culprit["stack"][0]["source"] == 'return (FOLDER / "dead" / "shard").read_bytes()'
+    assert culprit["hang"]["stack"][0]["source"] == 'return (FOLDER / "dead" / "shard").read_bytes()'
     assert state(job.pids[1]) == shown

@@ -68,7 +68,7 @@ def test_the_rank_of_multiprocessing_that_sleeps_is_named(method: str, start: St
     assert (said["hang"]["job"]["found"], said["hang"]["job"]["missing"]) == (4, [])
     (culprit,) = culprits(said)
     assert (culprit["rank"], culprit["cause"]) == (2, "sleeps")
-    assert culprit["stack"][0]["function"] == "work"
+    assert culprit["hang"]["stack"][0]["function"] == "work"
 
 
 def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:

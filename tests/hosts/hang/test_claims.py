@@ -115,4 +115,4 @@ def test_a_job_that_moves_is_said_to_move_whatever_others_say(lab: Lab) -> None:
             shown = lab.doctor("hang", "node[1-2]", "--for", "1").stdout
             assert "Two users have ranks of" in shown
             chosen, alone = hang(lab, "--pid", str(pids[0]))
-            assert (chosen, alone["job"]["user"]) == (3, "nobody"), "who asks for it sees it"
+            assert (chosen, alone["hang"]["job"]["user"]) == (3, "nobody"), "who asks for it sees it"

@@ -264,10 +264,12 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What to type: commands ready to copy, values filled in and quoted."""
+    """What to type."""
 
     id: str
+    """That of the remedy; `by-hand` if it is none of `doctor list`."""
     commands: tuple[str, ...]
+    """Ready to copy, with values filled in and quoted; what begins with # is for a person."""
 
 
 @dataclass(frozen=True, slots=True)

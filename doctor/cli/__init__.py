@@ -128,7 +128,7 @@ FACTS = (
     *("--save", "--replay", "--json", "--color", "--no-color"),
 )
 
-HANG = (*FACTS, "--html", "--markdown", "--quiet", "--verbose")
+HANG = (*FACTS, "--html", "--junit", "--markdown", "--prometheus", "--quiet", "--verbose")
 
 app.command(
     "check",
@@ -195,7 +195,9 @@ def _demo(request: Request, wishes: DemoWishes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ListWishes:
-    what: str | None = any_option("symptoms", "All that is known of messages in logs.")
+    what: str | None = any_option(
+        "symptoms|schema", "symptoms: all known messages of logs; schema: the JSON Schema of --json."
+    )
     symptoms: tuple[Path, ...] = any_option(
         "--symptoms DIR",
         "More symptoms, from a folder of YAML files.",
@@ -204,16 +206,19 @@ class ListWishes:
     )
 
 
-@app.command("list", help="The checks and exams; list symptoms: the known messages.")
+@app.command("list", help="Checks and exams; the known symptoms; the schema of --json.")
 @takes("--checks", "--color", "--no-color")
 def _list(request: Request, wishes: ListWishes) -> int:
-    from doctor.cli.catalogue import print_list, print_symptoms
+    from doctor.cli.catalogue import print_list, print_schema, print_symptoms
 
     what, colours = wishes.what, request.outputs.colours
     if what is None and not wishes.symptoms:
         return print_list(request.what.checks, colours)
+    if what == "schema":
+        return print_schema()
     if what not in (None, "symptoms"):
-        raise UsageError(f"There is no list of {what!r}.", "Type: doctor list, or: doctor list symptoms")
+        known = "Type: doctor list, doctor list symptoms, or doctor list schema"
+        raise UsageError(f"There is no list of {what!r}.", known)
     return print_symptoms(wishes.symptoms, colours)
 
 

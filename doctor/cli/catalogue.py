@@ -1,7 +1,8 @@
-"""`doctor list`: the checks, exams, remedies and symptoms, as wide as the terminal."""
+"""`doctor list`: the checks, exams, remedies and symptoms, as wide as the terminal; and a schema."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -52,6 +53,17 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
     for each in found.symptoms:
         parts.setdefault(each.family.upper(), []).append((each.id, "", each.title))
     _put(parts, colours, found.broken)
+    return 0
+
+
+def print_schema() -> int:
+    """The JSON Schema of every report that --json writes."""
+    from doctor.hang.envelope import HangReport
+    from doctor.logs.envelope import LogsReport
+    from doctor.report.json import CheckReport
+    from doctor.report.schema import schema_of
+
+    put(f"{json.dumps(schema_of(CheckReport, LogsReport, HangReport), indent=1)}\n", sys.stdout)
     return 0
 
 

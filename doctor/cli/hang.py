@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -12,20 +11,19 @@ from pathlib import Path
 from typing import TextIO
 
 from doctor.cli.defaults import with_defaults
-from doctor.errors import EXIT_FAULT, DoctorError
+from doctor.errors import DoctorError
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement
 from doctor.hang.options import HangWishes
 from doctor.hang.pyspy import check_given
 from doctor.hang.report import page_of
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_report
 from doctor.hang.run import Sight
 from doctor.hang.saved import encoded, load
 from doctor.hang.watch import judged, look_at, watch
 from doctor.judge.verdict import Report
 from doctor.model import Unreached
-from doctor.report.json import as_json
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
@@ -33,7 +31,7 @@ from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
-from doctor.text.printable import clean_line, escaped
+from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 from doctor.transport.slurm.squeue import slurm_job
 
@@ -92,18 +90,15 @@ def _told(sight: Sight, judgement: Judgement, request: Request, session: HostSes
         _write(request.save, encoded(sight.evidence))
     if session is not None:
         session.line.clear()
-    outputs, code = request.outputs, judgement.exit_code
+    outputs = request.outputs
     show_page(page_of(judgement, apart=outputs.verbose), outputs)
     if judgement.job is None:
         _tell_unread(sight.evidence)
     _tell_remedies(sight.reasons)
-    data = report_json(judgement)
-    if session is not None and (report := _examined(judgement, session, terminal_of(outputs))):
-        code = EXIT_FAULT if report.exit_code == EXIT_FAULT else code
-        data |= {"exit_code": code, "check": json.loads(as_json(report))}
-    text = escaped(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
-    write_page(page_of(judgement), outputs, text.encode)
-    return code
+    checked = _examined(judgement, session, terminal_of(outputs)) if session is not None else None
+    report = hang_report(judgement, sight.evidence, checked)
+    write_page(page_of(judgement), outputs, report)
+    return report.exit_code
 
 
 def _examined(judgement: Judgement, session: HostSession, out: TextIO) -> Report | None:

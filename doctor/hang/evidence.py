@@ -199,6 +199,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """All hosts that were asked, in order."""
     local: bool = False
     """Taken on this machine, without a login."""
+    transport: Word = ""
+    """How the hosts were reached; empty: nobody wrote it down."""
+    seconds: Seconds = 0.0
+    """How long it took; 0: nobody wrote it down."""
     way: Way | None = None
     """How the hosts were reached; None: nobody wrote it down."""
     schema: int = 1

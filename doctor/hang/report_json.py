@@ -1,156 +1,201 @@
-"""A judgement as JSON, schema 1: a contract that scripts depend on."""
+"""A judgement for programs."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import zip_longest
 
-from doctor import __version__
-from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import Culprit, Group, Heard, Job, Judgement, Standing, Straggler
+from msgspec import UNSET
 
-SCHEMA = 1
+from doctor.errors import EXIT_FAULT
+from doctor.hang.envelope import (
+    ChainLink,
+    FrameEntry,
+    GoneRank,
+    HangFindingEntry,
+    HangJobEntry,
+    HangOfFinding,
+    HangPart,
+    HangRankEntry,
+    HangReport,
+    LibraryEntry,
+    RightsEntry,
+    StragglerEntry,
+    UnreachedEntry,
+    WaitingRanks,
+)
+from doctor.hang.evidence import Evidence, Frame
+from doctor.hang.judge.judgement import Culprit, Group, Heard, Job, Judgement, Rights, Standing, Straggler
+from doctor.hang.words import group_words, who
+from doctor.judge.verdict import Report
+from doctor.model import Confidence, Remedy, Status
+from doctor.report.envelope import (
+    EnvelopeRun,
+    EvidenceEntry,
+    PlaceEntry,
+    counts,
+    host_entries,
+    result_entries,
+    verdict_of,
+)
+from doctor.report.json import check_report
+
+BY_HAND = "by-hand"
+SURE = {each.value: each for each in Confidence}
 
 
-def report_json(judgement: Judgement) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "tool": {"name": "cluster-doctor", "version": __version__},
-        "run": {"command": "hang", "started": judgement.started},
-        "verdict": judgement.verdict.value,
-        "exit_code": judgement.exit_code,
-        "confidence": judgement.confidence.value,
-        "summary": judgement.sentence,
-        "standing_still_seconds": judgement.still,
-        "standing_still_at_least": judgement.at_least,
-        "limit_seconds": judgement.limit,
-        "job": _job(judgement.job) if judgement.job else None,
-        "jobs": _jobs(judgement),
-        "culprits": [_culprit(each) for each in judgement.culprits],
-        "suspects": [_culprit(each) for each in judgement.suspects],
-        "waiting": [_group(each) for each in judgement.groups],
-        "chain": [
-            {"rank": each.rank, "waits_for": each.on, "operation": each.operation, "place": each.place}
-            for each in judgement.chain
-        ],
-        "ranks": [_rank(each) for each in judgement.ranks],
-        "straggler": _straggler(judgement.straggler) if judgement.straggler else None,
-        "unreached": [{"host": host, "reason": why} for host, why in judgement.unreached],
-        "rights": _rights(judgement),
-        "libraries": [_library(each) for each in judgement.heard],
-        "notes": list(judgement.notes),
-        "do": list(judgement.do),
-        "commands": list(judgement.commands),
-        "next_time": list(judgement.next_time),
-    }
+def hang_report(judgement: Judgement, evidence: Evidence, checked: Report | None = None) -> HangReport:
+    """`checked`: the examination that the judgement suggested, if it was made; it may find a fault, too."""
+    found_more = checked is not None and checked.exit_code == EXIT_FAULT
+    exit_code = EXIT_FAULT if found_more else judgement.exit_code
+    verdict = verdict_of(exit_code)
+    findings = tuple(_findings(judgement))
+    hosts = host_entries(evidence.asked, evidence.unreached, findings, verdict)
+    results = result_entries(hosts, findings)
+    return HangReport(
+        run=EnvelopeRun(
+            command="hang",
+            started=judgement.started,
+            seconds=evidence.seconds,
+            transport=evidence.transport or ("local" if evidence.local else None),
+        ),
+        verdict=verdict,
+        exit_code=exit_code,
+        headline=judgement.sentence,
+        summary=counts(hosts, results),
+        hosts=hosts,
+        findings=findings,
+        results=results,
+        hang=hang_part(judgement),
+        check=check_report(checked) if checked else UNSET,
+    )
 
 
-def _jobs(judgement: Judgement) -> list[dict[str, Any]]:
+def hang_part(judgement: Judgement) -> HangPart:
+    return HangPart(
+        state=judgement.verdict,
+        confidence=judgement.confidence,
+        standing_still_seconds=judgement.still,
+        standing_still_at_least=judgement.at_least,
+        limit_seconds=judgement.limit,
+        job=_job(judgement.job) if judgement.job else None,
+        jobs=tuple(_jobs(judgement)),
+        waiting=tuple(map(_group, judgement.groups)),
+        chain=tuple(ChainLink(each.rank, each.on, each.operation, each.place) for each in judgement.chain),
+        ranks=tuple(map(_rank, judgement.ranks)),
+        straggler=_straggler(judgement.straggler) if judgement.straggler else None,
+        unreached=tuple(UnreachedEntry(host, why) for host, why in judgement.unreached),
+        rights=_rights(judgement.rights) if judgement.rights else None,
+        libraries=tuple(map(_library, judgement.heard)),
+        notes=judgement.notes,
+        do=judgement.do,
+        commands=judgement.commands,
+        next_time=judgement.next_time,
+    )
+
+
+def _findings(judgement: Judgement) -> Iterator[HangFindingEntry]:
+    """The culprits of all jobs, then those who are only suspected."""
+    judged = judgement.each or (judgement,)
+    named = [(one, each, Status.FAIL) for one in judged for each in one.culprits]
+    named += [(one, each, Status.UNKNOWN) for one in judged for each in one.suspects]
+    for number, (one, each, status) in enumerate(named, 1):
+        yield _finding(f"f{number}", one, each, status)
+
+
+def _finding(id: str, judgement: Judgement, each: Culprit, status: Status) -> HangFindingEntry:
+    stack = tuple(FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
+    seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
+    seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in judgement.groups]
+    sure = judgement.confidence.value if status is Status.FAIL else ""
+    return HangFindingEntry(
+        id=id,
+        status=status,
+        hosts=(each.host,),
+        nodeset=each.host,
+        subject=who((each,)),
+        where=(PlaceEntry(host=each.host, rank=each.rank, pid=each.pid),),
+        rank=each.rank,
+        host=each.host,
+        pid=each.pid,
+        cause=each.cause.value,
+        confidence=SURE.get(sure, Confidence.SUSPECT),
+        headline=f"{who((each,))}: {each.sentence}",
+        summary=each.sentence,
+        evidence=tuple(seen),
+        remedy=Remedy(BY_HAND, judgement.commands) if judgement.commands else None,
+        hang=HangOfFinding(judgement.job.name if judgement.job else "", each.place or None, stack),
+    )
+
+
+def _frame(frame: Frame) -> str:
+    return f"{frame.name}: {frame.source}" if frame.source else frame.name
+
+
+def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
     """Where none was chosen, with what is so of each."""
-    jobs = [_job(job) for job in judgement.jobs]
-    for job, one in zip(jobs, judgement.each, strict=False):
-        job |= {"verdict": one.verdict.value, "summary": one.sentence}
-        job["culprits"] = [_culprit(culprit) for culprit in one.culprits]
-    return jobs
+    for job, one in zip_longest(judgement.jobs, judgement.each):
+        yield _job(job, one)
 
 
-def _job(job: Job) -> dict[str, Any]:
+def _job(job: Job, one: Judgement | None = None) -> HangJobEntry:
     first = job.ranks[0]
-    return {
-        "name": job.name,
-        "launcher": job.launcher or None,
-        "ranks": job.expected,
-        "found": len(job.ranks),
-        "missing": list(job.missing),
-        "gone": [{"rank": rank, "host": host} for rank, host in job.gone],
-        "hosts": list(job.hosts),
-        "started": job.started,
-        "master": first.master or None,
-        "user": first.user or None,
-        "command": first.command or None,
-        "pids": [rank.pid for rank in job.ranks],
-    }
+    return HangJobEntry(
+        name=job.name,
+        launcher=job.launcher or None,
+        ranks=job.expected,
+        found=len(job.ranks),
+        missing=job.missing,
+        gone=tuple(GoneRank(rank, host) for rank, host in job.gone),
+        hosts=job.hosts,
+        started=job.started,
+        master=first.master or None,
+        user=first.user or None,
+        command=first.command or None,
+        pids=tuple(rank.pid for rank in job.ranks),
+        state=one.verdict if one else None,
+        headline=one.sentence if one else None,
+    )
 
 
-def _straggler(each: Straggler) -> dict[str, Any]:
-    return {
-        "rank": each.rank,
-        "host": each.host,
-        "pid": each.pid,
-        "outside": each.outside,
-        "looks": each.looks,
-    }
+def _group(each: Group) -> WaitingRanks:
+    where = (each.operation or None, each.place or None, each.function or None)
+    return WaitingRanks(each.ranks, each.number, *where, each.noticed)
 
 
-def _culprit(each: Culprit) -> dict[str, Any]:
-    return {
-        "rank": each.rank,
-        "host": each.host,
-        "pid": each.pid,
-        "cause": each.cause.value,
-        "summary": each.sentence,
-        "place": each.place or None,
-        "stack": [_frame(frame) for frame in each.frames],
-    }
+def _straggler(each: Straggler) -> StragglerEntry:
+    return StragglerEntry(each.rank, each.host, each.pid, each.outside, each.looks)
 
 
-def _frame(frame: Frame) -> dict[str, Any]:
-    return {
-        "function": frame.name,
-        "file": frame.file,
-        "line": frame.line,
-        "source": frame.source or None,
-    }
+def _rights(rights: Rights) -> RightsEntry:
+    return RightsEntry(rights.level, rights.stacks, rights.connections, rights.unread, rights.raises)
 
 
-def _group(each: Group) -> dict[str, Any]:
-    return {
-        "ranks": list(each.ranks),
-        "number": each.number,
-        "operation": each.operation or None,
-        "place": each.place or None,
-        "function": each.function or None,
-        "at_device": each.noticed,
-    }
-
-
-def _rank(each: Standing) -> dict[str, Any]:
+def _rank(each: Standing) -> HangRankEntry:
     look = each.member.b or each.member.a
-    return {
-        "rank": each.rank,
-        "host": each.member.host,
-        "pid": each.member.pid,
-        "state": look.state if look else None,
-        "in_collective": each.inside,
-        "known_by": each.by or None,
-        "operation": each.operation or None,
-        "place": each.place or None,
-        "step": each.step,
-        "does": each.doing.words if each.doing else None,
-    }
+    return HangRankEntry(
+        rank=each.rank,
+        host=each.member.host,
+        pid=each.member.pid,
+        state=look.state if look else None,
+        in_collective=each.inside,
+        known_by=each.by or None,
+        operation=each.operation or None,
+        place=each.place or None,
+        step=each.step,
+        does=each.doing.words if each.doing else None,
+    )
 
 
-def _library(heard: Heard) -> dict[str, Any]:
+def _library(heard: Heard) -> LibraryEntry:
     said = heard.opinion
-    return {
-        "source": said.source.value,
-        "trust": said.trust.value,
-        "kind": said.kind.value,
-        "says": said.words,
-        "ranks": sorted(said.ranks),
-        "confirms": heard.confirms,
-        "against": list(heard.against),
-        "evidence": list(said.evidence),
-    }
-
-
-def _rights(judgement: Judgement) -> dict[str, Any] | None:
-    rights = judgement.rights
-    if rights is None:
-        return None
-    return {
-        "level": rights.level,
-        "stacks": rights.stacks,
-        "connections": rights.connections,
-        "unread": list(rights.unread),
-        "more": list(rights.raises),
-    }
+    return LibraryEntry(
+        source=said.source,
+        trust=said.trust,
+        kind=said.kind,
+        says=said.words,
+        ranks=tuple(sorted(said.ranks)),
+        confirms=heard.confirms,
+        against=heard.against,
+        evidence=said.evidence,
+    )

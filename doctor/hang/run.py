@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -50,6 +51,7 @@ def see(
     `choose` names the ranks of each host that are to be looked at, once all are found. None: every one. Where
     it names nobody, no look is made. `pyspy`: files of --pyspy.
     """
+    began = time.monotonic()
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = [host.name for host in hosts]
     scripts = {host.name: through(hang_script(host.python, sudo=sudo), host) for host in hosts}
@@ -80,7 +82,13 @@ def see(
             agents.stop()
         finally:
             session.close()
-    evidence = replace(_evidence(started, names, agents), local=transport.name == "local", way=way)
+    evidence = replace(
+        _evidence(started, names, agents),
+        local=transport.name == "local",
+        transport=transport.name,
+        seconds=round(time.monotonic() - began, 3),
+        way=way,
+    )
     return Sight(evidence, agents.reasons)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -56,6 +56,7 @@ class Fetched:
     """Logs there that could not be read, each with its reason."""
     named: Callable[[Logs], Logs] | None = None
     """Gives files the names that they have on their hosts."""
+    transport: str = ""
 
 
 def refuse_outputs(request: Request, wishes: LogWishes, paths: Sequence[str]) -> None:
@@ -105,6 +106,7 @@ def explain_logs(
         seconds=round(time.monotonic() - began, 3),
         way=_way(request),
         fetched=source.hosts,
+        transport=source.transport,
         silent=source.silent,
         folder=redact(folder),
     )
@@ -212,11 +214,7 @@ def _deliver(explained: Explained, report: Report | None, request: Request) -> N
         out = terminal_of(outputs)
         put("\n", out)
         show_report(report, outputs, out)
-    write_page(page, outputs, partial(_json, explained))
+    if any(outputs.files()):
+        from doctor.logs.report_json import logs_report
 
-
-def _json(explained: Explained) -> bytes:
-    """It draws what takes long to import."""
-    from doctor.logs.report_json import as_json
-
-    return as_json(explained)
+        write_page(page, outputs, logs_report(explained, report))

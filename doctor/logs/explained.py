@@ -54,6 +54,8 @@ class Explained:
     """Of all files, where their names were shortened by it."""
     fetched: tuple[str, ...] = ()
     """Hosts that logs were fetched from."""
+    transport: str = ""
+    """How they were reached, if they were."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Hosts that gave none, and why."""
 

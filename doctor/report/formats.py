@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +18,7 @@ from doctor.text.terminal import AUTO, NEVER, WHEN
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
+    from doctor.report.envelope import Envelope
 
 STDOUT = Path("-")
 FORMAT = "format"
@@ -26,6 +28,8 @@ FORMAT = "format"
 class Format:
     option: str
     write: Callable[[Report], bytes]
+    of_envelope: Callable[[Envelope], bytes] | None
+    """What makes it of the report of any command."""
     stdout: bool
     """Whether it may be written to stdout."""
     suffix: str
@@ -41,38 +45,50 @@ def _format(
     help: str,
     write: Callable[[Report], bytes],
     *,
+    of_envelope: Callable[[Envelope], bytes] | None = None,
     stdout: bool = False,
     suffix: str = "",
     is_go: bool = False,
     for_all: bool = False,
 ) -> Any:
     made = Option(usage, help, not_with=())
-    form = Format(made.name, write, stdout, suffix, is_go, for_all)
+    form = Format(made.name, write, of_envelope, stdout, suffix, is_go, for_all)
     return field(default=None, metadata={KEY: made, FORMAT: form})
 
 
-def _json(report: Report) -> bytes:
-    from doctor.report.json import as_json
+def _of_envelope(usage: str, help: str, write: Callable[[Envelope], bytes], **more: Any) -> Any:
+    """One that every command can write."""
+    return _format(usage, help, partial(_of_check, write), of_envelope=write, **more)
 
-    return as_json(report)
+
+def _of_check(write: Callable[[Envelope], bytes], report: Report) -> bytes:
+    from doctor.report.json import check_report
+
+    return write(check_report(report))
 
 
-def _junit(report: Report) -> bytes:
+def _json(envelope: Envelope) -> bytes:
+    from doctor.report.envelope import as_json
+
+    return as_json(envelope)
+
+
+def _junit(envelope: Envelope) -> bytes:
     from doctor.report.junit import as_junit
 
-    return as_junit(report)
+    return as_junit(envelope)
+
+
+def _prometheus(envelope: Envelope) -> bytes:
+    from doctor.report.prometheus import as_prometheus
+
+    return as_prometheus(envelope)
 
 
 def _markdown(report: Report) -> bytes:
     from doctor.report.markdown import check_markdown
 
     return check_markdown(report)
-
-
-def _prometheus(report: Report) -> bytes:
-    from doctor.report.prometheus import as_prometheus
-
-    return as_prometheus(report)
 
 
 def _html(report: Report) -> bytes:
@@ -91,19 +107,19 @@ class Outputs:
 
     PANEL: ClassVar[str] = "Output"
 
-    json: Path | None = _format(
+    json: Path | None = _of_envelope(
         "--json FILE", "The report as JSON; - is stdout.", _json, stdout=True, suffix=".json"
     )
     html: Path | None = _format(
         "--html FILE", "The report as one page for a browser.", _html, stdout=True, suffix=".html"
     )
-    junit: Path | None = _format(
+    junit: Path | None = _of_envelope(
         "--junit FILE", "As JUnit XML, for Jenkins and GitLab.", _junit, stdout=True, suffix=".junit.xml"
     )
     markdown: Path | None = _format(
         "--markdown FILE", "For GitHub, chat and tickets.", _markdown, stdout=True, suffix=".md"
     )
-    prometheus: Path | None = _format(
+    prometheus: Path | None = _of_envelope(
         "--prometheus FILE",
         "Gauges for the textfile collector; for all to read.",
         _prometheus,

@@ -1,90 +1,154 @@
-"""The report as JSON, schema 1: a contract that scripts depend on."""
+"""The report of `check`, `smoke` and `preflight` for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
-from doctor import __version__
 from doctor.job.plan import JobPlan
 from doctor.judge.fact_table import facts_of_host
-from doctor.judge.verdict import Report
-from doctor.model import HostStatus, Result, Sourced
-from doctor.report.smoke import smoke_data
-from doctor.text.printable import escaped
-
-SCHEMA = 1
-FINDING = (
-    *("id", "check", "status", "hosts", "nodeset", "subject", "where", "view", "confidence"),
-    *("summary", "expected", "actual", "evidence", "remedy", "because"),
+from doctor.judge.verdict import HostReport, Report
+from doctor.model import Finding, Result, Scope
+from doctor.report.envelope import (
+    Envelope,
+    EnvelopeRun,
+    EvidenceEntry,
+    FindingEntry,
+    HostEntry,
+    PlaceEntry,
+    ResultEntry,
+    counted,
+    only,
 )
+from doctor.report.headline import culprit, last_line, title
+from doctor.report.json_smoke import SmokeEntry, smoke_entry
 
 
-def as_json(report: Report) -> bytes:
-    text = msgspec.json.encode(as_data(report))
-    return escaped(msgspec.json.format(text, indent=1).decode()).encode() + b"\n"
+class SourcedWord(msgspec.Struct, frozen=True):
+    """A word of the plan."""
+
+    value: str
+    """The word."""
+    source: str
+    """Who said so."""
 
 
-def as_data(report: Report) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "tool": {"name": "cluster-doctor", "version": __version__},
-        "run": _fields(report.run, ("command", "exam", "started", "seconds", "transport")),
-        "plan": _plan(report.plan),
-        "verdict": report.verdict.value,
-        "summary": _summary(report),
-        "hosts": [
-            _fields(host, ("name", "address", "product", "status", "reason"))
-            | {"facts": facts_of_host(report.facts, host.name)}
-            for host in report.hosts
-        ],
-        "findings": [_fields(finding, FINDING) for finding in report.findings],
-        "smoke": smoke_data(report),
-        "results": _results(report.results),
-    }
+class SourcedPort(msgspec.Struct, frozen=True):
+    """A port of the plan."""
+
+    value: int
+    """The port."""
+    source: str
+    """Who said so."""
 
 
-def _fields(value: object, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names}
+class PlanEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The job that the hosts are examined for."""
+
+    hosts: int
+    """How many there are."""
+    ranks: int
+    """How many there are."""
+    backend: SourcedWord
+    """`gloo`, `nccl` or `hccl`."""
+    head: SourcedWord
+    """The host of rank 0."""
+    master_port: SourcedPort
+    """Where the ranks meet."""
 
 
-def _sourced(value: Sourced[Any]) -> dict[str, Any]:
-    return {"value": value.value, "source": value.source}
+class CheckReport(Envelope, frozen=True, kw_only=True):
+    """`doctor check`, `smoke` and `preflight`."""
+
+    plan: PlanEntry
+    """The job that the hosts are examined for."""
+    smoke: SmokeEntry | None
+    """The short training; null if none was asked for."""
+    unloaded: tuple[str, ...]
+    """Files of checks that could not be used, and why."""
 
 
-def _plan(plan: JobPlan) -> dict[str, Any]:
-    return {
-        "hosts": len(plan.hosts),
-        "ranks": plan.ranks,
-        "backend": _sourced(plan.backend),
-        "head": _sourced(plan.head),
-        "master_port": _sourced(plan.master_port),
-    }
+def check_report(report: Report) -> CheckReport:
+    hosts = tuple(_host(host, report) for host in report.hosts)
+    return CheckReport(
+        run=EnvelopeRun(
+            command=report.run.command,
+            exam=report.run.exam,
+            started=report.run.started,
+            seconds=report.run.seconds,
+            transport=report.run.transport,
+            strict=report.rules.strict,
+        ),
+        plan=_plan(report.plan),
+        verdict=report.verdict,
+        exit_code=report.exit_code,
+        headline=last_line(report),
+        summary=counted(hosts, report.counts(), len(report.scopes)),
+        hosts=hosts,
+        findings=tuple(_finding(finding, report) for finding in report.findings),
+        smoke=smoke_entry(report),
+        results=tuple(_results(report.results)),
+        unloaded=report.rules.unloaded,
+    )
 
 
-def _summary(report: Report) -> dict[str, int]:
-    def hosts(status: HostStatus) -> int:
-        return sum(host.status is status for host in report.hosts)
-
-    return {
-        "hosts": len(report.hosts),
-        "healthy": hosts(HostStatus.HEALTHY),
-        "faulty": hosts(HostStatus.FAULTY),
-        "unexamined": hosts(HostStatus.UNEXAMINED),
-        "checks": len(report.scopes),
-        **report.counts(),
-    }
+def _plan(plan: JobPlan) -> PlanEntry:
+    return PlanEntry(
+        hosts=len(plan.hosts),
+        ranks=plan.ranks,
+        backend=SourcedWord(plan.backend.value, plan.backend.source),
+        head=SourcedWord(plan.head.value, plan.head.source),
+        master_port=SourcedPort(plan.master_port.value, plan.master_port.source),
+    )
 
 
-def _results(results: Iterable[Result]) -> list[dict[str, Any]]:
+def _host(host: HostReport, report: Report) -> HostEntry:
+    return HostEntry(
+        name=host.name,
+        address=host.address,
+        product=host.product,
+        status=host.status,
+        reason=host.reason,
+        facts=facts_of_host(report.facts, host.name),
+    )
+
+
+def _finding(found: Finding, report: Report) -> FindingEntry:
+    where = tuple(msgspec.convert(place, PlaceEntry, from_attributes=True) for place in found.where)
+    at = only(where)
+    of_one = report.scopes.get(found.check) is Scope.HOST and found.hosts
+    seen_on = found.hosts[0] if of_one else None
+    return FindingEntry(
+        id=found.id,
+        check=found.check,
+        status=found.status,
+        hosts=found.hosts,
+        nodeset=found.nodeset,
+        subject=found.subject,
+        where=where,
+        rank=at.rank,
+        host=found.hosts[0] if len(found.hosts) == 1 else None,
+        pid=at.pid,
+        device=at.device,
+        view=found.view,
+        seen_from=found.seen_from,
+        confidence=found.confidence,
+        headline=f"{culprit(found)}: {title(found)}",
+        summary=found.summary,
+        expected=found.expected,
+        actual=found.actual,
+        evidence=tuple(EvidenceEntry(each.source, each.text, seen_on) for each in found.evidence),
+        remedy=found.remedy,
+        because=found.because,
+    )
+
+
+def _results(results: Iterable[Result]) -> Iterable[ResultEntry]:
     """Results with the same outcome in one row, hosts in the order of the report."""
-    rows: dict[tuple[str, str, str | None], dict[str, None]] = {}
+    rows: dict[ResultEntry, dict[str, None]] = {}
     for result in results:
         reason = result.reason or (result.problem.summary if result.problem else None)
-        rows.setdefault((result.check, result.status.value, reason), {}).update(dict.fromkeys(result.hosts))
-    return [
-        {"check": check, "hosts": list(hosts), "status": status, "reason": reason}
-        for (check, status, reason), hosts in rows.items()
-    ]
+        row = ResultEntry(check=result.check, hosts=(), status=result.status, reason=reason)
+        rows.setdefault(row, {}).update(dict.fromkeys(result.hosts))
+    return (msgspec.structs.replace(row, hosts=tuple(hosts)) for row, hosts in rows.items())

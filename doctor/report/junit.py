@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
-from doctor.judge.verdict import HostReport, Report
-from doctor.model import Finding, HostStatus, Status, Verdict
-from doctor.report.details import commands, details, evidence
-from doctor.report.headline import culprit, last_line, title, word
+from doctor.model import HostStatus, Status, Verdict, View
+from doctor.report.details import MOST_EVIDENCE, cut
+from doctor.report.envelope import Envelope, FindingEntry, HostEntry
+from doctor.report.headline import WORDS, named_or_counted
+from doctor.report.json import CheckReport
 from doctor.report.outcomes import NO_HOST, Outcome, outcomes
 from doctor.report.when import began
 from doctor.text.printable import clean, clean_line
@@ -40,16 +41,16 @@ class _Case:
     text: str = ""
 
 
-def as_junit(report: Report) -> bytes:
-    root = Xml.Element("testsuites", name=NAME, time=f"{report.run.seconds:.3f}")
-    table, told = outcomes(report), _told(report)
-    hosts = {host.name: _examined(host) for host in report.hosts}
-    whole = [_verdict(report), *_unloaded(report), *_cases(report, told, table.get(NO_HOST, {}))]
-    _add_suite(root, report, ALL_HOSTS, whole)
+def as_junit(envelope: Envelope) -> bytes:
+    root = Xml.Element("testsuites", name=NAME, time=f"{envelope.run.seconds:.3f}")
+    table, told = outcomes(envelope), _told(envelope)
+    hosts = {host.name: _examined(host) for host in envelope.hosts}
+    whole = [_verdict(envelope), *_unloaded(envelope), *_cases(envelope, told, table.get(NO_HOST, {}))]
+    _add_suite(root, envelope, ALL_HOSTS, whole)
     for host, row in table.items():
         if host != NO_HOST:
             first = [hosts[host]] if host in hosts else []
-            _add_suite(root, report, host, [*first, *_cases(report, told, row)])
+            _add_suite(root, envelope, host, [*first, *_cases(envelope, told, row)])
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     Xml.indent(root, " ")
@@ -57,10 +58,10 @@ def as_junit(report: Report) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
 
 
-def _add_suite(root: Xml.Element, report: Report, host: str, cases: Iterable[_Case]) -> None:
+def _add_suite(root: Xml.Element, envelope: Envelope, host: str, cases: Iterable[_Case]) -> None:
     name = clean_line(host)
     suite = Xml.SubElement(root, "testsuite", name=name)
-    if begin := began(report):
+    if begin := began(envelope):
         suite.set("timestamp", f"{begin:%Y-%m-%dT%H:%M:%S}")
     if host != ALL_HOSTS:
         suite.set("hostname", name)
@@ -78,34 +79,37 @@ def _add_suite(root: Xml.Element, report: Report, host: str, cases: Iterable[_Ca
     suite.set("skipped", str(counts[SKIPPED]))
 
 
-def _verdict(report: Report) -> _Case:
-    if report.exit_code == 0:
+def _verdict(envelope: Envelope) -> _Case:
+    code, verdict = envelope.exit_code, envelope.verdict
+    if code == 0:
         return _Case("verdict")
-    kind = FAILURE if report.verdict is Verdict.FAULTY else ERROR
-    return _Case("verdict", kind, report.verdict.value, last_line(report), f"exit code {report.exit_code}")
+    kind = FAILURE if verdict is Verdict.FAULTY else ERROR
+    return _Case("verdict", kind, verdict.value, envelope.headline, f"exit code {code}")
 
 
-def _unloaded(report: Report) -> Iterator[_Case]:
-    for number, source in enumerate(report.rules.unloaded, 1):
+def _unloaded(envelope: Envelope) -> Iterator[_Case]:
+    unloaded = envelope.unloaded if isinstance(envelope, CheckReport) else ()
+    for number, source in enumerate(unloaded, 1):
         yield _Case(f"checks not loaded {number}", ERROR, "not-loaded", source)
 
 
-def _examined(host: HostReport) -> _Case:
+def _examined(host: HostEntry) -> _Case:
     if host.status is not HostStatus.UNEXAMINED:
         return _Case("examined")
     return _Case("examined", SKIPPED, "not-examined", f"not examined: {host.reason or 'no reason is known'}")
 
 
-def _cases(report: Report, told: Mapping[str, _Told], row: Mapping[str, Outcome]) -> Iterator[_Case]:
+def _cases(envelope: Envelope, told: Mapping[str, _Told], row: Mapping[str, Outcome]) -> Iterator[_Case]:
+    kinds = KINDS | ({Status.WARN: FAILURE} if envelope.run.strict else {})
     for check, outcome in row.items():
         if outcome.status is Status.PASS:
             yield _Case(check)
         elif outcome.status is Status.SKIP:
             yield _Case(check, SKIPPED, "skip", f"does not apply: {outcome.reason}")
         else:
-            kind = FAILURE if report.rules.decides(outcome.status) else KINDS.get(outcome.status, SKIPPED)
             first, *more = (told[finding.id] for finding in outcome.findings)
             texts = "\n\n".join([first.text, *(f"{each.message}\n{each.text}" for each in more)])
+            kind = kinds.get(outcome.status, SKIPPED)
             yield _Case(check, kind, outcome.status.value, first.message, texts)
 
 
@@ -117,17 +121,36 @@ class _Told:
     text: str
 
 
-def _told(report: Report) -> Mapping[str, _Told]:
-    return {finding.id: _Told(_message(finding), _text(report, finding)) for finding in report.findings}
+def _told(envelope: Envelope) -> Mapping[str, _Told]:
+    by_id = {finding.id: finding for finding in envelope.findings}
+    return {
+        id: _Told(f"{_word(found, envelope.KEY)}  {found.headline}", "\n".join(_lines(found, by_id)))
+        for id, found in by_id.items()
+    }
 
 
-def _message(finding: Finding) -> str:
-    return f"{word(finding)}  {culprit(finding)}: {title(finding)}"
+def _word(found: FindingEntry, key: str) -> str:
+    hangs = "hang" in (key, (found.check or "").removeprefix("smoke-"))
+    return "HANG" if hangs and found.status is Status.FAIL else WORDS[found.status]
 
 
-def _text(report: Report, finding: Finding) -> str:
-    lines = [f"{label}: {text}" for label, text in details(finding, report) if label != "hosts"]
-    lines += [f"do: {command}" for command in commands(finding)]
-    where, seen = evidence(finding, report)
-    lines += [f"seen{where and ' on '}{where}: {each.source}: {each.text}" for each in seen]
-    return "\n".join([*lines, f"more: doctor explain {finding.check}"])
+def _lines(found: FindingEntry, by_id: Mapping[str, FindingEntry]) -> Iterator[str]:
+    cause, said = by_id.get(found.because or ""), found.summary.rstrip(".")
+    because = f"of {cause.check or cause.cause} on {named_or_counted(cause.hosts) or 'all'}" if cause else ""
+    rows = (
+        ("says", said if not found.headline.endswith(said) else ""),
+        ("where", found.subject if found.subject and found.subject not in found.headline + said else ""),
+        ("because", because),
+        ("found", found.actual),
+        ("expected", found.expected),
+        ("view", "seen from inside the container" if found.seen_from is View.CONTAINER else ""),
+        ("certainty", found.confidence.value),
+    )
+    yield from (f"{label}: {text}" for label, text in rows if text)
+    if found.remedy and not cause:  # fixing the cause fixes the symptom
+        yield from (f"do: {command}" for command in found.remedy.commands)
+    for each in found.evidence[:MOST_EVIDENCE]:
+        where = f" on {each.host}" if each.host and len(found.hosts) > 1 else ""
+        yield f"seen{where}: {each.source}: {cut(each.text)}"
+    if found.check:
+        yield f"more: doctor explain {found.check}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.judge.verdict import Report
-from doctor.model import Finding, Status
+from doctor.model import Status
+from doctor.report.envelope import Envelope, FindingEntry
 
 WORST = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.CRASH, Status.FAIL)
 NO_HOST = ""
@@ -22,20 +22,20 @@ class Outcome:
 
     status: Status
     reason: str = ""
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FindingEntry, ...] = ()
 
 
-def outcomes(report: Report) -> Mapping[str, Mapping[str, Outcome]]:
+def outcomes(envelope: Envelope) -> Mapping[str, Mapping[str, Outcome]]:
     """Host -> check -> outcome, in the order of the report; what has no host comes last."""
-    table: dict[str, dict[str, Outcome]] = {host.name: {} for host in report.hosts}
-    for result in report.results:
+    table: dict[str, dict[str, Outcome]] = {host.name: {} for host in envelope.hosts}
+    for result in envelope.results:
         if result.status in (Status.PASS, Status.SKIP):
             for host in result.hosts or (NO_HOST,):
-                _note(table, host, result.check, Outcome(result.status, result.reason or ""))
-    for finding in report.findings:
+                _note(table, host, result.check or envelope.KEY, Outcome(result.status, result.reason or ""))
+    for finding in envelope.findings:
         for host in finding.hosts or (NO_HOST,):
-            _note(table, host, finding.check, Outcome(finding.status, "", (finding,)))
-    order = {check: number for number, check in enumerate(report.scopes)}
+            _note(table, host, finding.check or envelope.KEY, Outcome(finding.status, "", (finding,)))
+    order = {check: number for number, check in enumerate(dict.fromkeys(r.check for r in envelope.results))}
     last = len(order)
     return {
         host: dict(sorted(row.items(), key=lambda item: order.get(item[0], last)))

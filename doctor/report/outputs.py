@@ -18,6 +18,7 @@ from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.model import Missing
 from doctor.recording import encoded, save
+from doctor.report.envelope import Envelope
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.launch_line import (
@@ -143,6 +144,26 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         attempt("The launch line", partial(put, launch_lines(start, launcher), sys.stdout))
     if failed:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
+
+
+def write_formats(
+    outputs: Outputs, envelope: Envelope, pages: Mapping[str, Callable[[], bytes]] | None = None
+) -> None:
+    """The report of a command that makes no checks, behind its text; `pages` make what is not made of the
+    envelope, by option. A file that cannot be written loses only itself. Raises DoctorError.
+    """
+    failed = []
+    for form, path in outputs.files():
+        data = form.of_envelope(envelope) if form.of_envelope else (pages or {})[form.option]()
+        if path == STDOUT:
+            put(data.decode(), sys.stdout)
+            continue
+        try:
+            write_file(path, data, for_all=form.for_all)
+        except OSError as error:
+            failed.append(f"{path} could not be written: {error.strerror}.")
+    if failed:
+        raise DoctorError("\n".join(failed))
 
 
 def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:

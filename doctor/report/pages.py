@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from functools import partial
 from typing import TextIO
 
-from doctor.errors import DoctorError
 from doctor.report.card import Page
+from doctor.report.envelope import Envelope
 from doctor.report.formats import STDOUT, Outputs
 from doctor.text.console import drawn
-from doctor.text.outfile import write_file
 from doctor.text.terminal import coloured, put, width
 
 
@@ -28,28 +26,21 @@ def show_page(page: Page, outputs: Outputs) -> None:
     put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
 
 
-def write_page(page: Page, outputs: Outputs, as_json: Callable[[], bytes]) -> None:
-    """A file that cannot be written loses only itself."""
-    failed = []
-    for form, path in outputs.files():
-        data = as_json() if form.option == "--json" else _written(page, form.option)
-        if path == STDOUT:
-            put(data.decode(), sys.stdout)
-            continue
-        try:
-            write_file(path, data)
-        except OSError as error:
-            failed.append(f"{path} could not be written: {error.strerror}.")
-    if failed:
-        raise DoctorError("\n".join(failed))
+def write_page(page: Page, outputs: Outputs, envelope: Envelope) -> None:
+    """Behind the text. A file that cannot be written loses only itself."""
+    from doctor.report.outputs import write_formats
+
+    write_formats(outputs, envelope, {"--markdown": partial(_markdown, page), "--html": partial(_html, page)})
 
 
-def _written(page: Page, option: str) -> bytes:
+def _markdown(page: Page) -> bytes:
     """What takes long to import is imported where it is wanted."""
-    if option == "--markdown":
-        from doctor.report.markdown_page import as_markdown
+    from doctor.report.markdown_page import as_markdown
 
-        return as_markdown(page)
+    return as_markdown(page)
+
+
+def _html(page: Page) -> bytes:
     from doctor.report.html.page import as_html
 
     return as_html(page)

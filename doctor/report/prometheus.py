@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from doctor import __version__
-from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Status, Verdict
+from doctor.report.envelope import Envelope
 from doctor.report.outcomes import NO_HOST, outcomes
 from doctor.report.when import began
 from doctor.text.printable import clean_line
@@ -21,30 +21,30 @@ VALUES = {Status.PASS: 0, Status.UNKNOWN: 1, Status.WARN: 2, Status.CRASH: 3, St
 Labels = tuple[tuple[str, str], ...]
 
 
-def as_prometheus(report: Report) -> bytes:
+def as_prometheus(envelope: Envelope) -> bytes:
     checks: dict[Labels, float] = {}
-    for host, row in outcomes(report).items():
+    for host, row in outcomes(envelope).items():
         named = (("host", clean_line(host)),) if host != NO_HOST else ()
         for check, outcome in row.items():
             if outcome.status in VALUES:
                 series = (("check", clean_line(check)), *named)
                 checks[series] = max(checks.get(series, 0), VALUES[outcome.status])
     healthy: dict[Labels, float] = {}
-    for each in report.hosts:
+    for each in envelope.hosts:
         series = (("host", clean_line(each.name)),)
         healthy[series] = min(healthy.get(series, 1), each.status is HostStatus.HEALTHY)
-    verdicts: dict[Labels, float] = {(("verdict", one.value),): one is report.verdict for one in Verdict}
+    verdicts: dict[Labels, float] = {(("verdict", one.value),): one is envelope.verdict for one in Verdict}
     hosts: dict[Labels, float] = {
-        (("status", one.value),): sum(each.status is one for each in report.hosts) for one in HostStatus
+        (("status", one.value),): sum(each.status is one for each in envelope.hosts) for one in HostStatus
     }
-    begin = began(report)
+    begin = began(envelope)
     times: dict[Labels, float] = {(): begin.timestamp()} if begin else {}
     families = (
         _gauge("build_info", "The version, with the value 1.", {(("version", __version__),): 1}),
         _gauge("verdict", "1 for the verdict of the run, 0 for the others.", verdicts),
-        _gauge("exit_code", "The exit code of the run; 0 is a go.", {(): report.exit_code}),
+        _gauge("exit_code", "The exit code of the run; 0 is a go.", {(): envelope.exit_code}),
         _gauge("run_start_timestamp_seconds", "When the run began.", times),
-        _gauge("run_duration_seconds", "How long the run took.", {(): report.run.seconds}),
+        _gauge("run_duration_seconds", "How long the run took.", {(): envelope.run.seconds}),
         _gauge("hosts", "Number of hosts by what they were found to be.", hosts),
         _gauge("host_healthy", "1 if the host is proved healthy, 0 if faulty or not examined.", healthy),
         _gauge(

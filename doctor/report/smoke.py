@@ -1,14 +1,13 @@
-"""What a report says of the smoke runs: their numbers, and the part of the JSON that shows them."""
+"""What a report says of the smoke runs: their numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Literal
 
 from doctor.facts.smoke import JudgedRun
-from doctor.judge.verdict import Report
 from doctor.rules.smoke import is_fault, passed, together
 from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.loss import LossSummary, loss_summary
@@ -25,11 +24,14 @@ _PART_OF = {"spawned": "start", "ready": "start", "done": "bandwidth"}
 
 @dataclass(frozen=True, slots=True)
 class PhaseLine:
-    """`skipped`: the run did not get so far, or was interrupted there."""
+    """One phase of a smoke run."""
 
     name: str
+    """`net`, `start`, `join`, `collectives`, `train`, `audit`, `bandwidth`."""
     status: Outcome
+    """`skipped` if the run did not get so far, or was interrupted there."""
     seconds: float
+    """How long it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,65 +189,6 @@ def comparison(run: JudgedRun) -> str:
         f"{ranks_text(ranks)} {'does' if len(ranks) == 1 else 'do'} not compute the same bits each time: "
         f"gradients, losses and parameters were compared within {within:.0e}"
     )
-
-
-def smoke_data(report: Report) -> dict[str, Any] | None:
-    """The first run, and those repeated without the hosts that it named; null if none was asked for."""
-    seen = report.smoke
-    if seen is not None and seen.runs:
-        first, *more = seen.runs
-        return _run_data(first, report.net_seconds) | {"runs": [_run_data(run, None) for run in more]}
-    if not report.no_smoke:
-        return None
-    return {
-        "status": "skipped",
-        "reason": report.no_smoke,
-        "backend": report.plan.backend.value,
-        "ranks": [],
-        "layout": None,
-        "phases": [],
-        "loss": None,
-        "bandwidth": [],
-        "versions": {},
-        "injected": None,
-        "hosts": [],
-        "left_out": {},
-        "seconds": 0.0,
-        "latency": None,
-        "runs": [],
-    }
-
-
-def _run_data(run: JudgedRun, net: float | None) -> dict[str, Any]:
-    plan, status = run.plan, outcome(run)
-    return {
-        "status": status,
-        "reason": f"interrupted in the {last_phase(run)} phase" if status == "skipped" else None,
-        "backend": plan.backend,
-        "ranks": [{"rank": seat.rank, "host": seat.host, "device": seat.device} for seat in plan.seats],
-        "layout": {
-            "dp": len(plan.cells[0]) // plan.tp if plan.cells else 0,
-            "tp": plan.tp,
-            "cells": len(plan.cells),
-        },
-        "phases": phases(run, net),
-        "loss": loss(run),
-        "bandwidth": [
-            {
-                "hosts": link.hosts,
-                "bytes_per_second": round(link.rate),
-                "round_trip_ms": round(1e3 * link.round_trip, 4),
-            }
-            for link in links(run)
-        ],
-        "versions": versions(run),
-        **({"comparison": compared} if (compared := comparison(run)) else {}),
-        "injected": injected(run) or None,
-        "hosts": plan.hosts,
-        "left_out": left_out(run),
-        "seconds": run.result.total,
-        "latency": run.result.end.latency,
-    }
 
 
 def rate_text(rate: float) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from doctor.judge.verdict import Report
+from doctor.report.envelope import Envelope
 
 
-def began(report: Report) -> datetime | None:
+def began(report: Report | Envelope) -> datetime | None:
     return moment(report.run.started)
 
 

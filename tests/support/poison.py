@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, cast
 
+import msgspec
 from hypothesis import strategies as st
 
 from doctor.judge.hardware import Hardware, Part
@@ -65,6 +66,10 @@ def poisoned(value: T, evil: str, *, around: bool = False) -> T:
         made = {poisoned(k, evil, around=around): poisoned(v, evil, around=around) for k, v in value.items()}
     elif isinstance(value, (tuple, list, frozenset)):
         made = type(value)(poisoned(each, evil, around=around) for each in value)
+    elif isinstance(value, msgspec.Struct):
+        old = {name: getattr(value, name) for name in value.__struct_fields__}
+        texts = {name: poisoned(each, evil, around=around) for name, each in old.items()}
+        made = msgspec.structs.replace(value, **texts)
     elif is_dataclass(value) and not isinstance(value, type):
         old = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
         made = replace(value, **{name: poisoned(each, evil, around=around) for name, each in old.items()})

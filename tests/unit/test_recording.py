@@ -18,9 +18,9 @@ from doctor.job.wishes import JobWishes
 from doctor.model import Answer, AnswerEnd, Backend, Host, Missing, Sourced, Unreached, UnreachedKind
 from doctor.probe import read
 from doctor.recording import Recording, load, save
-from doctor.report.json import as_data, as_json
 from doctor.smoke.judge import judge
 from doctor.smoke.result import SmokeResult
+from tests.support.envelopes import as_data, as_json
 from tests.support.probing import TOKEN
 from tests.support.recordings import heard, mesh, recording, report
 from tests.support.reports import NAMES as FOUR

@@ -22,7 +22,6 @@ from doctor.cli.defaults import with_defaults
 from doctor.hang.evidence import Evidence, Frame, LibraryText, Member
 from doctor.hang.judge import judge
 from doctor.hang.redacted import redacted
-from doctor.hang.report_json import report_json
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
 from doctor.model import Answer, AnswerEnd, Host, TableFile, Unreached
@@ -37,6 +36,7 @@ from doctor.smoke import events, messages
 from doctor.targets.inventory import COMMAND_LINE, Targets
 from doctor.transport import Script
 from doctor.transport.errors import Destination, closed_at_once
+from tests.support.envelopes import as_json
 from tests.support.hang.reports import text as hang_text
 from tests.support.hang.written import evidence
 from tests.support.recordings import report
@@ -82,7 +82,7 @@ def test_quotes_of_logs(columns: str, tmp_path: Path, monkeypatch: pytest.Monkey
         for rank, few in enumerate(parts(some, 18)):
             error = f"step 1 loss 2.0\nTraceback (most recent call last):\nRuntimeError: {' ; '.join(few)}\n"
             (folder / f"hf_token={LONG[rank]}.rank{rank}.log").write_text(error)
-        files = {kind: tmp_path / f"{number}.{kind}" for kind in ("json", "html", "markdown")}
+        files = {kind: tmp_path / f"{number}.{kind}" for kind in ("json", "html", "junit", "markdown")}
         said += printed("explain", str(folder), "-v", *(f"--{kind}={path}" for kind, path in files.items()))
         said += "".join(path.read_text() for path in files.values())
     assert said.count("[hidden]") > len(LINES)
@@ -195,7 +195,7 @@ def hanging() -> Evidence:
 def test_a_job_that_hangs() -> None:
     seen = hanging()
     made = judge(seen)
-    ways = [msgspec.json.encode(seen).decode(), json.dumps(report_json(made))]
+    ways = [msgspec.json.encode(seen).decode(), as_json(seen).decode()]
     ways += [hang_text(made, width, verbose=True) for width in (80, 4000)]
     assert [left(said) for said in ways] == [[]] * len(ways)
 

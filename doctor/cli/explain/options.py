@@ -16,7 +16,10 @@ from doctor.logs.options import ExplainWishes, FetchWishes
 from doctor.run.request import Request
 from doctor.text.language import language
 
-SHOWN = ("--json", "--html", "--markdown", "--quiet", "--verbose", "--color", "--no-color")
+SHOWN = (
+    *("--json", "--html", "--junit", "--markdown", "--prometheus"),
+    *("--quiet", "--verbose", "--color", "--no-color"),
+)
 WAY = (*ranktable.SSH, "--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline")
 
 

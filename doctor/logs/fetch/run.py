@@ -66,7 +66,7 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
         session = open_session(request, os.environ)
         try:
             taken, silent = _fetched(session, wanted, folder)
-            local = session.transport.name == "local"
+            transport = session.transport.name
         finally:
             session.close()
         _tell_left_out(taken)
@@ -80,7 +80,8 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
         if wishes.save is not None and names:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
-        source = Fetched(hosts, silent, missed, partial(_named, names, str(folder), local))
+        named = partial(_named, names, str(folder), transport == "local")
+        source = Fetched(hosts, silent, missed, named, transport)
         paths = [str(_of_host(folder, host)) for host in hosts]
         check = request if wishes.check else None
         return explain_logs(paths, request, wishes.logs, fetched=source, check=check)

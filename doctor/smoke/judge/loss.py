@@ -39,17 +39,20 @@ FALLING = -0.1
 
 @dataclass(frozen=True, slots=True)
 class LossSummary:
-    """How the loss of one cell went. `drop` is the part of the way to the floor, `limit` what is needed;
-    None with too few steps to say, or where a loss was no number.
-    """
+    """How the loss of one cell went."""
 
     steps: int
+    """Steps that all ranks finished."""
     curve: tuple[float | None, ...]
+    """The mean loss of each step; null if a loss was not a number."""
     drop: float | None
+    """The part of the way to the floor; null with too few steps to say, or if a loss was not a number."""
     limit: float | None
+    """The part of the way that is needed; null with too few steps to say."""
     floor: float
+    """What nobody can get below."""
     replica_gap: float | None
-    """Of the worst replica, above the median of the others."""
+    """How far the worst replica is above the median of the others."""
 
 
 def loss_summary(result: SmokeResult, cell: int = 0) -> LossSummary:

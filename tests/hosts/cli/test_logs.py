@@ -29,7 +29,7 @@ def test_logs_are_fetched_from_the_hosts_and_name_one(lab: Lab) -> None:
     assert done.returncode == 1, done.stderr
     said = json.loads(done.stdout)
     first = said["findings"][0]
-    assert (first["symptom"], first["hosts"]) == ("torch-port-in-use", ["node2"])
+    assert (first["cause"], first["hosts"]) == ("torch-port-in-use", ["node2"])
     assert first["evidence"][0]["source"] == "node2:/tmp/a job/train.log:2"
     assert said["logs"]["fetched_from"] == ["node1", "node2", "node3"]
     assert "doctor check node2 --only port-in-use" in said["logs"]["commands"][0]
@@ -40,4 +40,4 @@ def test_the_hosts_prove_what_the_logs_say(lab: Lab) -> None:
     write_logs(lab)
     done = lab.doctor("logs", ALL, "--path", "/tmp/a job/*.log", "--check", "--json", "-")
     assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["findings"][0]["proved"]["on_hosts"] == "not seen any more"
+    assert json.loads(done.stdout)["findings"][0]["logs"]["proved"]["on_hosts"] == "not seen any more"

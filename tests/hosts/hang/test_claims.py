@@ -13,6 +13,7 @@ import pytest
 
 from tests.hosts.hang.test_torchrun import FOLDER, step, until
 from tests.lab import Host, Lab
+from tests.support.hang.named import culprits
 from tests.support.hang.ranks import JOB
 from tests.support.injob import Job, environment
 
@@ -84,13 +85,13 @@ def test_who_keeps_the_job_waiting_stays_accused(lab: Lab) -> None:
         for planted in (*([each] for each in false), false):
             with claims(*planted) as pids:
                 code, said = hang(lab)
-            assert (code, said["verdict"]) == (1, "hang"), said
-            (culprit,) = said["culprits"]
+            assert (code, said["hang"]["state"]) == (1, "hang"), said
+            (culprit,) = culprits(said)
             assert (culprit["rank"], culprit["host"], culprit["cause"]) == (1, "node1", "sleeps")
-            assert (said["job"]["ranks"], said["job"]["found"]) == (4, 4)
-            assert not {*pids} & {*said["job"]["pids"]}
-            assert "CONT" not in " ".join(said["commands"])
-            notes = " ".join(said["notes"])
+            assert (said["hang"]["job"]["ranks"], said["hang"]["job"]["found"]) == (4, 4)
+            assert not {*pids} & {*said["hang"]["job"]["pids"]}
+            assert "CONT" not in " ".join(said["hang"]["commands"])
+            notes = " ".join(said["hang"]["notes"])
             users = f"two users have ranks of {one.address}:{PORT}: root (4) and nobody ({len(pids)})"
             assert users in notes
             assert any(str(pid) in notes for pid in pids)
@@ -109,9 +110,9 @@ def test_a_job_that_moves_is_said_to_move_whatever_others_say(lab: Lab) -> None:
         ]
         with claims(*told) as pids:
             code, said = hang(lab)
-            assert (code, said["verdict"], said["job"]["user"]) == (0, "moves", "root"), said
-            assert sum("not count" in note for note in said["notes"]) == 2, said["notes"]
+            assert (code, said["hang"]["state"], said["hang"]["job"]["user"]) == (0, "moves", "root"), said
+            assert sum("not count" in note for note in said["hang"]["notes"]) == 2, said["hang"]["notes"]
             shown = lab.doctor("hang", "node[1-2]", "--for", "1").stdout
             assert "Two users have ranks of" in shown
             chosen, alone = hang(lab, "--pid", str(pids[0]))
-            assert (chosen, alone["job"]["user"]) == (3, "nobody"), "who asks for it sees it"
+            assert (chosen, alone["hang"]["job"]["user"]) == (3, "nobody"), "who asks for it sees it"

@@ -12,6 +12,7 @@ import pytest
 from tests.lab.machine import PATH
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import environment, submit
+from tests.support.hang.named import culprits
 from tests.support.hang.ranks import JOB
 
 pytestmark = pytest.mark.slow
@@ -34,9 +35,9 @@ def test_the_stopped_rank_of_a_job_of_slurm(slurm: Slurm) -> None:
     job.await_word("code ", 150)
     assert "code 1\n" in job.output, job.output
     said = json.loads(job.file("hang.json"))
-    assert [(each["rank"], each["cause"]) for each in said["culprits"]] == [(1, "stopped")]
-    assert (said["job"]["ranks"], said["job"]["found"]) == (2, 2)
-    assert said["rights"]["stacks"] is True
+    assert [(each["rank"], each["cause"]) for each in culprits(said)] == [(1, "stopped")]
+    assert (said["hang"]["job"]["ranks"], said["hang"]["job"]["found"]) == (2, 2)
+    assert said["hang"]["rights"]["stacks"] is True
     job.cancel()
 
 
@@ -61,11 +62,11 @@ def test_a_job_is_looked_at_from_outside_its_allocation(slurm: Slurm) -> None:
         done = slurm.run(argv, env=environment())
         assert done.returncode == 1, done.stdout + done.stderr
         said = json.loads(done.stdout)
-        assert [(each["rank"], each["cause"]) for each in said["culprits"]] == [(1, "stopped")]
-        assert (said["job"]["ranks"], said["job"]["found"]) == (2, 2)
-        (command,) = said["commands"]
+        assert [(each["rank"], each["cause"]) for each in culprits(said)] == [(1, "stopped")]
+        assert (said["hang"]["job"]["ranks"], said["hang"]["job"]["found"]) == (2, 2)
+        (command,) = said["hang"]["commands"]
         assert command.startswith(f"srun --jobid={job.number} --overlap ")
-        assert f" kill -CONT {said['culprits'][0]['pid']}" in command
+        assert f" kill -CONT {culprits(said)[0]['pid']}" in command
         resumed = slurm.run(shlex.split(command), env=environment())
         assert resumed.returncode == 0, resumed.stderr
         end = time.monotonic() + 60

@@ -13,6 +13,7 @@ import pytest
 
 from tests.lab import Host, Lab
 from tests.support.hang import starved
+from tests.support.hang.named import culprits, suspects
 from tests.support.hang.ranks import JOB
 from tests.support.injob import Job, environment, torchrun_argv
 
@@ -63,15 +64,15 @@ def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
         done = lab.doctor("hang", "node[1-3]", "--json", "-")
         assert done.returncode == 1, done.stdout + done.stderr
         said = json.loads(done.stdout)
-        (culprit,) = said["culprits"]
+        (culprit,) = culprits(said)
         assert (culprit["rank"], culprit["host"], culprit["cause"]) == (3, "node2", "stopped")
-        assert said["job"]["launcher"] == "torchrun"
-        assert (said["job"]["ranks"], said["job"]["found"], said["job"]["hosts"]) == (
+        assert said["hang"]["job"]["launcher"] == "torchrun"
+        assert (said["hang"]["job"]["ranks"], said["hang"]["job"]["found"], said["hang"]["job"]["hosts"]) == (
             4,
             4,
             ["node1", "node2"],
         )
-        assert {rank["in_collective"] for rank in said["ranks"] if rank["rank"] != 3} == {True}
+        assert {rank["in_collective"] for rank in said["hang"]["ranks"] if rank["rank"] != 3} == {True}
         for host, was in zip(hosts, before, strict=True):
             host.await_that(lambda host=host, was=was: not host.leftovers(was), "clean end")  # type: ignore[misc]
 
@@ -144,8 +145,8 @@ def test_the_job_of_another_user_over_two_hosts_is_one(lab: Lab) -> None:
         done = lab.doctor("hang", "node[1-2]", "--for", "1", "--json", "-", user="trainee")
         assert done.returncode == 3, done.stdout + done.stderr
         said = json.loads(done.stdout)
-        assert (said["job"]["found"], said["job"]["hosts"]) == (4, ["node1", "node2"])
-        assert [(each["host"], each["cause"]) for each in said["suspects"]] == [("node2", "stopped")]
+        assert (said["hang"]["job"]["found"], said["hang"]["job"]["hosts"]) == (4, ["node1", "node2"])
+        assert [(each["host"], each["cause"]) for each in suspects(said)] == [("node2", "stopped")]
 
 
 FIREWALL = """
@@ -167,8 +168,8 @@ def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab) -> None:
         done = lab.doctor("hang", "node[1-2]", *words)
         assert done.returncode == 1, done.stdout + done.stderr
         said = json.loads(done.stdout)
-        assert {each["cause"] for each in said["culprits"]} == {"connection lost"}
-        assert {each["rank"] for each in said["culprits"]} == {0, 1}
+        assert {each["cause"] for each in culprits(said)} == {"connection lost"}
+        assert {each["rank"] for each in culprits(said)} == {0, 1}
         found = {each["check"] for each in said["check"]["findings"] if each["status"] == "fail"}
         assert found & {"firewall-blocks", "port-unreachable"}, said["check"]
         assert "doctor: now what doctor check" in done.stderr

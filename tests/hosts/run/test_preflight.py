@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from doctor.report.json import CheckReport
 from tests.lab import Lab
 from tests.support.faults import judged_again
 from tests.support.smoke.faults import no_new_connections
-from tests.unit.report.test_json import Document
 
 HOSTS = "node[1-4]"
 OTHERS = ["node1", "node2", "node4"]
@@ -69,7 +69,7 @@ def run(lab: Lab, tmp_path: Path) -> Runner:
         assert files["json"].exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stdout + done.stderr
         report = files["json"].read_bytes()
-        msgspec.json.decode(report, type=Document, strict=True)
+        msgspec.json.decode(report, type=CheckReport, strict=True)
         healthy = files["healthy-hosts"].read_text().splitlines()
         return Outcome(done.returncode, json.loads(report), done.stdout, done.stderr, files["save"], healthy)
 

@@ -72,9 +72,9 @@ def test_json_html_and_markdown(log: Path, tmp_path: Path) -> None:
     page, marks = tmp_path / "x.html", tmp_path / "x.md"
     ran = doctor("explain", str(log), "--json", "-", "--html", str(page), "--markdown", str(marks), "-q")
     data = json.loads(ran.stdout)
-    assert (ran.returncode, data["exit_code"], data["schema"], data["verdict"]) == (1, 1, 1, "faulty")
+    assert (ran.returncode, data["exit_code"], data["schema"], data["verdict"]) == (1, 1, 2, "faulty")
     (finding,) = data["findings"]
-    assert (finding["check"], finding["symptom"]) == (None, "torch-port-in-use")
+    assert (finding["check"], finding["cause"]) == (None, "torch-port-in-use")
     assert "FAIL" in ran.stderr
     assert "torch-port-in-use" in page.read_text()
     assert "torch-port-in-use" in marks.read_text()
@@ -191,7 +191,7 @@ def test_the_checks_are_made_on_a_host(log: Path) -> None:
     assert proved.returncode == gone.returncode == 1
     assert f"proved: port-in-use fails on localhost: port {port}" in " ".join(proved.stdout.split())
     data = json.loads(gone.stdout)
-    assert data["findings"][0]["proved"]["on_hosts"] in ("not seen any more", "not examined")
+    assert data["findings"][0]["logs"]["proved"]["on_hosts"] in ("not seen any more", "not examined")
 
 
 @pytest.mark.usefixtures("log")

@@ -17,9 +17,9 @@ import msgspec
 import psutil
 import pytest
 
+from doctor.report.json import CheckReport
 from doctor.smoke.inject import KINDS
 from tests.support.commands import DOCTOR, doctor, environment
-from tests.unit.report.test_json import Document
 
 NOT_HERE = "no torch in the interpreter of the tests"
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason=NOT_HERE)
@@ -225,11 +225,11 @@ def hung(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 @with_torch
 def test_a_healthy_run(well: Kept) -> None:
     assert (well.ran.returncode, well.ran.stderr) == (0, ""), well.ran.stdout
-    document = msgspec.json.decode(well.report, type=Document, strict=True)
+    document = msgspec.json.decode(well.report, type=CheckReport, strict=True)
     assert (document.verdict, document.run.command, document.run.exam) == ("healthy", "smoke", "smoke")
     smoke = document.smoke
     assert smoke is not None
-    assert (smoke.status, smoke.reason, smoke.runs) == ("pass", None, [])
+    assert (smoke.status, smoke.reason, smoke.runs) == ("pass", None, ())
     assert [rank.rank for rank in smoke.ranks] == [0, 1]
     assert [phase.name for phase in smoke.phases] == ["start", "join", "collectives", "train", "audit"]
     assert {phase.status for phase in smoke.phases} == {"pass"}
@@ -260,7 +260,7 @@ def test_quiet_prints_one_line_when_all_is_healthy(well: Kept) -> None:
 def test_a_run_that_hangs(hung: Kept) -> None:
     said = [line for line in hung.ran.stderr.splitlines() if not line.startswith("doctor: smoke ")]
     assert (hung.ran.returncode, said) == (1, []), hung.ran.stdout
-    document = msgspec.json.decode(hung.report, type=Document, strict=True)
+    document = msgspec.json.decode(hung.report, type=CheckReport, strict=True)
     (found,) = [each for each in document.findings if each.status != "unknown"]
     assert (found.check, [place.rank for place in found.where]) == ("smoke-hang", [1])
     assert document.smoke is not None

@@ -31,7 +31,7 @@ def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., HangJob]
         "hang", "--local", "--watch", "--check", "--master-port", str(job.port), *limits, "--json", "-"
     )
     said = json.loads(done.stdout)
-    assert (done.returncode, said["verdict"], "check" in said) == (1, "hang", False)
+    assert (done.returncode, said["hang"]["state"], "check" in said) == (1, "hang", False)
     lines = done.stderr.splitlines()
     assert any(" UTC, look " in line for line in lines)
     assert lines[-1] == "doctor: no check applies: what was seen does not point below Python."

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.hang.named import culprits
 from tests.support.hang.ranks import HangJob, make_job
 from tests.support.paths import ROOT
 
@@ -39,11 +40,13 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
     job.hangs()
     kept = tmp_path / "hang.json"
     code, said = judged(job, "--limit", "1", "--save", str(kept))
-    (culprit,) = said["culprits"]
-    assert (code, said["verdict"]) == (1, "hang")
+    (culprit,) = culprits(said)
+    assert (code, said["hang"]["state"]) == (1, "hang")
     assert (culprit["rank"], culprit["pid"], culprit["cause"]) == (1, job.pids[1], "sleeps")
-    assert culprit["stack"][0]["source"] == "time.sleep(1000)"
-    assert said["commands"] == [f"ps -o pid,stat,wchan:24,args -p {job.pids[1]}"], "no login to this machine"
+    assert culprit["hang"]["stack"][0]["source"] == "time.sleep(1000)"
+    assert said["hang"]["commands"] == [f"ps -o pid,stat,wchan:24,args -p {job.pids[1]}"], (
+        "no login to this machine"
+    )
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "swordfish" not in kept.read_text()
     chosen = ("--master-port", str(job.port), "--json", "-")
@@ -53,7 +56,7 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
     assert by_pid.returncode == 1
     assert "rank 1" in by_pid.stdout
     patient = hang("--replay", str(kept), *chosen)
-    assert (patient.returncode, json.loads(patient.stdout)["verdict"]) == (0, "waits")
+    assert (patient.returncode, json.loads(patient.stdout)["hang"]["state"]) == (0, "waits")
 
 
 @pytest.mark.parametrize("chain", ["irecv", pytest.param("recv", marks=pytest.mark.long)])
@@ -62,8 +65,12 @@ def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob],
     job = make_job(FAULT="sleep", CHAIN=chain)
     job.hangs()
     code, said = judged(job, "--limit", "1")
-    assert (code, [each["rank"] for each in said["culprits"]]) == (1, [1])
-    assert {rank["rank"]: rank["in_collective"] for rank in said["ranks"]} == {0: True, 1: False, 2: True}
+    assert (code, [each["rank"] for each in culprits(said)]) == (1, [1])
+    assert {rank["rank"]: rank["in_collective"] for rank in said["hang"]["ranks"]} == {
+        0: True,
+        1: False,
+        2: True,
+    }
 
 
 def test_only_the_job_that_is_asked_for_is_looked_at(
@@ -77,7 +84,7 @@ def test_only_the_job_that_is_asked_for_is_looked_at(
         job.hangs()
         kept = tmp_path / "hang.json"
         code, said = judged(job, "--limit", "1", "--save", str(kept))
-        assert (code, [each["rank"] for each in said["culprits"]]) == (1, [1])
+        assert (code, [each["rank"] for each in culprits(said)]) == (1, [1])
         (host,) = json.loads(kept.read_text())["hosts"]
         assert {member["pid"] for member in host["members"]} == {*job.pids}
         none = hang("--local", "--pid", "1", "--for", "30")
@@ -92,7 +99,7 @@ def test_a_healthy_job_moves(make_job: Callable[..., HangJob]) -> None:
     job = make_job(FAULT="")
     job.runs()
     code, said = judged(job)
-    assert (code, said["verdict"], said["culprits"]) == (0, "moves", [])
+    assert (code, said["hang"]["state"], culprits(said)) == (0, "moves", [])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJ
     job.hangs()
     code, said = judged(job, "--limit", "1")
     assert code == 1, said
-    assert [(each["rank"], each["cause"]) for each in said["culprits"]] == [(1, cause)]
+    assert [(each["rank"], each["cause"]) for each in culprits(said)] == [(1, cause)]
 
 
 @pytest.mark.parametrize(

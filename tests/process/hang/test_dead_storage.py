@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.commands import doctor
 from tests.support.hang import dead_files
+from tests.support.hang.named import culprits
 from tests.support.hang.ranks import HangJob
 
 pytestmark = pytest.mark.slow
@@ -65,11 +66,11 @@ def test_the_rank_is_named_and_nothing_waits(
     words = ["--local", "--master-port", str(job.port), "--for", "1", "--limit", "1", "--json", "-"]
     done = doctor("hang", *words)
     said = json.loads(done.stdout)
-    assert (done.returncode, said["verdict"]) == (1, "hang"), said
-    (culprit,) = said["culprits"]
+    assert (done.returncode, said["hang"]["state"]) == (1, "hang"), said
+    (culprit,) = culprits(said)
     assert (culprit["rank"], culprit["cause"]) == (1, "waits for storage")
     assert "file system that does not answer" in culprit["summary"]
     if shown == "S":  # in state D it has not been opened yet
         assert f"{job.folder}/dead/shard" in culprit["summary"]
-    assert culprit["stack"][0]["source"] == 'return (FOLDER / "dead" / "shard").read_bytes()'
+    assert culprit["hang"]["stack"][0]["source"] == 'return (FOLDER / "dead" / "shard").read_bytes()'
     assert state(job.pids[1]) == shown

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.hang.named import culprits
 from tests.support.hang.ranks import HangJob
 from tests.support.paths import ROOT
 
@@ -62,12 +63,12 @@ def test_of_two_jobs_the_one_that_hangs_is_named(make_job: Callable[..., HangJob
     hung.hangs()
     moving.runs()
     code, said = judged()
-    assert (code, said["verdict"]) == (1, "several jobs")
-    verdicts = {job["master"].rpartition(":")[2]: job["verdict"] for job in said["jobs"]}
+    assert (code, said["hang"]["state"]) == (1, "several jobs")
+    verdicts = {job["master"].rpartition(":")[2]: job["state"] for job in said["hang"]["jobs"]}
     assert verdicts == {str(hung.port): "hang", str(moving.port): "moves"}
-    assert [(each["rank"], each["pid"]) for each in said["culprits"]] == [(1, hung.pids[1])]
+    assert [(each["rank"], each["pid"]) for each in culprits(said)] == [(1, hung.pids[1])]
     code, said = judged("--pid", str(moving.pids[0]))
-    assert (code, said["verdict"]) == (0, "moves")
+    assert (code, said["hang"]["state"]) == (0, "moves")
 
 
 def test_a_worker_of_a_data_loader_chooses_its_job(make_job: Callable[..., HangJob]) -> None:
@@ -76,8 +77,8 @@ def test_a_worker_of_a_data_loader_chooses_its_job(make_job: Callable[..., HangJ
     moving.runs()
     (worker,) = psutil.Process(hung.pids[1]).children()
     code, said = judged("--pid", str(worker.pid))
-    assert (code, said["verdict"]) == (1, "hang"), said
-    assert [each["rank"] for each in said["culprits"]] == [1]
+    assert (code, said["hang"]["state"]) == (1, "hang"), said
+    assert [each["rank"] for each in culprits(said)] == [1]
 
 
 def test_a_prompt_and_a_notebook_that_kept_a_rank_are_none(make_job: Callable[..., HangJob]) -> None:
@@ -96,9 +97,9 @@ def test_a_prompt_and_a_notebook_that_kept_a_rank_are_none(make_job: Callable[..
     ]
     try:
         code, said = judged()
-        assert (code, said["verdict"]) == (0, "moves"), said
-        assert (said["job"]["found"], said["job"]["pids"]) == (2, job.pids)
-        assert len(said["jobs"]) == 1
+        assert (code, said["hang"]["state"]) == (0, "moves"), said
+        assert (said["hang"]["job"]["found"], said["hang"]["job"]["pids"]) == (2, job.pids)
+        assert len(said["hang"]["jobs"]) == 1
     finally:
         for process in beside:
             process.kill()

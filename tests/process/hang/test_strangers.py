@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.hang.named import culprits, suspects
 from tests.support.hang.ranks import HangJob
 from tests.support.paths import ROOT
 
@@ -52,8 +53,8 @@ def as_nobody(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
     )
     assert done.stdout, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
-    assert said["rights"]["level"] == "another user", said
-    assert said["culprits"] == []
+    assert said["hang"]["rights"]["level"] == "another user", said
+    assert culprits(said) == []
     return done.returncode, said
 
 
@@ -61,11 +62,11 @@ def test_a_stopped_rank_is_a_suspect(make_job: Callable[..., HangJob]) -> None:
     job = make_job(FAULT="stop")
     job.hangs()
     code, said = as_nobody(job)
-    assert (code, said["verdict"], said["confidence"]) == (3, "unknown", "suspect")
-    assert [(each["pid"], each["cause"]) for each in said["suspects"]] == [(job.pids[1], "stopped")]
-    assert said["standing_still_seconds"] > 0.5
-    assert f"as uid {OWNER}, who owns the job, or with --sudo" in said["rights"]["more"][0]
-    assert said["job"]["found"] == 3
+    assert (code, said["hang"]["state"], said["hang"]["confidence"]) == (3, "unknown", "suspect")
+    assert [(each["pid"], each["cause"]) for each in suspects(said)] == [(job.pids[1], "stopped")]
+    assert said["hang"]["standing_still_seconds"] > 0.5
+    assert f"as uid {OWNER}, who owns the job, or with --sudo" in said["hang"]["rights"]["more"][0]
+    assert said["hang"]["job"]["found"] == 3
 
 
 def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., HangJob]) -> None:
@@ -73,8 +74,8 @@ def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., HangJob]) 
     job = make_job(FAULT="sleep")
     job.hangs()
     code, said = as_nobody(job)
-    assert (code, said["verdict"], said["suspects"]) == (3, "unknown", [])
-    assert said["summary"].startswith(f"Only uid {OWNER} and root may look into this job")
+    assert (code, said["hang"]["state"], suspects(said)) == (3, "unknown", [])
+    assert said["headline"].startswith(f"Only uid {OWNER} and root may look into this job")
 
 
 @pytest.mark.long
@@ -82,4 +83,4 @@ def test_a_job_that_moves_is_said_to_move(make_job: Callable[..., HangJob]) -> N
     job = make_job(FAULT="")
     job.runs()
     code, said = as_nobody(job)
-    assert (code, said["verdict"]) == (0, "moves")
+    assert (code, said["hang"]["state"]) == (0, "moves")

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.hang.named import culprits
 from tests.support.hang.ranks import PATIENCE
 from tests.support.injob import TORCHRUN, free_port
 from tests.support.paths import ROOT
@@ -63,11 +64,11 @@ def test_the_rank_of_multiprocessing_that_sleeps_is_named(method: str, start: St
     time.sleep(2.0)
     done = hang("--pid", str(parent.pid), "--json", "-")
     said = json.loads(done.stdout)
-    assert (done.returncode, said["verdict"]) == (1, "hang"), said
-    assert (said["job"]["found"], said["job"]["missing"]) == (4, [])
-    (culprit,) = said["culprits"]
+    assert (done.returncode, said["hang"]["state"]) == (1, "hang"), said
+    assert (said["hang"]["job"]["found"], said["hang"]["job"]["missing"]) == (4, [])
+    (culprit,) = culprits(said)
     assert (culprit["rank"], culprit["cause"]) == (2, "sleeps")
-    assert culprit["stack"][0]["function"] == "work"
+    assert culprit["hang"]["stack"][0]["function"] == "work"
 
 
 def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:

@@ -16,7 +16,6 @@ from doctor.hang.agents import HangAgents, HangPatience
 from doctor.hang.evidence import Evidence, Look
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.hang.report_json import report_json
 from doctor.hang.run import _evidence
 from doctor.hang.saved import decoded, encoded
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
@@ -24,8 +23,8 @@ from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from doctor.report.terminal.cards import print_page
 from doctor.smoke.run import SmokeRun
-from doctor.text.printable import escaped
 from doctor.transport import Ended, Line
+from tests.support.envelopes import as_json
 from tests.support.hang.trials import trials
 from tests.support.recordings import HEALTHY, heard, recording
 from tests.support.smoke.session import QUICK, Cluster, small
@@ -219,6 +218,6 @@ def _judge(evidence: Evidence) -> None:
     refuse_unsafe(printed(partial(print_page, page)))
     refuse_unsafe(as_html(page).decode())
     refuse_unsafe(as_markdown(page).decode())
-    data = escaped(json.dumps(report_json(found), indent=2, ensure_ascii=False))
+    data = as_json(evidence).decode()
     refuse_unsafe(data)
     json.loads(data)

@@ -24,12 +24,12 @@ from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.read import read
 from doctor.logs.report import page_of
-from doctor.logs.report_json import as_json
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from doctor.report.terminal.cards import print_page
+from tests.support.envelopes import as_json
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import spoilt
 from tests.trials.fuzz.target import printed, refuse_unsafe

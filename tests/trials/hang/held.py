@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.support.hang.named import culprits, suspects
 from tests.trials.hang.drawn import Drawn, Victim
 from tests.trials.hang.kinds import KINDS
 from tests.trials.outcome import Outcome
@@ -26,21 +27,22 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
         report = json.loads(said)
     except ValueError:
         return outcome(False, False, False, f"{where}: {said[-500:]}")
-    guilty, suspects = report["culprits"], report["suspects"]
-    line = f"{where}: {code} {report['verdict']}: {report['summary']} " + "; ".join(
-        f"rank {each['rank']} on {each['host']} {each['cause']} at {each['place']}"
-        for each in (*guilty, *suspects)
+    guilty, suspected = culprits(report), suspects(report)
+    line = f"{where}: {code} {report['hang']['state']}: {report['headline']} " + "; ".join(
+        f"rank {each['rank']} on {each['host']} {each['cause']} at {each['hang']['place']}"
+        for each in (*guilty, *suspected)
     )
-    fine = code == kind.code and (code == 0 or report["verdict"] == "hang")
+    fine = code == kind.code and (code == 0 or report["hang"]["state"] == "hang")
     if not fine:
-        line += f" ({'; '.join(report['rights']['unread'] if report['rights'] else ())})"
+        line += f" ({'; '.join(report['hang']['rights']['unread'] if report['hang']['rights'] else ())})"
     if kind.code != 1:
-        shown = {each["rank"] for each in suspects}
+        shown = {each["rank"] for each in suspected}
         pair = not shown or (len(shown) > 1 and shown >= {each.rank for each in drawn.victims})
         return outcome(fine, fine and (pair or not kind.pair), not guilty, line)
     mine = {each: [one for one in guilty if _is(one, each, drawn, hosts)] for each in drawn.victims}
     told = any(mine.values()) and all(
-        any(_right(one, each, drawn) for one in mine[each]) or _noted(report["notes"], each, drawn, hosts)
+        any(_right(one, each, drawn) for one in mine[each])
+        or _noted(report["hang"]["notes"], each, drawn, hosts)
         for each in drawn.victims
     )
     return outcome(fine, told, len(guilty) == sum(map(len, mine.values())), line)
@@ -63,5 +65,5 @@ def _right(named: Named, victim: Victim, drawn: Drawn) -> bool:
     kind = KINDS[victim.fault]
     if kind.function and not drawn.sees_stack_of(victim):
         return True
-    stack = [frame["function"] for frame in named["stack"]]
+    stack = [frame["function"] for frame in named["hang"]["stack"]]
     return kind.cause is not None and named["cause"] == kind.cause.value and kind.function in (*stack, "")

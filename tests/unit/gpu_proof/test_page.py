@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from doctor.report.json import as_json
 from doctor.smoke.inject import KINDS
 from tests.gpu_proof.attempts import (
     Attempt,
@@ -24,6 +23,7 @@ from tests.gpu_proof.attempts import (
 )
 from tests.gpu_proof.machine import Machine
 from tests.gpu_proof.page import page
+from tests.support.envelopes import as_data
 from tests.support.recordings import recording, report
 from tests.support.smoke.frozen import behind, died, frozen
 from tests.support.smoke.results import plan_of
@@ -56,7 +56,7 @@ def refused(text: str) -> Ran:
     for rank in range(2):
         result = died(result, rank, error=("DistBackendError", text))
     seen = report(recording(["n1"], smoke=(result,), smoke_wanted=True))
-    return Ran(1, json.loads(as_json(seen)), "", 5.0)
+    return Ran(1, as_data(seen), "", 5.0)
 
 
 def test_an_examination_is_right_if_it_recognises_the_gpus() -> None:

@@ -17,7 +17,7 @@ from doctor.hang import pyspy
 from doctor.hang.agents import HangAgents, HangPatience
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import judge
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_part
 from doctor.hang.saved import decoded, encoded
 from tests.support.hang.programs import AARCH64, ARM, RISCV, X86_64, elf, wheel
 from tests.support.hang.reports import text
@@ -151,10 +151,7 @@ def test_a_report_says_what_to_fetch_for_such_a_host(installed: Path, give: Call
         told = judge(each)
         assert FETCH in told.commands
         assert "fetch py-spy for aarch64, then look again with --pyspy FILE" in told.do
-        assert (
-            "a py-spy for aarch64 (--pyspy FILE): the line of each rank"
-            in report_json(told)["rights"]["more"]
-        )
+        assert "a py-spy for aarch64 (--pyspy FILE): the line of each rank" in hang_part(told).rights.more
         assert f"\n{' ' * 17}{FETCH}\n" in text(told, 80), "in one line, to be copied"
         assert (
             "node1: Python stacks: no py-spy for aarch64 is at hand: the one beside doctor is for x86_64"
@@ -169,7 +166,7 @@ def test_hosts_that_need_none_are_told_nothing_of_it() -> None:
     healthy = evidence(["waits", "sleeps"])
     of_its_own = replace(healthy, hosts=tuple(replace(host, lacks="riscv64; rm") for host in healthy.hosts))
     for each in (healthy, of_its_own):
-        assert "pip download" not in str(report_json(judge(each)))
+        assert "pip download" not in str(hang_part(judge(each)))
 
 
 def test_machines_of_programs() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import judge
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_part
 from doctor.hang.saved import decoded, encoded
 from doctor.transport.way import Way
 from tests.support.hang.reports import NODES, text
@@ -32,7 +32,7 @@ REACHED = (
 
 def commands(seen: Evidence) -> tuple[str, ...]:
     found = judge(seen)
-    assert list(found.commands) == report_json(found)["commands"]
+    assert found.commands == hang_part(found).commands
     assert all(each in text(found, 80) for each in found.commands)
     return found.commands
 

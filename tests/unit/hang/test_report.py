@@ -10,7 +10,6 @@ import os
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -18,7 +17,7 @@ from doctor import cli
 from doctor.hang.evidence import Evidence, Frame, Member, PythonThread
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_part, hang_report
 from doctor.hang.saved import encoded
 from doctor.hang.words import duration
 from doctor.report.html.page import as_html
@@ -26,7 +25,8 @@ from doctor.report.markdown_page import as_markdown
 from doctor.report.markdown_text import inline
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
-from tests.support.hang.reports import judgements, text
+from tests.support.envelopes import as_data, as_junit, as_prometheus, wrong
+from tests.support.hang.reports import NODES, ONE_SLEEPS, judgements, text
 from tests.support.hang.trials import trials
 from tests.support.hang.written import evidence
 from tests.support.html_page import parsed
@@ -163,8 +163,14 @@ class TestHostileHosts:
         assert not set(text) & {"\x1b", "\x07", BIDI}
 
     def test_in_json(self) -> None:
-        made = report_json(judge(self.poisoned()))
-        assert json.loads(msgspec.json.encode(made))["culprits"][0]["rank"] == 1
+        made = as_data(self.poisoned())
+        assert made["findings"][0]["rank"] == 1
+        assert wrong(made) == []
+
+    def test_in_junit_and_prometheus(self) -> None:
+        assert b"HANG  rank 1 on node1" in as_junit(self.poisoned())
+        for made in (as_junit(self.poisoned()), as_prometheus(self.poisoned())):
+            assert not set(made.decode()) & {"\x1b", "\x07", BIDI}
 
 
 def test_a_page_and_markdown_name_whom_the_terminal_names() -> None:
@@ -213,30 +219,54 @@ def test_of_several_jobs_each_has_its_part_of_the_page() -> None:
 
 
 def test_json_says_it_all() -> None:
-    made = report_json(judgements()["sub-groups"])
-    assert (made["schema"], made["run"]["command"], made["tool"]["name"]) == (1, "hang", "cluster-doctor")
-    assert (made["verdict"], made["exit_code"], made["confidence"]) == ("hang", 1, "strong")
-    assert [(each["rank"], each["cause"], each["place"]) for each in made["culprits"]] == [
-        (1, "sleeps", "train.py:74")
+    made = hang_part(judgements()["sub-groups"])
+    assert (made.state, made.confidence, made.limit_seconds) == ("hang", "strong", 1.0)
+    assert [(each.ranks, each.place) for each in made.waiting] == [
+        ((2, 3), "train.py:183"),
+        ((0,), "train.py:176"),
     ]
-    assert made["suspects"] == []
-    assert [(each["ranks"], each["place"]) for each in made["waiting"]] == [
-        ([2, 3], "train.py:183"),
-        ([0], "train.py:176"),
-    ]
-    assert [(each["rank"], each["waits_for"]) for each in made["chain"]] == [(2, 0), (0, 1)]
-    assert [(each["rank"], each["in_collective"], each["does"]) for each in made["ranks"]] == [
+    assert [(each.rank, each.waits_for) for each in made.chain] == [(2, 0), (0, 1)]
+    assert [(each.rank, each.in_collective, each.does) for each in made.ranks] == [
         (0, True, None),
         (1, False, "sleeps"),
         (2, True, None),
         (3, True, None),
     ]
-    assert (made["job"]["ranks"], made["job"]["missing"], made["job"]["hosts"]) == (4, [], ["node1"])
+    assert made.job is not None
+    assert (made.job.ranks, made.job.missing, made.job.hosts) == (4, (), ("node1",))
+
+
+def test_a_culprit_is_a_finding() -> None:
+    made = as_data(evidence(ONE_SLEEPS, NODES))
+    assert (made["schema"], made["run"]["command"], made["tool"]["name"]) == (2, "hang", "cluster-doctor")
+    assert (made["verdict"], made["exit_code"], made["hang"]["state"]) == ("faulty", 1, "hang")
+    (found,) = made["findings"]
+    assert (found["check"], found["status"], found["cause"]) == (None, "fail", "sleeps")
+    assert (found["rank"], found["host"], found["pid"], found["hosts"]) == (5, "node3", 4050, ["node3"])
+    assert found["evidence"][0] == {
+        "source": "/srv/job/train.py:57",
+        "text": "Layer.forward: time.sleep(100000)",
+        "host": "node3",
+    }
+    assert {host["name"]: host["status"] for host in made["hosts"]} == {
+        "node1": "unexamined",
+        "node2": "unexamined",
+        "node3": "faulty",
+        "node4": "unexamined",
+    }
+    assert (made["summary"]["fail"], made["summary"]["faulty"], made["summary"]["healthy"]) == (1, 1, 0)
+
+
+def test_of_a_job_that_moves_all_hosts_are_well() -> None:
+    made = as_data(evidence(ONE_SLEEPS, NODES, silent=0.1))
+    assert (made["verdict"], made["hang"]["state"], made["findings"]) == ("healthy", "moves", [])
+    assert made["summary"]["healthy"] == made["summary"]["pass"] == made["summary"]["hosts"] == 4
 
 
 def test_json_accuses_whom_the_exit_code_accuses() -> None:
     for trial in trials():
-        made = report_json(judge(trial.evidence, limit=1.0))
-        assert bool(made["culprits"]) == (made["exit_code"] == 1)
-        assert not (made["culprits"] and made["suspects"])
-        assert json.loads(msgspec.json.encode(made)) == json.loads(json.dumps(made))
+        found = judge(trial.evidence, limit=1.0)
+        made = hang_report(found, trial.evidence)
+        status = {each.status.value for each in made.findings}
+        assert ("fail" in status) == (made.exit_code == 1) == bool(found.culprits)
+        assert {(each.rank, each.pid) for each in made.findings} == {(e.rank, e.pid) for e in found.named}

@@ -18,10 +18,8 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.recording import Recording
 from doctor.report.html.check import check_html
-from doctor.report.json import as_json
-from doctor.report.junit import as_junit
 from doctor.report.markdown import check_markdown
-from doctor.report.prometheus import as_prometheus
+from tests.support.envelopes import as_json, as_junit, as_prometheus
 from tests.support.paths import ROOT
 from tests.support.recordings import syllabus
 from tests.support.reports import text

@@ -5,21 +5,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from doctor.logs.explained import Explained, last_words, told_at
 from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
 from doctor.logs.report import page_of
-from doctor.logs.report_json import as_data, as_json
+from doctor.logs.report_json import logs_report
 from doctor.model import Confidence
+from doctor.report.envelope import FindingEntry, ToolName
+from doctor.report.envelope import as_json as written
 from doctor.report.html.page import as_html
-from doctor.report.json import FINDING
 from doctor.report.markdown_page import as_markdown
+from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
 
@@ -47,10 +49,8 @@ def test_golden(name: str) -> None:
 @pytest.mark.parametrize("name", JSON)
 def test_golden_json(name: str) -> None:
     made = explaineds()[name]
-    data = as_data(made)
-    data["tool"]["version"] = "VERSION"
-    told = json.dumps(json.loads(as_json(made)) | {"tool": data["tool"]}, indent=1, ensure_ascii=False)
-    compare(f"{name}.{made.exit_code}.json", told + "\n")
+    told = written(msgspec.structs.replace(logs_report(made), tool=ToolName(version="VERSION")))
+    compare(f"{name}.{made.exit_code}.json", told.decode())
 
 
 def test_no_golden_file_is_left_over() -> None:
@@ -112,7 +112,9 @@ def test_a_log_draws_nothing() -> None:
         Logs(left_out=(evil,)),
     )
     page, marks = as_html(page_of(hostile)).decode(), as_markdown(page_of(hostile)).decode()
-    for made in (text(hostile, 80), text(hostile, 80, verbose=True), page, marks, as_json(hostile).decode()):
+    files = (as_json(hostile), as_junit(hostile), as_prometheus(hostile))
+    shown = (text(hostile, 80), text(hostile, 80, verbose=True), page, marks)
+    for made in (*shown, *(file.decode() for file in files)):
         assert "\x1b" not in made
         assert "\x07" not in made
         assert BIDI not in made
@@ -124,12 +126,13 @@ def test_a_log_draws_nothing() -> None:
 
 def test_json_has_the_fields_of_every_finding() -> None:
     first, second, _ = as_data(explaineds()["oom-proved"])["findings"]
-    assert set(FINDING) <= set(first)
+    assert {*FindingEntry.__struct_fields__} == {*first} - {"logs"}
     assert first["check"] is None
-    assert (first["id"], first["symptom"], first["hosts"]) == ("f1", "kernel-oom", ["node3"])
-    assert first["proved"]["on_hosts"] == "proved"
-    assert second["because"] == "f1"
-    assert second["proved"] is None
+    assert (first["id"], first["cause"], first["hosts"]) == ("f1", "kernel-oom", ["node3"])
+    assert (first["status"], first["host"], first["rank"], first["pid"]) == ("fail", "node3", 2, 4711)
+    assert first["logs"]["proved"]["on_hosts"] == "proved"
+    assert (second["because"], second["status"]) == ("f1", "warn")
+    assert second["logs"]["proved"] is None
 
 
 def test_long_lines_are_wrapped_on_the_page() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from doctor.model import Finding, Place
 from doctor.report.folded import fold_faults
-from doctor.report.json import as_data
 from doctor.transport.way import Way
+from tests.support.envelopes import as_data
 from tests.support.reports import reports, text
 from tests.unit.report.test_headline import finding
 

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.judge.verdict import Report
 from doctor.model import Status
-from doctor.report.junit import as_junit
+from tests.support.envelopes import Made, as_junit, envelope_of
+from tests.support.hang.written import evidence
+from tests.support.logs.conclusions import explaineds
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports
 
@@ -40,9 +41,12 @@ TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]*)?")
 ALLOWED = re.compile(r"[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 
 
-def read(made: Report) -> Xml.Element:
+def read(made: Made) -> Xml.Element:
     """The document, once its shape is right and its counts are true."""
-    written = as_junit(made).decode()
+    return well_formed(as_junit(made).decode())
+
+
+def well_formed(written: str) -> Xml.Element:
     assert ALLOWED.fullmatch(written), "XML 1.0 knows no such character"
     root = Xml.fromstring(written)
     assert root.tag == "testsuites"
@@ -92,6 +96,23 @@ def test_it_is_never_greener_than_the_report(name: str) -> None:
             assert ((host, finding.check) in failed) == made.rules.faults(finding)
     for each in made.hosts:
         assert ((each.name, "examined") in passed) == (each.status.value != "unexamined")
+
+
+def test_a_culprit_of_hang_and_a_cause_of_logs_fail_their_host_alone() -> None:
+    hung = read(evidence(("waits", "sleeps", "waits"), ("node1", "node2")))
+    culprit = ended(hung, "node1", "hang")
+    assert culprit is not None
+    assert (culprit.tag, culprit.get("type")) == ("failure", "fail")
+    assert str(culprit.get("message")).startswith("HANG  rank 1 on node1 (pid 4010): sleeps in forward")
+    logs = read(explaineds()["oom"])
+    cause, followed = ended(logs, "node3", "logs"), ended(logs, "node1", "logs")
+    assert cause is not None
+    assert followed is not None
+    assert (cause.tag, followed.tag) == ("failure", "skipped")
+    assert cause.get("message") == "FAIL  rank 2 on node3 was killed by the kernel for lack of memory"
+    assert "of kernel-oom on node3" in str(followed.text)
+    for made in (evidence(("waits", "waits"), ("node1", "node2"), silent=0.1), explaineds()["clean"]):
+        assert not [each for _, _, each in cases(read(made)) if len(each)]
 
 
 def test_a_fault_says_who_what_and_what_to_do() -> None:
@@ -168,7 +189,7 @@ def test_dots_of_a_host_make_no_package_of_jenkins() -> None:
 @settings(max_examples=60, deadline=None)
 @given(kind=st.sampled_from(list(furnished())), evil=nasty_text, around=st.booleans())
 def test_hostile_text_in_every_field(kind: str, evil: str, around: bool) -> None:
-    made = furnished()[kind]
+    made = envelope_of(furnished()[kind])
     shape = [(element.tag, len(element)) for element in read(made).iter()]
     assert [(e.tag, len(e)) for e in read(poisoned(made, evil, around=around)).iter()] == shape
 

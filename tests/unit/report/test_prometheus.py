@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from doctor import __version__
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Status
-from doctor.report.prometheus import PREFIX, as_prometheus
+from doctor.report.prometheus import PREFIX
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
+from tests.support.envelopes import Made, as_prometheus, envelope_of
 from tests.support.paths import ROOT
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports
@@ -63,7 +64,7 @@ def pairs(labels: str) -> Iterator[tuple[str, str]]:
         yield name, re.sub(r"\\.", lambda found: UNESCAPED[found[0]], value)
 
 
-def read(made: Report) -> dict[Series, float]:
+def read(made: Made) -> dict[Series, float]:
     return {
         (name.removeprefix(PREFIX), labels): v
         for (name, labels), v in parsed(as_prometheus(made).decode()).items()
@@ -135,7 +136,7 @@ def test_a_time_that_is_none_is_left_out() -> None:
 @given(kind=st.sampled_from(list(furnished())), evil=nasty_text, around=st.booleans())
 def test_hostile_text_in_every_field(kind: str, evil: str, around: bool) -> None:
     made = furnished()[kind]
-    hostile = read(poisoned(made, evil, around=around))
+    hostile = read(poisoned(envelope_of(made), evil, around=around))
     assert sum(name == "host_healthy" for name, _ in hostile) == len(made.hosts)
     names = {f"{evil if around else ''}{host.name}{evil}" for host in made.hosts}
     labels = {dict(labels).get("host") for _, labels in hostile} - {None}

@@ -6,7 +6,6 @@ import io
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from doctor.facts.smoke import JudgedRun, SmokeSeen
 from doctor.judge.verdict import Report
 from doctor.model import Severity
-from doctor.report.json import as_data, as_json
 from doctor.report.smoke import links, outcome, phases, versions
 from doctor.report.terminal.smoke import curve
 from doctor.smoke.events import Started, Transfer
@@ -22,11 +20,11 @@ from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Injection, LeftOutOfSmoke, RunEnd, SmokeResult
 from doctor.text.terminal import put
+from tests.support.envelopes import as_data, wrong
 from tests.support.recordings import recording, report
 from tests.support.reports import NAMES, reports, seated, smoke_runs, text
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 from tests.unit.report.test_hostile import HOSTILE, unsafe
-from tests.unit.report.test_json import Document
 
 PLAIN = report(recording(NAMES))
 
@@ -159,7 +157,7 @@ def test_missing_and_huge_numbers_are_printed_short() -> None:
     assert "loss 4.65 → " in shown(run(result))[0]
     huge = with_steps(smoke_runs()["passed"], 0, lambda step: changed(step, loss=1e200))
     assert max(map(len, shown(run(huge)))) < 250
-    msgspec.json.decode(as_json(told(run(result))), type=Document)
+    assert wrong(as_data(told(run(result)))) == []
 
 
 ORDER = ("net", "start", "join", "collectives", "train", "audit", "bandwidth")
@@ -306,4 +304,4 @@ def test_hostile_ranks_print_no_escapes_and_break_no_json(evil: str) -> None:
     of = told(run(result, Charge("smoke-hang", "kind", evil, ranks=(1,))))
     for width in (80, 200):
         assert unsafe(text(of, width, verbose=True)) == []
-    msgspec.json.decode(as_json(of), type=Document)
+    assert wrong(as_data(of)) == []

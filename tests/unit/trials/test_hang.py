@@ -37,8 +37,10 @@ def of(
     notes: Sequence[str] = (),
     verdict: str = "hang",
 ) -> Outcome:
-    words = {"verdict": verdict, "summary": "", "notes": notes, "rights": {"unread": ["node2: why"]}}
-    said = json.dumps({**words, "culprits": culprits, "suspects": suspects})
+    named = [*((each, "fail") for each in culprits), *((each, "unknown") for each in suspects)]
+    findings = [{**each, "status": status, "hang": each} for each, status in named]
+    part = {"state": verdict, "notes": notes, "rights": {"unread": ["node2: why"]}}
+    said = json.dumps({"headline": "", "findings": findings, "hang": part})
     return held(fault if isinstance(fault, Drawn) else drawn(fault), NODES, code, said, 1.0)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from doctor.hang.evidence import Evidence, HostSeen, Look, Member
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_part
 from tests.support.hang.reports import text
 from tests.support.hang.trials import Trial, over_two_hosts, trials
 
@@ -69,4 +69,4 @@ def test_no_innocent_rank_is_accused(number: int) -> None:
         assert accused <= (set() if trial.fault in NEVER else guilty), (trial.mode, trial.fault, found.named)
         assert bool(found.culprits) == (found.exit_code == 1)
         assert text(found, 80, verbose=True)
-        assert report_json(found)["verdict"] == found.verdict.value
+        assert hang_part(found).state is found.verdict

@@ -7,7 +7,7 @@ import random
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Straggler
 from doctor.hang.judge.straggler import LOOKS, Stragglers
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_part
 from tests.support.hang.written import evidence
 
 
@@ -50,4 +50,4 @@ def test_chance_names_nobody() -> None:
 
 
 def test_it_is_in_json() -> None:
-    assert report_json(judge(evidence(["waits"] * 2)))["straggler"] is None
+    assert hang_part(judge(evidence(["waits"] * 2))).straggler is None

@@ -12,7 +12,7 @@ from doctor.hang.evidence import Evidence, LibraryText, Look, Member
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
 from doctor.hang.opinions import Source
-from doctor.hang.report_json import report_json
+from doctor.hang.report_json import hang_part
 from tests.support.hang.reports import NODES
 from tests.support.hang.reports import text as drawn
 from tests.support.hang.trials import of, of_another_user
@@ -101,7 +101,7 @@ def text(found: Judgement, *, verbose: bool = False) -> str:
 def test_where_nothing_was_asked_nothing_is_said() -> None:
     found = judge(evidence(ONE_SLEEPS, NODES))
     assert found.heard == ()
-    assert report_json(found)["libraries"] == []
+    assert hang_part(found).libraries == ()
     assert "libraries" not in text(found)
 
 
@@ -112,9 +112,9 @@ def test_a_suspicion_that_a_library_confirms_is_strong() -> None:
     assert (named(found), found.exit_code) == ([5], 1)
     assert said(found) == {"torch_npu-status": (True, ())}
     assert "of node3 has not begun the collective in which the others are (confirms it)" in text(found)
-    (library,) = report_json(found)["libraries"]
-    assert (library["source"], library["trust"], library["ranks"]) == ("torch_npu-status", "strong", [5])
-    assert library["says"].startswith("torch_npu's status files: rank 5 of node3")
+    (library,) = hang_part(found).libraries
+    assert (library.source, library.trust, library.ranks) == ("torch_npu-status", "strong", (5,))
+    assert library.says.startswith("torch_npu's status files: rank 5 of node3")
 
 
 def test_who_blames_others_as_well_makes_nothing_firmer() -> None:
@@ -144,7 +144,7 @@ def test_a_library_that_blames_another_leaves_it_undecided(blind: bool) -> None:
     assert said(found) == {"torch_npu-status": (False, (line,))}
     assert found.sentence == f"It is not decided who keeps the job waiting: {line}."
     assert f"against {line}" in text(found)
-    assert report_json(found)["libraries"][0]["against"] == [line]
+    assert hang_part(found).libraries[0].against == (line,)
 
 
 @pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])

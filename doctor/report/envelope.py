@@ -1,0 +1,273 @@
+"""The report of every command for programs, schema 2: a contract that scripts depend on.
+
+Fields may be added; none is moved or changes its meaning. A command adds what is special to it under a key of
+its own. Each field has a sentence below it: docs/formats.md and `doctor list schema` are made of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Literal
+
+import msgspec
+
+from doctor import __version__
+from doctor.errors import EXIT_FAULT, EXIT_OK
+from doctor.model import Confidence, HostStatus, Remedy, Status, Verdict, View
+from doctor.text.printable import escaped
+
+
+class ToolName(msgspec.Struct, frozen=True):
+    """The program that wrote the report."""
+
+    name: Literal["cluster-doctor"] = "cluster-doctor"
+    """Always the same."""
+    version: str = __version__
+    """The version that wrote it."""
+
+
+class EnvelopeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The run that the report is about."""
+
+    command: str
+    """What was typed, such as `check`, `preflight`, `hang`, `explain` or `logs`."""
+    exam: str | None = None
+    """The exam; null if the command has none."""
+    started: str
+    """When it began, in UTC: `2026-11-20T09:00:00Z`."""
+    seconds: float = 0.0
+    """How long it took; 0 if an older recording does not say."""
+    transport: str | None = None
+    """How the hosts were reached; null if none were, or if an older recording does not say."""
+    strict: bool = False
+    """Whether a warning counts as a fault."""
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """How much there was of everything.
+
+    Results of checks are counted in pairs of a check and a host, those of a check of the whole cluster once.
+    `hang`, `explain` and `logs` make no checks: they count findings, and under `pass` healthy hosts.
+    """
+
+    hosts: int
+    """Hosts of the run."""
+    healthy: int
+    """Hosts that are `healthy`."""
+    faulty: int
+    """Hosts that are `faulty`."""
+    unexamined: int
+    """Hosts that are `unexamined`."""
+    checks: int = 0
+    """Checks that were made."""
+    passed: int = msgspec.field(name="pass")
+    """Passed."""
+    fail: int
+    """Failed: these are faults."""
+    warn: int
+    """Warnings, and what only follows from a fault that a log names."""
+    unknown: int
+    """Not decided."""
+    skip: int = 0
+    """Did not apply."""
+    crash: int = 0
+    """Checks that broke."""
+
+
+class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A host of the run."""
+
+    name: str
+    """As the person named it; of logs that were not fetched, as they name it."""
+    address: str | None = None
+    """Where other ranks reach it; null if the command does not ask."""
+    product: str | None = None
+    """`atlas-a2`, `nvidia`, `cpu` and so on; null if the command does not ask."""
+    status: HostStatus
+    """`healthy` only if the command examined it and proved that nothing is wrong there."""
+    reason: str | None = None
+    """Why it is faulty or unexamined."""
+    facts: dict[str, str | int | float | list[str | int]] = {}
+    """What `doctor facts` shows of it, by key; without what it did not say."""
+
+
+class PlaceEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a fault is, as exactly as it is known."""
+
+    host: str | None = None
+    """The host."""
+    rank: int | None = None
+    """The rank."""
+    pid: int | None = None
+    """The process."""
+    device: int | None = None
+    """The number of the device."""
+    port: int | None = None
+    """The port."""
+    peer: str | None = None
+    """The other end of a connection."""
+
+
+class EvidenceEntry(msgspec.Struct, frozen=True):
+    """What was seen."""
+
+    source: str
+    """The command, or the file with its line, that showed it."""
+    text: str
+    """What it showed."""
+    host: str | None = None
+    """Where it was seen, if it was on one host."""
+
+
+class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that is wrong or not decided, for all hosts where it is the same."""
+
+    id: str
+    """Unique in this report: `f1`."""
+    check: str | None = None
+    """The check that found it; null for a culprit of `hang` and for what logs say."""
+    status: Status
+    """`fail` is a fault, `warn` does not decide, `unknown` was not decided, `crash`: the check broke."""
+    hosts: tuple[str, ...]
+    """The culprits alone; of what only followed from a cause, where it shows; none if no host is guilty."""
+    nodeset: str
+    """The same, folded: `node[1-4]`."""
+    subject: str | None
+    """The part that is at fault: `device 3`, `rank 5`, `port 29500`, `node1 -> node3:29500`."""
+    where: tuple[PlaceEntry, ...]
+    """Each place that is at fault."""
+    rank: int | None = None
+    """The rank; null if no place names one, or if several are named."""
+    host: str | None = None
+    """The host; null if there are several, or none."""
+    pid: int | None = None
+    """The process; null if no place names one, or if several are named."""
+    device: int | None = None
+    """The device; null if no place names one, or if several are named."""
+    cause: str | None = None
+    """What the culprit did, in a word that does not change: of `hang` such as `sleeps`, of logs the id of the
+    symptom; null if a check found it."""
+    view: View = View.HOST
+    """Whether the host or the container is at fault."""
+    seen_from: View = View.HOST
+    """Whether it was seen from the host or from inside the container."""
+    confidence: Confidence
+    """How sure it is."""
+    headline: str
+    """Who and what, in a few words."""
+    summary: str
+    """What is wrong, in a sentence."""
+    expected: str = ""
+    """What should have been seen."""
+    actual: str = ""
+    """What was seen instead."""
+    evidence: tuple[EvidenceEntry, ...]
+    """What shows it."""
+    remedy: Remedy | None
+    """What to type."""
+    because: str | None = None
+    """The `id` of the finding that caused it."""
+
+
+class ResultEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a check, for all hosts where it is the same."""
+
+    check: str | None = None
+    """The check; null if the command makes none."""
+    hosts: tuple[str, ...]
+    """The hosts that were examined; none if it is the result of no single host."""
+    status: Status
+    """What came of it."""
+    reason: str | None = None
+    """Why, unless it passed."""
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True):
+    """What the reports of all commands have."""
+
+    KEY: ClassVar[str] = "check"
+    """Under which key the special part stands; what no check found is called so in JUnit and Prometheus."""
+
+    schema: Literal[2] = 2
+    """The version of this form."""
+    tool: ToolName = ToolName()
+    """Who wrote it."""
+    run: EnvelopeRun
+    """When, how and with which command."""
+    verdict: Verdict
+    """`faulty` if a fault is proved, `healthy` if nothing is wrong as far as the command looks, or
+    `inconclusive`."""
+    exit_code: int
+    """That of the command; `doctor demo` itself ends with 0."""
+    headline: str
+    """The verdict in a sentence."""
+    summary: Counts
+    """Numbers."""
+    hosts: tuple[HostEntry, ...]
+    """Each host; those that were asked, in the order in which they were named."""
+    findings: tuple[FindingEntry, ...]
+    """What is wrong or undecided, the worst first."""
+    results: tuple[ResultEntry, ...]
+    """What came of everything that was examined."""
+
+
+def as_json(envelope: Envelope) -> bytes:
+    text = msgspec.json.encode(envelope)
+    return escaped(msgspec.json.format(text, indent=1).decode()).encode() + b"\n"
+
+
+def verdict_of(exit_code: int) -> Verdict:
+    """Of a command whose exit code says it."""
+    return {EXIT_OK: Verdict.HEALTHY, EXIT_FAULT: Verdict.FAULTY}.get(exit_code, Verdict.INCONCLUSIVE)
+
+
+def only(where: Iterable[PlaceEntry]) -> PlaceEntry:
+    """What all places have in common: null where two differ, or where none says it."""
+
+    def one(name: str) -> str | int | None:
+        found = {getattr(place, name) for place in places} - {None}
+        return found.pop() if len(found) == 1 else None
+
+    places = tuple(where)
+    return msgspec.convert({name: one(name) for name in PlaceEntry.__struct_fields__}, PlaceEntry)
+
+
+def host_entries(
+    names: Iterable[str], unseen: Mapping[str, str], findings: Iterable[FindingEntry], verdict: Verdict
+) -> tuple[HostEntry, ...]:
+    """Of a command that makes no checks. Who is only not named is healthy where the verdict is, and nowhere
+    else; `unseen` says of whom nothing was seen, and why.
+    """
+    guilty = {host: each.headline for each in findings if each.status is Status.FAIL for host in each.hosts}
+    entries = []
+    for name in dict.fromkeys((*names, *unseen, *(host for each in findings for host in each.hosts))):
+        status, reason = HostStatus.UNEXAMINED, unseen.get(name)
+        if name in guilty:
+            status, reason = HostStatus.FAULTY, guilty[name]
+        elif reason is None and verdict is Verdict.HEALTHY:
+            status = HostStatus.HEALTHY
+        elif reason is None:
+            reason = "no fault names it, and nothing proves it healthy: doctor check examines it"
+        entries.append(HostEntry(name=name, status=status, reason=reason))
+    return tuple(entries)
+
+
+def result_entries(hosts: Iterable[HostEntry], findings: Iterable[FindingEntry]) -> tuple[ResultEntry, ...]:
+    """Of a command that makes no checks."""
+    well = tuple(host.name for host in hosts if host.status is HostStatus.HEALTHY)
+    passed = (ResultEntry(hosts=well, status=Status.PASS),) if well else ()
+    return (*passed, *(ResultEntry(hosts=f.hosts, status=f.status, reason=f.summary) for f in findings))
+
+
+def counts(hosts: Sequence[HostEntry], results: Iterable[ResultEntry]) -> Counts:
+    """Of a command that makes no checks: `results` has one for each finding."""
+    found = Counter(result.status for result in results)
+    well = sum(host.status is HostStatus.HEALTHY for host in hosts)
+    return counted(hosts, {status.value: found[status] for status in Status} | {"pass": well})
+
+
+def counted(hosts: Sequence[HostEntry], results: Mapping[str, int], checks: int = 0) -> Counts:
+    """`results` has a number for each status."""
+    found = {status.value: sum(host.status is status for host in hosts) for status in HostStatus}
+    return msgspec.convert({"hosts": len(hosts), "checks": checks, **found, **results}, Counts)

@@ -1,0 +1,133 @@
+"""The smoke runs of a report for programs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from doctor.facts.smoke import JudgedRun
+from doctor.judge.verdict import Report
+from doctor.report.smoke import (
+    Outcome,
+    PhaseLine,
+    comparison,
+    injected,
+    last_phase,
+    left_out,
+    links,
+    loss,
+    outcome,
+    phases,
+    versions,
+)
+from doctor.smoke.judge.loss import LossSummary
+
+
+class SmokeRank(msgspec.Struct, frozen=True):
+    """A rank of a smoke run."""
+
+    rank: int
+    """Its number."""
+    host: str
+    """Its host."""
+    device: int | None
+    """Its device; null without one."""
+
+
+class SmokeLayout(msgspec.Struct, frozen=True):
+    """How the ranks share the training."""
+
+    dp: int
+    """Replicas of a cell."""
+    tp: int
+    """Ranks of a replica."""
+    cells: int
+    """Groups of ranks that train together."""
+
+
+class SmokeLink(msgspec.Struct, frozen=True):
+    """What two hosts sent each other, both at once."""
+
+    hosts: tuple[str, str]
+    """The two."""
+    bytes_per_second: int
+    """Each way."""
+    round_trip_ms: float
+    """Milliseconds there and back."""
+
+
+class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One short training."""
+
+    status: Outcome
+    """`skipped` if none could be made, or if it was interrupted before anything was wrong."""
+    reason: str | None
+    """Why it was skipped."""
+    backend: str
+    """What carried the collectives: `gloo`, `nccl` or `hccl`."""
+    ranks: tuple[SmokeRank, ...] = ()
+    """Each rank."""
+    layout: SmokeLayout | None = None
+    """How they share the training."""
+    phases: tuple[PhaseLine, ...] = ()
+    """What it did, in order."""
+    loss: LossSummary | None = None
+    """The loss of the cell that learned the least; null before the first step."""
+    bandwidth: tuple[SmokeLink, ...] = ()
+    """Each pair of hosts that met, the slowest first."""
+    versions: dict[str, str] = {}
+    """What the ranks imported; if they differ, each version with its hosts."""
+    comparison: str | None = None
+    """How results were compared, unless bit by bit."""
+    injected: str | None = None
+    """The faults that `--inject` asked for."""
+    hosts: tuple[str, ...] = ()
+    """Those that took part."""
+    left_out: dict[str, str] = {}
+    """Those that did not, and why."""
+    seconds: float = 0.0
+    """How long it took."""
+    latency: float | None = None
+    """Seconds from the fault until it was noticed."""
+
+
+class SmokeEntry(SmokeRunEntry, frozen=True, kw_only=True):
+    """The first smoke run, and those that repeat it without the hosts that it named."""
+
+    runs: tuple[SmokeRunEntry, ...] = ()
+    """The repeated ones."""
+
+
+def smoke_entry(report: Report) -> SmokeEntry | None:
+    """None if no run was asked for."""
+    seen = report.smoke
+    if seen is not None and seen.runs:
+        first, *more = seen.runs
+        runs = tuple(_run(run, None) for run in more)
+        return SmokeEntry(runs=runs, **msgspec.structs.asdict(_run(first, report.net_seconds)))
+    if not report.no_smoke:
+        return None
+    return SmokeEntry(status="skipped", reason=report.no_smoke, backend=report.plan.backend.value)
+
+
+def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
+    plan, status = run.plan, outcome(run)
+    replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
+    return SmokeRunEntry(
+        status=status,
+        reason=f"interrupted in the {last_phase(run)} phase" if status == "skipped" else None,
+        backend=plan.backend,
+        ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
+        layout=SmokeLayout(replicas, plan.tp, len(plan.cells)),
+        phases=phases(run, net),
+        loss=loss(run),
+        bandwidth=tuple(
+            SmokeLink(link.hosts, round(link.rate), round(1e3 * link.round_trip, 4)) for link in links(run)
+        ),
+        versions=versions(run),
+        comparison=comparison(run) or None,
+        injected=injected(run) or None,
+        hosts=plan.hosts,
+        left_out=left_out(run),
+        seconds=run.result.total,
+        latency=run.result.end.latency,
+    )

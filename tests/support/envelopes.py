@@ -1,0 +1,59 @@
+"""The report of any command as it is written for programs."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from doctor.hang.envelope import HangReport
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import judge
+from doctor.hang.report_json import hang_report
+from doctor.judge.verdict import Report
+from doctor.logs.envelope import LogsReport
+from doctor.logs.explained import Explained
+from doctor.logs.report_json import logs_report
+from doctor.report import envelope, junit, prometheus
+from doctor.report.envelope import Envelope
+from doctor.report.json import CheckReport, check_report
+from doctor.report.schema import schema_of
+from tests.support.schemas import misfits
+
+Made = Report | Explained | Evidence | Envelope
+
+
+def envelope_of(made: Made) -> Envelope:
+    if isinstance(made, Envelope):
+        return made
+    if isinstance(made, Report):
+        return check_report(made)
+    return logs_report(made) if isinstance(made, Explained) else hang_report(judge(made), made)
+
+
+def as_json(made: Made) -> bytes:
+    return envelope.as_json(envelope_of(made))
+
+
+def as_data(made: Made) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(as_json(made))
+    return data
+
+
+def as_junit(made: Made) -> bytes:
+    return junit.as_junit(envelope_of(made))
+
+
+def as_prometheus(made: Made) -> bytes:
+    return prometheus.as_prometheus(envelope_of(made))
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """What `doctor list schema` prints."""
+    return schema_of(CheckReport, LogsReport, HangReport)
+
+
+def wrong(data: dict[str, Any]) -> list[str]:
+    """Where a report does not fit the schema that is shipped."""
+    return list(misfits(data, schema()))

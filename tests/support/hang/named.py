@@ -1,0 +1,16 @@
+"""Whom the JSON of `doctor hang` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Named = dict[str, Any]
+
+
+def culprits(said: Mapping[str, Any]) -> list[Named]:
+    return [each for each in said["findings"] if each["status"] == "fail"]
+
+
+def suspects(said: Mapping[str, Any]) -> list[Named]:
+    return [each for each in said["findings"] if each["status"] == "unknown"]

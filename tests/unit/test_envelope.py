@@ -1,0 +1,137 @@
+"""The reports of all commands are of one form: the schema that is shipped, which docs/formats.md explains.
+
+`UPDATE_DOCS=1 pytest` on this file writes its tables again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from doctor import cli
+from doctor.hang.envelope import HangReport
+from doctor.hang.judge import judge
+from doctor.hang.report_json import hang_report
+from doctor.logs.envelope import LogsReport
+from doctor.logs.report_json import logs_report
+from doctor.report.envelope import Envelope
+from doctor.report.json import CheckReport
+from doctor.report.prometheus import PREFIX
+from doctor.report.schema import schema_of
+from doctor.run.demo import DEMOS, FOLDER
+from tests.support.captures import SAMPLES
+from tests.support.envelopes import Made, as_data, schema, wrong
+from tests.support.field_tables import field_tables
+from tests.support.hang.trials import trials
+from tests.support.hang.written import evidence
+from tests.support.logs.conclusions import explaineds
+from tests.support.paths import ROOT
+from tests.support.reports import reports
+from tests.unit.report.test_junit import well_formed
+from tests.unit.report.test_prometheus import parsed
+
+PAGE = ROOT / "docs" / "formats.md"
+HERE = "<!-- What follows is made of the types: see tests/unit/test_envelope.py. -->\n"
+
+
+def all_kinds() -> Iterator[tuple[str, Made]]:
+    """Reports of every kind."""
+    yield from reports().items()
+    yield from explaineds().items()
+    yield from ((f"hang {number}", trial.evidence) for number, trial in enumerate(trials()))
+
+
+def commands(folder: Path) -> Iterator[tuple[str, ...]]:
+    """With all that the samples hold."""
+    for name in DEMOS:
+        yield "demo", name
+        (folder / name).write_bytes(gzip.decompress((FOLDER / f"{name}.run.json.gz").read_bytes()))
+        yield "check", "--replay", str(folder / name)
+    for path in sorted((SAMPLES / "logs").iterdir()):
+        if path.is_dir():
+            yield "explain", str(path)
+    kept = folder / "hang.json"
+    kept.write_bytes(gzip.decompress((SAMPLES / "hang" / "loader-on-4-hosts.json.gz").read_bytes()))
+    yield "hang", "--replay", str(kept)
+
+
+def typed(*words: str) -> tuple[int, str]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+        code = cli.run(words)
+    return code, out.getvalue()
+
+
+def means_the_same(data: dict[str, Any]) -> None:
+    """What every report says, whichever command wrote it."""
+    counted, hosts, findings = data["summary"], data["hosts"], data["findings"]
+    assert data["schema"] == 2
+    assert data["verdict"] != "healthy" or counted["faulty"] == counted["fail"] == 0
+    for status in ("healthy", "faulty", "unexamined"):
+        assert counted[status] == sum(host["status"] == status for host in hosts)
+    assert {host for each in findings for host in each["hosts"]} <= {host["name"] for host in hosts}
+    assert len({each["id"] for each in findings}) == len(findings)
+    assert not {each["because"] for each in findings} - {None, *(each["id"] for each in findings)}
+    rows = {(row["check"], row["status"]) for row in data["results"]}
+    assert {(each["check"], each["status"]) for each in findings if each["status"] == "fail"} <= rows
+
+
+def test_every_report_fits_the_schema_and_means_the_same() -> None:
+    for name, each in all_kinds():
+        data = as_data(each)
+        assert (name, wrong(data)) == (name, [])
+        means_the_same(data)
+
+
+def test_the_checks_that_were_made_are_a_whole_report_within() -> None:
+    sick, moving = reports()["sick-hosts"], evidence(["waits", "waits"], silent=0.1)
+    hung, explained = hang_report(judge(moving), moving, sick), logs_report(explaineds()["oom"], sick)
+    for made in (hung, explained):
+        data = as_data(made)
+        assert wrong(data) == []
+        assert data["check"] == as_data(sick)
+        assert (data["verdict"], data["exit_code"]) == ("faulty", 1)
+    assert hung.hang.state == "moves"
+
+
+def test_every_command_writes_such_a_report_and_its_other_forms(tmp_path: Path) -> None:
+    json_file, junit, prometheus = (tmp_path / name for name in ("json", "junit", "prometheus"))
+    files = ("--json", str(json_file), "--junit", str(junit), "--prometheus", str(prometheus))
+    for words in commands(tmp_path):
+        code, shown = typed(*words, *files)
+        data = json.loads(json_file.read_bytes())
+        assert (words, wrong(data)) == (words, [])
+        assert words[0] == "demo" or data["exit_code"] == code
+        means_the_same(data)
+        well_formed(junit.read_bytes().decode())
+        assert parsed(prometheus.read_text())[f"{PREFIX}exit_code", ()] == data["exit_code"]
+        assert shown
+
+
+def test_the_schema_refuses_what_is_not_such_a_report() -> None:
+    data = as_data(reports()["sick-hosts"])
+    for spoilt in (
+        {key: value for key, value in data.items() if key != "plan"},
+        data | {"schema": 1},
+        data | {"more": 1},
+        data | {"summary": "2 hosts are faulty"},
+        data | {"findings": [data["findings"][0] | {"rank": "3"}]},
+    ):
+        assert wrong(spoilt)
+
+
+def test_the_schema_is_printed() -> None:
+    assert typed("list", "schema") == (0, json.dumps(schema(), indent=1) + "\n")
+
+
+def test_the_page_explains_each_field() -> None:
+    before, _, _ = PAGE.read_text().partition(HERE)
+    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport))
+    if os.environ.get("UPDATE_DOCS"):
+        PAGE.write_text(f"{before}{HERE}\n{tables}")
+    assert PAGE.read_text() == f"{before}{HERE}\n{tables}", "run with UPDATE_DOCS=1"

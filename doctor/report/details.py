@@ -22,8 +22,9 @@ SUBJECTS, MOST_SUBJECTS = 3, 20
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)')
 
 
-def rows(fault: Fault) -> Iterator[Row]:
-    finding, cause = fault.first, fault.cause
+def rows(fault: Fault, finding: Finding) -> Iterator[Row]:
+    """`finding` speaks for all of the fault."""
+    cause = fault.cause
     if are_counted(finding.hosts):
         yield Row("hosts", finding.hosts, Form.HOSTS)
     if cause:
@@ -77,7 +78,7 @@ def seen_from(finding: Finding) -> str:
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     """Of one finding: labels with a text each."""
-    for each in rows(single_fault(finding, report.by_id.get(finding.because or ""))):
+    for each in rows(single_fault(finding, report.by_id.get(finding.because or "")), finding):
         text = fold(each.lines) if each.form is Form.HOSTS else "\n".join(each.lines)
         if text and On.MARKDOWN in each.on:
             yield each.label, text.removesuffix(".")

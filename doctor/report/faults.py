@@ -115,9 +115,9 @@ def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
 def _card(fault: Fault, report: Report, unheard: Set[str]) -> Card:
     finding = fault.first
     view = seen_from(finding)
-    more = [*rows(fault), *_evidence(fault, report)]
+    more = [*rows(fault, finding), *_evidence(fault, report)]
     if fault.cause is None:  # what mends the cause mends the symptom
-        more += [*_typed(fault, unheard), *_verify(fault, finding, report)]
+        more += [*_typed(fault, finding, unheard), *_verify(fault, finding, report)]
     return Card(
         word(finding),
         KINDS[finding.status],
@@ -149,13 +149,13 @@ def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
         yield Row("verify", (command,), Form.TYPED)
 
 
-def _typed(fault: Fault, unheard: Set[str]) -> Iterator[Row]:
+def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
     """Where, and the commands. Nothing can be typed on a host out of reach."""
     typed: dict[tuple[str, ...], list[Finding]] = {}
     for each in fault.findings:
         typed.setdefault(each.remedy.commands if each.remedy else (), []).append(each)
     for commands, of in typed.items():
-        hosts = tuple(host for each in of for host in each.hosts) if len(typed) > 1 else fault.first.hosts
+        hosts = tuple(host for each in of for host in each.hosts) if len(typed) > 1 else finding.hosts
         if len(typed) > 2 and of[0] is not fault.findings[0]:
             break
         there = commands if hosts and not unheard & set(hosts) else ()
@@ -163,7 +163,7 @@ def _typed(fault: Fault, unheard: Set[str]) -> Iterator[Row]:
         if all(command.startswith("#") for command in there) and len(there) < len(commands):
             there = ()  # a comment stays with the commands that it is about
         here = tuple(command for command in commands if command not in there)
-        on = "each of them" if hosts == fault.first.hosts and are_counted(hosts) else fold(hosts)
+        on = "each of them" if hosts == finding.hosts and are_counted(hosts) else fold(hosts)
         for where, lines in ((f"type on {on}:", there), ("type here:", here)):
             if lines:
                 yield Row("do", lines, Form.TYPED, head=where)

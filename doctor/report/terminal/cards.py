@@ -119,6 +119,8 @@ def _rows(rows: Iterable[Row], on: On) -> list[tuple[Row, list[str]]]:
 
 def _some(row: Row, on: On) -> list[str]:
     """The first ones. A single one that is left is shown rather than counted."""
+    if row.form is Form.HOSTS:
+        return [clean_line(fold(row.lines))]
     lines = list(map(clean_line, row.lines))
     if row.form is Form.NUMBERED:
         lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
@@ -139,7 +141,7 @@ def _more(part: Row | Pairs, most: int, on: On) -> list[str]:
 
 def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, indent: int) -> None:
     if row.form is Form.HOSTS:  # one line, which can be copied whole
-        put_line(_labelled(label, fold(row.lines), indent), console)
+        put_line(_labelled(label, texts[0], indent), console)
     elif row.form is Form.TYPED:
         _print_typed(row, texts, label, console, indent)
     else:

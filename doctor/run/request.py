@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doctor.job.launch.launchers import NAMES_JOBS
 from doctor.report.formats import Outputs
 from doctor.text.option import IN_JOB, NO_SMOKE, REPLAY, any_option, host_option, live_option, option
 
@@ -173,7 +172,7 @@ class Request:
     """Globs of the checks that a command cannot do without, where it is the one that chose with `only`."""
     in_job: bool = option(
         IN_JOB,
-        f"Inside {', '.join(NAMES_JOBS[:-1])} or {NAMES_JOBS[-1]}: every rank calls it; no SSH.",
+        "Inside a job: its launcher starts it as every rank; no SSH.",
         not_with=(REPLAY,),
         default=False,
         panel=HostFlags.PANEL,

@@ -58,9 +58,10 @@ def read_job_rank(environ: Mapping[str, str]) -> JobRank:
         if ranks.number_in(environ):
             return _seat(launcher, ranks, environ, read_job_key(environ))
     first, *others = dict.fromkeys(ranks.rank for _, ranks in _KNOWN)
+    names = list(dict.fromkeys(launcher.commands[0] for launcher, _ in _KNOWN if launcher.commands))
     raise UsageError(
         f"--in-job: this process is no rank of a job: neither {first} nor {_either(others)} is set.",
-        f"Start it by {_either(launchers.NAMES_JOBS)}, once for each rank.",
+        f"Start it by {_either(names)}, once for each rank.",
     )
 
 

@@ -46,10 +46,6 @@ MODULES: Mapping[str, Launcher] = {name: each for each in LAUNCHERS for name in 
 FORMS: Mapping[str, Form] = {name: form for each in LAUNCHERS for name, form in each.forms.items()}
 
 _RANKS = tuple(variables for each in LAUNCHERS for variables in each.ranks)
-NAMES_JOBS = tuple(
-    each.name for each in LAUNCHERS if each.commands and any(ranks.identity for ranks in each.ranks)
-)
-"""Those whose ranks can tell their job from any other."""
 NUMBERS: dict[str, RankVariables] = {}
 """By the variable that numbers a rank. Where several launchers set it, the least demanding one."""
 for _each in _RANKS:

@@ -93,7 +93,7 @@ def explain_logs(
     fetched: Fetched | None = None,
 ) -> int:
     """The exit code: 1 a cause is named, 0 nothing complains, 3 it is not known, or nothing was read."""
-    gc.set_threshold(100_000, 50, 50)  # what is read makes many small values, and no cycles
+    gc.set_threshold(100_000, 50, 50)  # the start and reading make many values that stay, and no cycles
     known = _known(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()

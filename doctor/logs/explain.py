@@ -84,7 +84,7 @@ def explain_logs(
 
     `check` asks for the checks that prove it, and says on which hosts.
     """
-    gc.set_threshold(100_000, 50, 50)  # what is read makes many small values, and no cycles
+    gc.set_threshold(100_000, 50, 50)  # the start and reading make many values that stay, and no cycles
     known = _known(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()

@@ -45,20 +45,17 @@ def _by_symptom(case: Case) -> list[Suspect]:
         suspect = found.setdefault(event.id, Suspect({}, []))
         suspect.events.append(event)
         suspect.who.update(dict.fromkeys(event.who))
-    kept: list[Suspect] = []
+    kept: dict[object, Suspect] = {}
     for suspect in found.values():
-        same = next((each for each in kept if _of_one_line(each, suspect)), None)
-        if same is None:
-            kept.append(suspect)
-        else:
+        same = kept.setdefault(_lines_and_party(suspect), suspect)
+        if same is not suspect:
             same.events += suspect.events
-    return kept
+    return list(kept.values())
 
 
-def _of_one_line(one: Suspect, other: Suspect) -> bool:
+def _lines_and_party(of: Suspect) -> object:
     """Two symptoms of the very same lines are one reason."""
-    places = [{(each.line.file, each.line.number) for each in of.events} for of in (one, other)]
-    return one.keys == other.keys and places[0] == places[1]
+    return of.keys, frozenset((each.line.file, each.line.number) for each in of.events)
 
 
 def _explains_death(reason: Suspect, death: Suspect) -> bool:
@@ -188,9 +185,9 @@ def _caused(
     case: Case, by: Suspect, other: Suspect, causes: Sequence[Event], effects: Sequence[Event]
 ) -> bool:
     """`by` explains it, and it does not explain `by`. The events are one of each of their symptoms."""
-    if not by.events or not other.events or (by.overcome and not other.overcome):
-        return False
     if not any(explains(one, two) for one in causes for two in effects):
+        return False
+    if by.overcome and not other.overcome:
         return False
     back = any(explains(two, one) for one in causes for two in effects)
     return not back and not _earlier(case, other, by)

@@ -118,7 +118,8 @@ def _in_child(
     code = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         patience = opened.stream.patience
         patience.forked(used, parent)
         before = patience.granted

@@ -277,12 +277,12 @@ def test_a_wrong_sum_in_the_training(shape: CellShape) -> None:
     assert got[1] != healthy[1]
 
 
-def test_a_slow_rank_computes_fifty_percent_longer() -> None:
+def test_a_slow_rank_computes_twice_as_long() -> None:
     shape = CellShape(2, 1, (2,), 16, 7)
     ranks = ranks_with("", "slow", shape=shape)
 
     def usual(rank: RankOutput) -> float:
         return sorted(step.cpu for step in rank.all(TrainStep)[STEP:])[7]
 
-    assert 1.25 < usual(ranks[1]) / usual(ranks[0]) < 1.9
+    assert 1.5 < usual(ranks[1]) / usual(ranks[0]) < 2.8
     assert disturbed(ranks) == [1]

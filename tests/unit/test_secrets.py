@@ -22,12 +22,19 @@ from doctor.cli.defaults import with_defaults
 from doctor.hang.evidence import Evidence, Frame, LibraryText, Member
 from doctor.hang.judge import judge
 from doctor.hang.redacted import redacted
+<<<<<<< HEAD
+=======
+from doctor.hang.report import page_of
+from doctor.hang.report_json import report_json
+>>>>>>> g
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
 from doctor.model import Answer, AnswerEnd, Host, TableFile, Unreached
 from doctor.probe.frames import FILES, THERE
 from doctor.recording import encoded
 from doctor.report.formats import FORMATS
+from doctor.report.html.page import as_html
+from doctor.report.markdown_page import as_markdown
 from doctor.run import collect
 from doctor.run.collect import Collection, Order
 from doctor.run.request import Request
@@ -197,6 +204,7 @@ def test_a_job_that_hangs() -> None:
     made = judge(seen)
     ways = [msgspec.json.encode(seen).decode(), as_json(seen).decode()]
     ways += [hang_text(made, width, verbose=True) for width in (80, 4000)]
+    ways += [write(page_of(made)).decode() for write in (as_html, as_markdown)]
     assert [left(said) for said in ways] == [[]] * len(ways)
 
 

@@ -22,11 +22,7 @@ from doctor.cli.defaults import with_defaults
 from doctor.hang.evidence import Evidence, Frame, LibraryText, Member
 from doctor.hang.judge import judge
 from doctor.hang.redacted import redacted
-<<<<<<< HEAD
-=======
 from doctor.hang.report import page_of
-from doctor.hang.report_json import report_json
->>>>>>> g
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
 from doctor.model import Answer, AnswerEnd, Host, TableFile, Unreached

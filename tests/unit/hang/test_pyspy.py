@@ -151,7 +151,9 @@ def test_a_report_says_what_to_fetch_for_such_a_host(installed: Path, give: Call
         told = judge(each)
         assert FETCH in told.commands
         assert "fetch py-spy for aarch64, then look again with --pyspy FILE" in told.do
-        assert "a py-spy for aarch64 (--pyspy FILE): the line of each rank" in hang_part(told).rights.more
+        rights = hang_part(told).rights
+        assert rights is not None
+        assert "a py-spy for aarch64 (--pyspy FILE): the line of each rank" in rights.more
         assert f"\n{' ' * 17}{FETCH}\n" in text(told, 80), "in one line, to be copied"
         assert (
             "node1: Python stacks: no py-spy for aarch64 is at hand: the one beside doctor is for x86_64"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from doctor.job.launch import Launch
+from doctor.job.parallel import Layout
 from doctor.model import Backend, Sourced, TableFile
-
-if TYPE_CHECKING:  # what reads launchers' files takes long to import, and most commands read none
-    from doctor.job.launch import Launch
-    from doctor.job.parallel import Layout
 
 SLURM = "slurm"
 """The source of what a Slurm allocation says."""

@@ -42,16 +42,33 @@ def logs_of(folder: Path, **more: Any) -> Logs:
     return read([folder], Matcher(load_symptoms().symptoms), loss=LossCollector, now=1.8e9, **more)
 
 
-def no_child() -> bool:
-    with suppress(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
-        return False
-    return True
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes that were started."""
+    found: list[int] = []
+
+    def fork() -> int:
+        pid = begin()
+        if pid:
+            found.append(pid)
+        return pid
+
+    begin = os.fork
+    monkeypatch.setattr(os, "fork", fork)
+    return found
 
 
-def test_it_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def none_left(forked: Sequence[int]) -> bool:
+    for pid in forked:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+            return False
+    return bool(forked)
+
+
+def test_it_is_the_same(folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = logs_of(folder)
-    assert no_child()
+    assert none_left(forked)
     monkeypatch.setattr(doctor.logs.read, "cores", lambda: 1)
     assert repr(at_once) == repr(logs_of(folder))
     assert [file.name[-9:] for file in at_once.files] == ["rank0.log", "rank1.log", "rank2.log"]
@@ -59,7 +76,7 @@ def test_it_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(at_once.curves) == 3
 
 
-def test_one_that_is_killed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_killed_is_told(folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(opened: Any, *rest: Any) -> Sequence[Scan]:
         if opened.name.endswith("rank1.log"):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -71,10 +88,10 @@ def test_one_that_is_killed_is_told(folder: Path, monkeypatch: pytest.MonkeyPatc
     (left_out,) = logs.left_out
     assert left_out.endswith("rank1.log: the process that read it ended before it was done (signal 9)")
     assert len(logs.files) == 2
-    assert no_child()
+    assert none_left(forked)
 
 
-def test_an_interrupt_leaves_no_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_leaves_none(folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(name: str) -> None:
         if name.endswith("rank1.log"):
             raise KeyboardInterrupt
@@ -82,7 +99,7 @@ def test_an_interrupt_leaves_no_process(folder: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(doctor.logs.read, "scan", lambda *_: time.sleep(600))
     with pytest.raises(KeyboardInterrupt):
         logs_of(folder, seen=stop)
-    assert no_child()
+    assert none_left(forked)
 
 
 def test_one_whose_parent_was_killed_ends_at_its_next_piece(

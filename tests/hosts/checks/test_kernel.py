@@ -213,7 +213,9 @@ def test_other_ports_of_hccl_are_known_from_the_launch(lab: Lab, examine: Examin
     host.listen(50031)
     outcome = examine(*ASCEND, "--inventory", str(inventory))
     (found,) = assert_only(outcome, "port-in-use", [host.name])
-    assert found["where"] == [{"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}]
+    assert found["where"] == [
+        {"host": host.name, "rank": None, "pid": None, "device": None, "port": 50031, "peer": None}
+    ]
 
 
 def test_stock_values_suffice_for_a_small_job(lab: Lab, examine: Examiner) -> None:

@@ -90,9 +90,9 @@ def test_a_host_without_processor_time_holds_nobody_up(lab: Lab) -> None:
     assert took < 3 * seconds, "what is beyond --timeout is the start and the end of the command"
     assert done.returncode == 1, done.stdout + done.stderr
     said = json.loads(done.stdout)
-    (culprit,) = said["culprits"]
+    (culprit,) = culprits(said)
     assert (culprit["rank"], culprit["host"], culprit["cause"]) == (3, "node2", "stopped")
-    late = [*map(str, said["unreached"]), *said["rights"]["unread"], *said["notes"]]
+    late = [*map(str, said["hosts"]), *said["hang"]["rights"]["unread"], *said["hang"]["notes"]]
     assert any("within" in each or "in time" in each for each in late), done.stdout
 
 

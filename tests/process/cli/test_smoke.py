@@ -54,7 +54,7 @@ FORM = "is not KIND@RANK[:STEP]"
         (["--no-smoke"], ["No such option: --no-smoke", "doctor smoke -h"]),
         (
             ["--replay", "x.json", "--inject", "stuck@1"],
-            ["--replay cannot be combined with --inject: ", "--exam"],
+            ["--replay cannot be combined with --inject: ", "Options that say what is judged"],
         ),
         (
             ["--replay", "x.json", "--steps", "9", "--tp", "2"],

@@ -43,7 +43,7 @@ def looked(
         tool.write_text(f'#!/bin/sh\n{slow}exec {own} "$@"\n')
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", str(tool.parent), prepend=os.pathsep)
-        monkeypatch.setattr(pyspy, "packed", lambda _: ((), "none is brought"))
+        monkeypatch.setattr(pyspy, "for_host", lambda *_: ((), "none is brought"))
         transport, began = LocalTransport(), time.monotonic()
         try:
             sight = see([Host("here", "localhost")], transport, 0.5, patience=HangPatience(whole=WHOLE))

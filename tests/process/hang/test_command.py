@@ -141,14 +141,15 @@ def test_a_given_py_spy_that_shows_nothing(
     given.write_bytes(header)
     job.hangs()
     code, said = judged(job, "--limit", "1", "--pyspy", str(given))
-    assert said["rights"]["stacks"] == (own == "another machine"), said["rights"]
+    rights = said["hang"]["rights"]
+    assert rights["stacks"] == (own == "another machine"), rights
     if own == "another machine":
         assert code == 1
     else:
         why = "Exec format error" if own == "does not start" else "it is another program"
-        assert f"the py-spy that was brought cannot be used ({why})" in str(said["rights"]["unread"])
+        assert f"the py-spy that was brought cannot be used ({why})" in str(rights["unread"])
         assert code in (1, 3), said
-    assert not [each for each in said["commands"] if each.startswith("pip ")]
+    assert not [each for each in said["hang"]["commands"] if each.startswith("pip ")]
 
 
 def test_no_job_and_no_such_job() -> None:
@@ -166,7 +167,7 @@ def test_no_job_and_no_such_job() -> None:
         (("--replay", "none.json"), "none.json: does not exist"),
         (("--replay", "pyproject.toml"), "is not a recording of doctor hang"),
         (("node1", "--replay", "x.json"), "cannot be combined with"),
-        (("--pyspy", "x.whl", "--replay", "x.json"), "--pyspy cannot be combined with --replay"),
+        (("--pyspy", "x.whl", "--replay", "x.json"), "--replay cannot be combined with --pyspy"),
         (("--local", "--pyspy", "README.md"), "README.md is neither a program for Linux nor a wheel"),
     ],
 )

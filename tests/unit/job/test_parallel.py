@@ -72,14 +72,14 @@ def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
             "",
         ),
         (["strategy=((0,4),)"], "--plan: strategy must split each dimension into 1 or more", ""),
-        (["dp=4", "dp=4"], "--plan: dp is said twice", ""),
-        (["dp=4,dp=2"], "--plan: dp is said twice", ""),
+        (["dp=4", "dp=4"], "--plan: dp is given twice", ""),
+        (["dp=4,dp=2"], "--plan: dp is given twice", ""),
         (["dp"], "--plan: 'dp' is not key=value", "such as dp=4,tp=2"),
-        ([""], "--plan: it says nothing", "such as dp=4,tp=2"),
+        ([""], "--plan: it is empty", "such as dp=4,tp=2"),
         (["x" * (LONGEST + 1)], f"--plan: '{'x' * 59}…' is longer than {LONGEST} characters", ""),
-        (["framework=torch,mode=graph"], "--plan: mode belongs to MindSpore, and framework is torch", ""),
-        (["batch_before=8,devices_before=8"], "--plan: batch_before says nothing without batch", ""),
-        (["lr=1,lr_before=2"], "--plan: lr_before says nothing without devices_before", ""),
+        (["framework=torch,mode=graph"], "--plan: mode belongs to MindSpore, but framework is torch", ""),
+        (["batch_before=8,devices_before=8"], "--plan: batch_before means nothing without batch", ""),
+        (["lr=1,lr_before=2"], "--plan: lr_before means nothing without devices_before", ""),
     ],
 )
 def test_texts_that_are_not_a_plan(texts: Sequence[str], message: str, hint: str) -> None:
@@ -114,7 +114,7 @@ def test_values_of_the_wrong_kind(value: object) -> None:
 
 
 def test_the_inventory_says_nothing() -> None:
-    with pytest.raises(UsageError, match=r"^it says nothing$"):
+    with pytest.raises(UsageError, match=r"^it is empty$"):
         layout_of({})
 
 

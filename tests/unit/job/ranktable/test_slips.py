@@ -30,9 +30,9 @@ GOOD = """{
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"1"}\n  ]', '"1"},\n  ]', [("5:64", "a comma stands after the last element", "},'")]),
-        ('"1"}\n', '"1",}\n', [("5:63", "a comma stands after the last element", ",}'")]),
-        ("  ]}]\n", "  ]}],\n", [("6:6", "a comma stands after the last element", "']}],'")]),
+        ('"1"}\n  ]', '"1"},\n  ]', [("5:64", "there is a comma after the last element", "},'")]),
+        ('"1"}\n', '"1",}\n', [("5:63", "there is a comma after the last element", ",}'")]),
+        ("  ]}]\n", "  ]}],\n", [("6:6", "there is a comma after the last element", "']}],'")]),
         ("{\n", "{ // mine\n", [("1:3", "has comments, which JSON does not have", "'// mine'")]),
         ("{\n", "{ /* a\n b */\n", [("1:3", "has comments, which JSON does not have", "'/* a'")]),
         (
@@ -75,15 +75,15 @@ def test_all_syntax_errors_are_reported_at_once() -> None:
         ("1:1", "has comments, which JSON does not have (lines 1, 6, 9)", "'/* a table */'"),
         (
             "6:63",
-            "a comma stands after the last element",
+            "there is a comma after the last element",
             '\'"device_ip": "10.0.0.2", "rank_id": "1",}, // last\'',
         ),
         (
             "6:65",
-            "a comma stands after the last element",
+            "there is a comma after the last element",
             '\'device_ip": "10.0.0.2", "rank_id": "1",}, // last\'',
         ),
-        ("7:5", "a comma stands after the last element", "']},]'"),
+        ("7:5", "there is a comma after the last element", "']},]'"),
     ]
 
 
@@ -107,8 +107,8 @@ def test_text_inside_quotes_is_not_a_syntax_error() -> None:
         ("12 34", "1:1", "is not JSON", "'12 34'"),
         ("null", "1:1", "is not a rank table", "'null'"),
         ("[1, 2]", "1:1", "is not a rank table", "a list"),
-        ("{'status': 1}", "1:2", "single quotes: JSON knows only double ones", "'{'status': 1}'"),
-        ("{\"a\": 'b'}", "1:7", "single quotes: JSON knows only double ones", None),
+        ("{'status': 1}", "1:2", "single quotes: JSON allows only double quotes", "'{'status': 1}'"),
+        ("{\"a\": 'b'}", "1:7", "single quotes: JSON allows only double quotes", None),
         ('{"a": 1\n "b": 2}', "2:2", "a comma is missing before this", "'\"b\": 2}'"),
         ('[{"a": 1}\n {"b": 2}]', "2:2", "a comma is missing before this", "'{\"b\": 2}]'"),
         ('{"a": [{}\n {}]}', "2:2", "a comma is missing before this", "'{}]}'"),
@@ -121,8 +121,13 @@ def test_text_inside_quotes_is_not_a_syntax_error() -> None:
         ('{"a": *}', "1:7", "a value without quotes", None),
         ('{"a": 007}', "1:7", "a number begins with 0", None),
         ('{"a": True}', "1:7", "True is Python, not JSON", None),
-        ('{"a": NaN}', "1:7", "is no JSON value: only Python writes it", "'NaN'"),
-        ('{"a": "NaN", "b": [-Infinity]}', "1:20", "is no JSON value: only Python writes it", "'-Infinity'"),
+        ('{"a": NaN}', "1:7", "is not a JSON value: only Python writes it", "'NaN'"),
+        (
+            '{"a": "NaN", "b": [-Infinity]}',
+            "1:20",
+            "is not a JSON value: only Python writes it",
+            "'-Infinity'",
+        ),
         ('{"a": "b\n}', "1:7", "a text is not closed before its line ends", '\'{"a": "b\''),
         ('{"a: "b"}', "1:7", "a quotation mark is missing: a key runs into its value", None),
         ('{"a": "b"c"}', "1:10", "a quotation mark inside a text", None),
@@ -131,10 +136,10 @@ def test_text_inside_quotes_is_not_a_syntax_error() -> None:
         ('{"a": “b”}', "1:7", "a typographic quotation mark", None),
         ('{"a": 1，"b": 2}', "1:8", "a full-width comma", None),
         ('{"a"： 1}', "1:5", "a full-width colon", None),
-        ('{"a":\u00a01}', "1:6", "an invisible character that is no blank", None),
+        ('{"a":\u00a01}', "1:6", "an invisible character that is not a blank", None),
         ('{"a" 1}', "1:6", "a ':' is missing after a key", None),
         ('{"a", "b"}', "1:5", "a key without a value", None),
-        ('{"a": {}, "b": ["c": 1]}', "1:20", "a key and its value stand outside of braces", None),
+        ('{"a": {}, "b": ["c": 1]}', "1:20", "a key and its value are outside of braces", None),
         ('{"a": [1}', "1:9", "closed with '}' what began with another bracket", None),
         ('{"a": }', "1:7", "a value is missing before this bracket", None),
         ('{"a": [, 1]}', "1:8", "a value is missing before this comma", None),

@@ -1,9 +1,9 @@
 """The exit codes, and the tree of our errors: a low-level exception becomes a sentence in one place.
 
-     DoctorError             a problem that a person can act on: what, where, and the next step
-     ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
-     │   └── InputErrors     all mistakes in the input files at once, each with file and line
-     └── NotUnderstood       output of a host that a parser could not read; becomes "unknown"
+    DoctorError             a problem that a person can act on: what, where, and the next step
+    ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
+    │   └── InputErrors     all mistakes in the input files at once, each with file and line
+    └── NotUnderstood       output of a host that a parser could not read; becomes "unknown"
 
 No message contains a secret or a traceback.
 """

@@ -38,7 +38,7 @@ KEYS: Mapping[str, str] = {
     "lr_before": "learning rate that was used with devices_before; default: lr",
     "devices_before": "devices that batch size and learning rate were tuned for",
 }
-"""What each key of a plan means; the docs print it."""
+"""What each key of a plan means."""
 
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "float16": ("fp16", "half"),

@@ -331,7 +331,7 @@ def test_slurm() -> None:
 
 @pytest.mark.parametrize("variable", ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE"])
 def test_a_job_of_pbs_or_lsf(variable: str, write: Write) -> None:
-    """A line a slot, in rank order; slots may be processors, so that they are no number of ranks."""
+    """One line per slot, in rank order; slots may be processors, so they are not a number of ranks."""
     job = {variable: str(write("b2\nb2\na1\n", "nodes"))}
     found = targets(environ=job)
     assert found.hosts == (Host("b2", "b2"), Host("a1", "a1"))

@@ -63,7 +63,7 @@ def read_value(key: str, text: str) -> int | float | str:
     if key not in FIELDS:
         near = difflib.get_close_matches(key, FIELDS, 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(FIELDS))}."
-        raise UsageError(f"nothing is called {key!r} among the expectations.", hint)
+        raise UsageError(f"no expectation is called {key!r}.", hint)
     kind = type(getattr(Expect(), key))
     try:
         value: int | float | str = kind(text)

@@ -125,7 +125,7 @@ def layout_of(rows: Mapping[str, object]) -> Layout:
 def read_key(key: str, text: str) -> object:
     """The value of one key; a UsageError names both."""
     if key not in KEYS:
-        raise UsageError(f"unknown key {shown(key)}", suggest(key, KEYS) or f"known are {', '.join(KEYS)}")
+        raise UsageError(f"unknown key {shown(key)}", suggest(key, KEYS) or f"the keys are {', '.join(KEYS)}")
     try:
         return _READERS[key](text.strip())
     except UsageError as error:
@@ -228,7 +228,7 @@ def _dtype(text: str) -> str:
     for dtype, others in DTYPES.items():
         if name == dtype or name in others:
             return dtype
-    raise UsageError("a data type", suggest(name, DTYPES) or f"known are {', '.join(DTYPES)}")
+    raise UsageError("a data type", suggest(name, DTYPES) or f"the data types are {', '.join(DTYPES)}")
 
 
 def _word(text: str) -> str:

@@ -46,7 +46,7 @@ def explain(text: str, error: json.JSONDecodeError) -> Slip:
     if said.startswith("Invalid control character"):
         return _broken_text(text, at)
     if said.startswith("Invalid") and "escape" in said:
-        return Slip("a backslash stands alone", r"\\ for a backslash", text.rfind("\\", 0, at + 1))
+        return Slip("a lone backslash", r"\\ for a backslash", text.rfind("\\", 0, at + 1))
     if said.startswith("Illegal trailing comma"):
         return Slip("a comma too many", "no comma before the bracket", at)
     if said.startswith("Extra data"):

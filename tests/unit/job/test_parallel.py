@@ -48,7 +48,7 @@ def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
     [
         (["dpp=4"], "--plan: unknown key 'dpp'", "did you mean 'pp'?"),
         (["paralel_mode=x"], "--plan: unknown key 'paralel_mode'", "did you mean 'parallel_mode'?"),
-        (["colour=red"], "--plan: unknown key 'colour'", f"known are {', '.join(KEYS)}"),
+        (["colour=red"], "--plan: unknown key 'colour'", f"the keys are {', '.join(KEYS)}"),
         (["dp=four"], "--plan: dp must be a whole number, 1 or more, not 'four'", ""),
         (["tp=0"], "--plan: tp must be a whole number, 1 or more, not '0'", ""),
         (["tp=-2"], "--plan: tp must be a whole number, 1 or more, not '-2'", ""),
@@ -63,7 +63,11 @@ def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
         ),
         (["framework=jax"], "--plan: framework must be torch or mindspore, not 'jax'", ""),
         (["dtype=bfloat61"], "--plan: dtype must be a data type, not 'bfloat61'", "did you mean 'bfloat16'?"),
-        (["dtype=tf32"], "--plan: dtype must be a data type, not 'tf32'", f"known are {', '.join(DTYPES)}"),
+        (
+            ["dtype=tf32"],
+            "--plan: dtype must be a data type, not 'tf32'",
+            f"the data types are {', '.join(DTYPES)}",
+        ),
         (["parallel_mode=a b"], "--plan: parallel_mode must be one word, not 'a b'", ""),
         (
             ["strategy=(6,4)"],

@@ -174,7 +174,7 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
         ("expect:\n  nofile: -1\n", ":2: nofile must be 0 or more, not '-1'."),
         (
             "expect:\n  shm_mb: 1\n  nofiles: 3\n",
-            ":3: nothing is called 'nofiles' among the expectations. Did you mean 'nofile'?",
+            ":3: no expectation is called 'nofiles'. Did you mean 'nofile'?",
         ),
         ("launch: {A-B: 1}\n", ":1: 'A-B' is not the name of a variable"),
         ("launch: {A: \"x\\0\"}\n", r":1: A: 'x\x00' has control characters in it"),

@@ -132,7 +132,7 @@ def test_text_inside_quotes_is_not_a_syntax_error() -> None:
         ('{"a: "b"}', "1:7", "a quotation mark is missing: a key runs into its value", None),
         ('{"a": "b"c"}', "1:10", "a quotation mark inside a text", None),
         ('{"a": "b\tc"}', "1:9", "a control character inside a text", '\'{"a": "b\\tc"}\''),
-        ('{"a": "C:\\x"}', "1:10", "a backslash stands alone", None),
+        ('{"a": "C:\\x"}', "1:10", "a lone backslash", None),
         ('{"a": “b”}', "1:7", "a typographic quotation mark", None),
         ('{"a": 1，"b": 2}', "1:8", "a full-width comma", None),
         ('{"a"： 1}', "1:5", "a full-width colon", None),

@@ -118,7 +118,7 @@ NVIDIA = Vendor(
     files="/dev/nvidia",
     where=("/dev/nvidia[0-9]*",),
     tool_seconds=40,
-    # Displays (03) and accelerators (12): sound, USB, NVSwitches, root ports share its id.
+    # Displays (03) and accelerators (12): sound, USB, NVSwitches and root ports have the same vendor id.
     on_bus="10de....(|(03|12)..)",
     screens="10de....0300",
     asked_with_driver=True,

@@ -16,7 +16,7 @@ from doctor.errors import UsageError, suggest
 from doctor.text.textfile import shown
 
 LONGEST = 4000
-"""The most characters of one --plan; the strategy of a large operator needs some hundred."""
+"""The most characters of one --plan; the strategy of a large operator needs a few hundred."""
 EXAMPLE = "such as dp=4,tp=2"
 
 KEYS: Mapping[str, str] = {

@@ -27,7 +27,7 @@ class Unknown(Exception):
 
 
 def evaluate(text: str, values: MutableMapping[str, int | None]) -> int | None:
-    """The value, or None if it is unknown. Assignments update `values`; if the result is unknown, to None."""
+    """The value, or None if it is unknown. Assigned variables change in `values`, then to None as well."""
     try:
         return _Reader(text, values).whole()
     except (Unknown, ZeroDivisionError):

@@ -20,10 +20,10 @@ from doctor.job.launch.variables import PER_PROCESS
 
 
 def common_env(launch: Launch) -> Mapping[str, str]:
-    """The variables on which the processes agree. An option of a launcher counts as the variable it stands
-    for, but a loopback address does not count.
+    """The variables on which the processes agree.
 
-    What the ranks were given overrides what their launchers were given.
+    An option of a launcher counts as the variable it stands for, unless it is a loopback address. What the
+    ranks were given overrides what their launchers were given.
     """
     agents = [told for told in launch.told if launcher(told)]
     ranks = [told for told in launch.told if not launcher(told)]

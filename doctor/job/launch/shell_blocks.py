@@ -81,7 +81,7 @@ def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
 def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
     """The commands with `for ((…)) { … }` written as `for ((…)) do … done`."""
     opened: list[bool] = []
-    head = False  # whether the head of such a loop came alone so far
+    head = False  # whether only the head of such a loop was read so far
     for place, command in enumerate(commands):
         words = list(command.words)
         counted = len(words) > 1 and words[0].plain == "for" and words[1].raw.startswith("((")

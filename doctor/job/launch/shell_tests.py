@@ -51,7 +51,7 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
 
 
 def _compare(texts: Sequence[str], patterns: bool) -> bool | None:
-    """The result of a comparison. A single word is undecided: `[ $i < 8 ]` looks like one."""
+    """The result of a comparison. A single word is undecided: `[ $i < 8 ]` is one and a redirection."""
     if len(texts) == 2 and texts[0] in ("-z", "-n"):
         return (texts[1] == "") == (texts[0] == "-z")
     if len(texts) != 3:

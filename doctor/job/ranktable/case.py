@@ -52,7 +52,7 @@ TableRule = Callable[[TableRules], Iterator[UnplacedFlaw]]
 
 
 def repeats(things: Iterable[T], key: Callable[[T], tuple[object, ...]]) -> Iterator[tuple[T, T]]:
-    """Each thing whose key is a repeat, with the first that had it; keys that contain None do not count."""
+    """Each thing whose key is a repeat, with the first that had it; a key with None does not count."""
     first: dict[tuple[object, ...], T] = {}
     for thing in things:
         if None not in (own := key(thing)) and (other := first.setdefault(own, thing)) is not thing:

@@ -136,7 +136,7 @@ def test_text_inside_quotes_is_not_a_syntax_error() -> None:
         ('{"a": “b”}', "1:7", "a typographic quotation mark", None),
         ('{"a": 1，"b": 2}', "1:8", "a full-width comma", None),
         ('{"a"： 1}', "1:5", "a full-width colon", None),
-        ('{"a":\u00a01}', "1:6", "an invisible character that is not a blank", None),
+        ('{"a":\u00a01}', "1:6", "an invisible character, not a blank", None),
         ('{"a" 1}', "1:6", "a ':' is missing after a key", None),
         ('{"a", "b"}', "1:5", "a key without a value", None),
         ('{"a": {}, "b": ["c": 1]}', "1:20", "a key and its value are outside of braces", None),

@@ -245,7 +245,7 @@ _NO_ANSWER = {
     ),
     AnswerEnd.FLOOD: (
         UnreachedKind.FLOOD,
-        "the login shell prints endlessly instead of running the probe",
+        "the login shell prints without end instead of running the probe",
         "Look at the start files of the shell (.profile, .bashrc) on that host.",
         "ssh {} true",
     ),

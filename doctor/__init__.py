@@ -1,3 +1,3 @@
-"""cluster-doctor: which host, device, port or rank is at fault, how it is known, and what to type."""
+"""cluster-doctor: find the host, device, port or rank at fault, the evidence, and the commands to type."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""The entry point: an internal error, also one while importing, becomes exit code 70."""
+"""The entry point: an internal error, even during import, becomes exit code 70."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main() -> None:
     except BaseException as error:
         broken, code = error, EXIT_BROKEN
     why = settle()
-    if why and (isinstance(broken, OSError) or code != EXIT_BROKEN):  # or else it has been said
+    if why and (isinstance(broken, OSError) or code != EXIT_BROKEN):  # otherwise it was already reported
         tell(f"doctor: stdout could not be written: {why}.\n")
         code = EXIT_BROKEN
     elif broken:
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _apologise(error: BaseException) -> None:
-    """Print one sentence with the place; DOCTOR_TRACEBACK=1 shows the traceback."""
+    """Print one sentence with the place of the error; DOCTOR_TRACEBACK=1 shows the traceback."""
     import os
     import traceback
 

@@ -1,7 +1,7 @@
-"""All that a check file may import, besides `doctor.facts`: facts, givens, checks, problems, names and plans.
+"""Everything a check file may import besides `doctor.facts`: facts, givens, checks, problems, names, plans.
 
 A check is a function from typed facts to problems. It cannot reach a host, read a file or know the time;
-the engine collects what it needs, and says "unknown" in its place when a need could not be had.
+the engine collects what it needs, and reports "unknown" if a need cannot be met.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Skip(Exception):
 
 
 class Undecided(Exception):
-    """Raised by a check that has its facts and cannot decide: unknown for `hosts`, all when not given."""
+    """Raised by a check that has its facts but cannot decide: unknown for `hosts`, or for all by default."""
 
     def __init__(self, reason: str, hosts: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
@@ -116,18 +116,19 @@ class Ask:
     tables: tuple[str, ...] = ()
     """Paths of rank tables."""
     pings: tuple[tuple[int, str], ...] = ()
-    """Own NPU and the address of another's, for each ping."""
+    """For each ping: this host's NPU and the address of another host's NPU."""
     pythons: tuple[str, ...] | None = None
-    """Those to look at for torch before python3 and the usual places, if no `python` was named; None to take
-    python3 as it is."""
+    """Interpreters to search for torch before python3 and the usual places, if no `python` is given; None
+    means python3 as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Facts of one tool, which may hang and may bear one call at a time.
+    """Facts of one tool, which may hang and may not bear several calls at a time.
 
-    They are asked one after another, all of them within `seconds`, and only where one of the files `where`
-    exists; elsewhere there is no `thing` and a check that needs one of them does not apply.
+    They are collected one after another, all within `seconds`, and only if one of the files in `where`
+    exists. Without such a file the host has no `thing`, and a check that needs one of these facts does not
+    apply.
     """
 
     thing: str
@@ -142,7 +143,7 @@ class Group:
 class Read:
     """Files of the host, as shell patterns. All Reads of a probe together cost one process on the host.
 
-    For `there` only the names of existing files are returned, without their text.
+    For `there`, only the names of existing files are returned, not their text.
     """
 
     paths: tuple[str, ...]
@@ -151,9 +152,9 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A piece of POSIX shell; a function of `Ask` where it depends on the host or the job.
+    """A piece of POSIX shell, or a function of `Ask` if it depends on the host or the job.
 
-    Where `only_if` names a pattern and no file has such a name, it counts as having printed nothing.
+    If `only_if` is a pattern that matches no file, the command counts as having printed nothing.
     """
 
     shell: str | Callable[[Ask], str]
@@ -164,20 +165,20 @@ class Run:
 
 
 class Need(Generic[T]):
-    """Something a check can ask for; `T` is what its function gets."""
+    """Something a check can ask for; `T` is the type that its function receives."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Fact(Need[T]):
-    """One thing to know of a host: how to get it and how to read it. `parse` raises only NotUnderstood.
+    """One thing to know about a host: how to get it and how to parse it. `parse` raises only NotUnderstood.
 
-    `slow` facts may hang (network file systems, DNS, drivers): they run alongside the others, so that one
-    that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there, or by the
-    timeout, counts as not had, unless `partial` says that the beginning is worth something too. `ends` says
-    that a command with a cap does not print without end, so that its output may be measured afterwards. A
-    `later` fact depends on what all hosts said at first, and is asked in a second round.
+    `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one that
+    never ends costs only itself. `cap` limits the output, in bytes; output that was cut off there or by the
+    timeout counts as missing, unless `partial` says that its beginning is useful too. `ends` says that a
+    command with a cap does not print endlessly, so that its full size may be measured. A `later` fact depends
+    on the first answers of all hosts, and is collected in a second round.
     """
 
     name: str
@@ -198,7 +199,7 @@ class Fact(Need[T]):
 class Given(Need[T]):
     """A value of the run or of the host being judged, computed by the controller, not printed by a host.
 
-    `of_hosts`: it is worked out of what hosts said, and worth nothing when none did.
+    `of_hosts`: it is computed from the answers of hosts, and means nothing if no host answered.
     """
 
     name: str
@@ -207,7 +208,7 @@ class Given(Need[T]):
 
 @dataclass(frozen=True, slots=True)
 class Maybe(Need["T | None"], Generic[T]):
-    """A need that a check can do without: None when it could not be had."""
+    """A need that a check can do without: its value is None if it cannot be had."""
 
     need: Fact[T] | Given[T]
 
@@ -249,13 +250,13 @@ class Check:
     vendor: Vendor | None = None
     several_hosts: bool = False
     tools: tuple[Group, ...] = ()
-    """A tool of these that hangs on a host is a fault of this check: the driver does not answer."""
+    """If one of these tools hangs on a host, this check reports a fault: the driver does not answer."""
     sphere: Sphere | None = None
-    """None: what was seen is of whoever was asked, a container too."""
+    """None: the result is about whatever was asked, even a container."""
 
 
 class Options(TypedDict, total=False):
-    """What `check` takes besides the id, the needs and the scope; all have defaults."""
+    """What `check` takes besides the id, the needs and the scope; every option has a default."""
 
     severity: Severity
     remedy: str | None
@@ -326,12 +327,12 @@ def check(id: str, a: Given[A], b: Given[B], /, **rest: Unpack[OfCluster]) -> Ma
 @overload
 def check(id: str, /, *needs: Need[Any], **rest: Unpack[OfCluster]) -> Maker[...]: ...
 def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]) -> Maker[...]:
-    """Make a `Check` of a function that yields a Problem for each fault; it registers nothing.
+    """Turn a function that yields a Problem for each fault into a `Check`; nothing is registered.
 
-    In cluster scope a fact arrives as a mapping host -> value, of the hosts where it could be had; only those
-    that are no `maybe` make the result unknown where they could not.
-    `backends`, `vendor` and `several_hosts` say to which jobs it applies (all, when not given). The docstring
-    is the check's manual: its first line is the title.
+    In cluster scope a fact arrives as a mapping host -> value, for the hosts that have it. A host without it
+    makes the result unknown, unless the need is a `maybe`. `backends`, `vendor` and `several_hosts` limit the
+    jobs to which the check applies (default: all). The docstring is the check's manual: its first line is the
+    title.
     """
 
     if "vendor" in options:
@@ -346,7 +347,7 @@ def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: U
 
 
 _PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")
-"""Of all paths that are read, only those of PCI devices hold colons."""
+"""Only paths of PCI devices contain colons."""
 
 
 def path_and_text(line: str) -> tuple[str, str]:
@@ -357,11 +358,11 @@ def path_and_text(line: str) -> tuple[str, str]:
 
 
 def files(capture: Capture) -> dict[str, str]:
-    """The files of a Read, by path, without their last newline. A line of no file is damage."""
+    """The files of a Read, by path, without their last newline. A line without a path is damage."""
     found: dict[str, list[str]] = {}
     for line in filter(None, capture.stdout.split("\n")):
         path, text = path_and_text(line)
         if not path.startswith("/"):
-            raise NotUnderstood(f"among its files is a line of none: {line[:80]!r}")
+            raise NotUnderstood(f"one of its lines belongs to no file: {line[:80]!r}")
         found.setdefault(path, []).append(text)
     return {path: "\n".join(lines) for path, lines in found.items()}

@@ -1,4 +1,4 @@
-"""The vendors of accelerators, a row each: what their devices are called and who carries their collectives.
+"""The vendors of accelerators, one row each: how their devices are named and which backend they use.
 
 This is the only place that tells vendors apart by name. Everything that depends on the vendor reads its row;
 `docs/adding-a-vendor.md` lists what else a new one needs.
@@ -14,60 +14,61 @@ from doctor.model import Backend
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vendor:
-    """One vendor. Patterns in `where`, `node_files` and `versions` are the shell's; all others regular."""
+    """One vendor. `where` and `node_files` hold shell patterns, as do the keys of `versions`; the other
+    patterns are regular expressions."""
 
     name: str
     product: str
-    """What a report calls a host that has them, where `products` has no better word."""
+    """What a report calls a host with these devices, if `products` has no better word."""
     thing: str
-    """One of its devices."""
+    """What one of its devices is called."""
     backend: Backend
     files: str
-    """A device file is this and a number."""
+    """A device file is this prefix and a number."""
     where: tuple[str, ...]
-    """Its tools have something to look at where one of these is there."""
+    """Its tools have something to examine if one of these files exists."""
     tool_seconds: int
-    """What its main tool may take of the probe's time."""
+    """How much of the probe's time its main tool may take, in seconds."""
     on_bus: str
     """Vendor and device on the PCI bus, followed by base class and subclass if they are known."""
     driver: str
-    """This file is there when the driver is loaded."""
+    """This file exists if the driver is loaded."""
     visible: tuple[str, ...]
-    """Variables that choose devices. Its runtime honours all of them."""
+    """Variables that choose devices. The vendor's runtime honours all of them."""
     variables: str
-    """Those of its libraries that matter to a job."""
+    """The variables of its libraries that matter to a job."""
     kernel_log: str
-    """What its driver logs when a device is ill, for grep -E and Python."""
+    """What its driver logs when a device is faulty, for grep -E and Python."""
     prefix: str
-    """How the ids of its own checks begin."""
+    """The prefix of the ids of its own checks."""
     sick: tuple[str, ...]
-    """Those that find an ill device, which explain what a smoke run sees."""
+    """The checks that find a faulty device; their findings explain what a smoke run sees."""
     busy: str
-    """The one that finds a device in use."""
+    """The check that finds a device in use."""
     screens: str = ""
-    """As `on_bus`: those that may only drive a screen."""
+    """Like `on_bus`: devices that may only drive a screen."""
     asked_with_driver: bool = False
-    """Its tool is only called where the driver is loaded."""
+    """Its tool is called only if the driver is loaded."""
     log_check: str = ""
-    """The one that judges what its driver logs; kernel-log does where there is none."""
+    """The check that judges what its driver logs; kernel-log does if there is none."""
     also_visible: tuple[str, ...] = ()
     """Variables of other programs that choose devices."""
     products: Mapping[str, str] = field(default_factory=dict)
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Product -> how many devices the servers have that are made with it, fewest first."""
+    """Product -> the possible numbers of devices in a server with it, fewest first."""
     driver_version: str = ""
-    """Where in `driver` the version stands."""
+    """The pattern that finds the version in the file `driver`."""
     node_files: str = ""
-    """Where devices of others share its device files: a file for each device, and in it ..."""
+    """If other vendors' devices share its device files: one file for each device, which contains ..."""
     node: str = ""
     """... the number of its device file."""
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """File -> what it is the version of, and where in it the version stands."""
+    """File -> the component, and the pattern that finds its version in the file."""
 
     def server_size(self, product: str, there: int) -> int | None:
-        """How many devices a server of this product has that shows so many; None where that is not known.
+        """The full number of devices in a server of this product that shows `there` devices; None if unknown.
 
-        Half or fewer may be cards in slots, or what a virtual machine was given.
+        Half or fewer may be single cards, or what a virtual machine was given.
         """
         return next((n for n in self.servers.get(product, ()) if n // 2 < there <= n), None)
 
@@ -117,7 +118,7 @@ NVIDIA = Vendor(
     files="/dev/nvidia",
     where=("/dev/nvidia[0-9]*",),
     tool_seconds=40,
-    # Displays (03) and accelerators (12): its sound, USB, NVSwitches and root ports have the same vendor.
+    # Displays (03) and accelerators (12): sound, USB, NVSwitches and root ports have the same vendor id.
     on_bus="10de....(|(03|12)..)",
     screens="10de....0300",
     asked_with_driver=True,
@@ -142,7 +143,7 @@ AMD = Vendor(
     thing="AMD GPU",
     backend=Backend.NCCL,  # torch calls RCCL by this name
     files="/dev/dri/renderD",
-    # Graphics of other vendors have such files, too: the kernel's ROCm driver tells which are of its GPUs.
+    # Graphics of other vendors have such files too: the kernel's ROCm driver shows which belong to its GPUs.
     # Those with fewer than 64 SIMDs are part of a processor.
     node_files="/sys/class/kfd/kfd/topology/nodes/*/properties",
     node=(
@@ -151,8 +152,8 @@ AMD = Vendor(
     ),
     where=("/dev/kfd",),
     tool_seconds=40,
-    # Instinct MI100 to MI350 with virtual functions, and what calls itself an accelerator. Bridges, sound and
-    # the graphics of processors are vendor 1002 as well.
+    # Instinct MI100 to MI350 with virtual functions, and whatever calls itself an accelerator. Bridges, sound
+    # and integrated graphics have vendor id 1002 too.
     on_bus="1002((738[ce]|740[8cf]|7410|74[ab].|75[ab].).*|....12..)",
     driver="/dev/kfd",
     visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
@@ -170,7 +171,7 @@ AMD = Vendor(
 )
 
 VENDORS = (ASCEND, NVIDIA, AMD)
-"""Where a host has devices of several, the first is the job's."""
+"""If a host has devices of several vendors, the first one is the job's."""
 
 
 EVERY_VISIBLE = tuple(
@@ -179,6 +180,6 @@ EVERY_VISIBLE = tuple(
 
 
 def every(name: str) -> tuple[str, ...]:
-    """What the rows have in this field, where it is not empty: one text or several."""
+    """All non-empty values of this field in the rows; a value is one text or several."""
     found = (getattr(vendor, name) for vendor in VENDORS)
     return tuple(text for own in found for text in ((own,) if isinstance(own, str) else own) if text)

@@ -1,11 +1,11 @@
 """The exit codes, and the tree of our errors: a low-level exception becomes a sentence in one place.
 
-    DoctorError             something a person can act on: says what, where, and the next step
+    DoctorError             a problem that a person can act on: what, where, and the next step
     ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
-    │   └── InputErrors     all the mistakes of the input files at once, each with file and line
+    │   └── InputErrors     all mistakes in the input files at once, each with file and line
     └── NotUnderstood       output of a host that a parser could not read; becomes "unknown"
 
-No message holds a secret or a traceback.
+No message contains a secret or a traceback.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXIT_OK, EXIT_FAULT, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 70
 
 
 class DoctorError(Exception):
-    """`hint` is the next step, in the words of the person who will take it."""
+    """`hint` is the next step, addressed to the person who takes it."""
 
     exit_code = EXIT_BROKEN
 
@@ -59,7 +59,7 @@ class NotUnderstood(DoctorError):
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for a word that is probably a slip of one of `known`, else nothing."""
+    """`did you mean 'x'?` if the word is probably a misspelling of one of `known`, else an empty string."""
     import difflib  # slow to import, and only for mistakes
 
     names = {name.casefold(): name for name in reversed(list(known)[:2000])}

@@ -1,6 +1,6 @@
-"""What a healthy host must have: every threshold of the checks, in one place.
+"""What a healthy host must have: the thresholds of all checks, in one place.
 
-Defaults stand here; an exam, the inventory and `--expect key=value` may change them, in that order.
+The defaults are here; an exam, the inventory and `--expect key=value` may change them, in that order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from doctor.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """A value of 0 means "work it out from the job"."""
+    """A value of 0 means "derive it from the job"."""
 
     somaxconn: int = 0
     syn_backlog: int = 0
@@ -40,7 +40,7 @@ class Expect:
     link_flaps: int = 2
     link_errors: int = 1000
     torch: str = ""
-    """A version or its beginning; "any" for any; empty when the job may do without torch."""
+    """A version or its beginning; "any" for any version; empty if the job may do without torch."""
     gpu_idle_mb: int = 1024
     """Memory that may be in use on a GPU that no job uses."""
 
@@ -49,7 +49,7 @@ FIELDS = {field.name: field for field in fields(Expect)}
 
 
 def amend(expect: Expect, changes: Mapping[str, str], source: str) -> Expect:
-    """`expect` with some values replaced; `source` says in an error who asked for it."""
+    """`expect` with some values replaced; an error names `source`, which asked for the change."""
     if not changes:
         return expect
     try:
@@ -59,11 +59,11 @@ def amend(expect: Expect, changes: Mapping[str, str], source: str) -> Expect:
 
 
 def read_value(key: str, text: str) -> int | float | str:
-    """An expectation's value, of the type of its default."""
+    """The value of an expectation, converted to the type of its default."""
     if key not in FIELDS:
         near = difflib.get_close_matches(key, FIELDS, 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(FIELDS))}."
-        raise UsageError(f"nothing is called {key!r} among the expectations.", hint)
+        raise UsageError(f"no expectation is called {key!r}.", hint)
     kind = type(getattr(Expect(), key))
     try:
         value: int | float | str = kind(text)

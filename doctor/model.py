@@ -1,4 +1,4 @@
-"""The nouns of cluster-doctor: frozen values that every other module passes around.
+"""The nouns of cluster-doctor: frozen values that all other modules pass around.
 
 Nothing here does work, and nothing here imports another module of ours.
 """
@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 Values = Mapping[str, "str | int | tuple[str, ...]"]
-"""What fills a remedy's commands."""
+"""The values for the placeholders in a remedy's commands."""
 
 
 class Status(str, Enum):
-    """What became of one check on one host."""
+    """The outcome of one check on one host."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -27,7 +27,7 @@ class Status(str, Enum):
 
 
 class Severity(str, Enum):
-    """How much a fault matters: FAIL decides the verdict, WARN only with --strict."""
+    """How much a fault matters: FAIL decides the verdict, WARN does so only with --strict."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -47,7 +47,7 @@ class Confidence(str, Enum):
 
 
 UNDECIDED = "; undecided which of them is at fault"
-"""Ends the summary of a fault that names every suspect; it goes when a cause decides."""
+"""Ends the summary of a fault that names every suspect; it is removed if a cause decides."""
 
 
 class View(str, Enum):
@@ -58,12 +58,12 @@ class View(str, Enum):
 
 
 class Sphere(str, Enum):
-    """What a check looks at, where a container may share it with its host."""
+    """What a check looks at, if a container may share it with its host."""
 
     HOST = "host"
-    """The kernel and the machine: every container shows the host's."""
+    """The kernel and the machine: every container sees the host's."""
     NETWORK = "network"
-    """Sockets, interfaces, net. settings: the host's where the container has no network of its own."""
+    """Sockets, interfaces, net. settings: the host's if the container has no network of its own."""
 
 
 class HostStatus(str, Enum):
@@ -107,17 +107,17 @@ class UnreachedKind(str, Enum):
     NODE = "node-out-of-slurm"
     STEP = "no-step"
     DEADLINE = "deadline"
-    """The whole run had no time left for it."""
+    """The deadline of the whole run left no time for it."""
     CONTROLLER = "controller"
-    """This machine was short of something, or stopped."""
+    """This machine lacked a resource, or the run was stopped."""
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One machine as the person named it, and how to get there.
+    """One machine as the person named it, and how to reach it.
 
-    `address` is what SSH dials; `data` is what ranks connect to, when the person said so.
+    `address` is what SSH dials; `data` is what ranks connect to, if the person gave one.
     `expected` holds the inventory's expectations for this host (names as in `Expect`).
     """
 
@@ -136,7 +136,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Sourced(Generic[T]):
-    """A value together with where it came from."""
+    """A value and where it came from."""
 
     value: T
     source: str
@@ -144,7 +144,7 @@ class Sourced(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A rank table as its file has it. `checksum` is what `cksum` says of the bytes of the file."""
+    """A rank table as its file contains it. `checksum` is the output of `cksum` for the bytes of the file."""
 
     path: str
     text: str
@@ -153,7 +153,7 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A host that could not be asked, in words for a person."""
+    """A host that could not be examined, described for a person."""
 
     host: str
     kind: UnreachedKind
@@ -162,7 +162,7 @@ class Unreached:
     commands: tuple[str, ...] = ()
     detail: str = ""
     ranks: tuple[int, ...] = ()
-    """Of the job that examines itself: those that are not there."""
+    """In a job that examines itself: the ranks that are absent."""
 
 
 class AnswerEnd(str, Enum):
@@ -176,7 +176,7 @@ class AnswerEnd(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a host said to one script, whole or cut off. Times are of the controller's wall clock."""
+    """What a host answered to one script, complete or cut off. Times are the controller's wall clock."""
 
     host: str
     stdout: bytes
@@ -189,7 +189,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """The output of one fact's command on one host. `rc` is None when it never finished."""
+    """The output of one fact's command on one host. `rc` is None if it never finished."""
 
     fact: str
     rc: int | None
@@ -200,7 +200,7 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A fact that could not be had from a host, and why. `absent`: there is nothing to be looked at."""
+    """A fact that a host could not provide, and why. `absent`: the host has nothing to look at."""
 
     fact: str
     reason: str
@@ -209,7 +209,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a fault is, as exactly as it is known."""
+    """The place of a fault, as exactly as it is known."""
 
     host: str | None = None
     rank: int | None = None
@@ -220,7 +220,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was seen and where it was seen: `source` is a command or a file."""
+    """What was seen and where: `source` is a command or a file."""
 
     source: str
     text: str
@@ -228,11 +228,11 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a check yields: one fault. The engine adds the host, in host scope.
+    """What a check yields: one fault. In host scope the engine adds the host.
 
-    `hosts` (cluster scope) are the culprits only. `values` fill the remedy's commands; one that
-    has a tuple is repeated for each of its elements.
-    `severity` overrides the check's own; `commands` are what to type where no remedy of a playbook fits.
+    `hosts` (cluster scope) are only the culprits. `values` fill the remedy's commands; a command with a tuple
+    is repeated for each of its elements. `severity` overrides the check's own; `commands` are what to type if
+    no remedy of a playbook fits.
     """
 
     summary: str
@@ -248,12 +248,12 @@ class Problem:
     values: Values = field(default_factory=dict)
     commands: tuple[str, ...] = ()
     view: View | None = None
-    """Whether the host or its container is at fault, where the check knows."""
+    """Whether the host or its container is at fault, if the check knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one check on one host (cluster scope: on the hosts compared)."""
+    """The outcome of one check on one host (cluster scope: on the hosts compared)."""
 
     check: str
     hosts: tuple[str, ...]
@@ -267,14 +267,14 @@ class Remedy:
     """What to type."""
 
     id: str
-    """That of the remedy; `by-hand` if it is none of `doctor list`."""
+    """The id of the remedy; `by-hand` if it is not one of those in `doctor list`."""
     commands: tuple[str, ...]
-    """Ready to copy, with values filled in and quoted; what begins with # is for a person."""
+    """Ready to copy, with values filled in and quoted; a line that begins with # is for a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Equal results of one check, folded over hosts, with their cause when that is known."""
+    """Equal results of one check, folded over hosts, with their cause if it is known."""
 
     id: str
     check: str
@@ -292,4 +292,4 @@ class Finding:
     remedy: Remedy | None
     because: str | None
     seen_from: View = View.HOST
-    """Where one looked from; `view` says whose it is that is at fault."""
+    """Where the observation was made; `view` says whose fault it is: the host's or the container's."""

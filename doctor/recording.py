@@ -1,4 +1,4 @@
-"""A run, saved: what was asked, what every host said, what the mesh and the smoke run found.
+"""A saved run: its options, the answers of all hosts, and the results of the mesh and the smoke run.
 
 It is support bundle, replay and test fixture in one format. Everything in it was redacted when it was
 captured, so that a replay sees exactly what the first run saw.
@@ -30,16 +30,16 @@ MOST_RANKS = 1_000_000
 """On one host."""
 MOST_SEED = 2**32
 MOST_TRIES = 10
-"""Of the gradient that is computed again to see whether a device wavers."""
+"""How often the gradient may be computed again to see whether a device is nondeterministic."""
 MOST_SECONDS = 1e7
 MOST_COUNT = 2**53
 MOST_PLACES = 1_000_000
-"""Collectives that a rank may have entered."""
+"""The most collectives that a rank may have entered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """Everything a report is made from; judging one twice gives the same report."""
+    """Everything that a report is made from; judging it twice gives the same report."""
 
     schema: int
     tool: str
@@ -56,26 +56,26 @@ class Recording:
     mesh: MeshResult | None = None
     mesh_mode: str = "auto"
     unfinished: tuple[str, ...] = ()
-    """Hosts still outstanding when the run was interrupted or its deadline came."""
+    """Hosts still outstanding when the run was interrupted or its deadline passed."""
     stopped_by: int | None = None
     """The signal that ended the run early."""
     no_mesh: str = ""
-    """Why no mesh was run, when one was wanted."""
+    """Why no mesh ran although one was wanted."""
     smoke_wanted: bool = False
     smoke: tuple[SmokeResult, ...] = ()
-    """The smoke run, and its repeats without the hosts that it named."""
+    """The smoke run, and its repeats without the hosts that it blamed."""
     no_smoke: str = ""
-    """Why no smoke run was made, when one was wanted."""
+    """Why no smoke run was made although one was wanted."""
     notes: tuple[str, ...] = ()
-    """What the transport had to say, such as a known_hosts file that could not be written."""
+    """Messages of the transport, such as a known_hosts file that could not be written."""
     hosts_from: str = ""
-    """Who named the hosts, if it was not the command line."""
+    """The source of the host names, if it was not the command line."""
     way: ways.Way | None = None
-    """How the hosts were asked to be reached, for commands to type; older recordings do not say it."""
+    """How to reach the hosts, for commands to type; older recordings do not have it."""
 
 
 def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
-    """What hosts said alike is kept once: thousands of them say much the same."""
+    """Equal captures become one object: thousands of hosts give much the same answers."""
     rest = {name: value for name, value in head.items() if name != "heard"}
     recording = msgspec.json.decode(msgspec.json.encode(rest), type=Recording)
     known: dict[Capture, Capture] = {}
@@ -88,7 +88,7 @@ def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
 
 
 def _with_our_commands(recording: Recording) -> Recording:
-    """What it wants typed, made anew: everything else that is typed is made of facts, here."""
+    """The recording with its commands made anew from facts; no command is taken from the file."""
     hosts = {host.name: host for host in recording.hosts}
     unreached = {name: read_back(why, hosts[name]) for name, why in recording.unreached.items()}
     smoke = tuple(
@@ -106,7 +106,7 @@ def _with_our_commands(recording: Recording) -> Recording:
 
 
 def _nonsense(recording: Recording) -> Iterator[str]:
-    """What no run would have recorded: a recording may come from anywhere, and its names go into files."""
+    """What no run would have recorded: a recording may come from anywhere, and its names end up in files."""
     names = [host.name for host in recording.hosts]
     known = set(names)
     mentioned = (*recording.heard, *recording.unreached, *recording.unfinished, *_hosts_of(recording.mesh))
@@ -115,13 +115,13 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     ranks = [host.ranks for host in recording.hosts if host.ranks is not None]
     ranks += [wishes.ranks_per_host.value] if wishes.ranks_per_host else []
     faults = {
-        "its hosts are none, or named twice": not names or len(known) < len(names),
-        "a host has a name that is none": not all(map(is_host, names)),
-        "it speaks of hosts that it does not name": not known >= {*mentioned},
+        "it has no hosts, or the same host twice": not names or len(known) < len(names),
+        "the name of a host is not valid": not all(map(is_host, names)),
+        "it mentions hosts that are not in its list of hosts": not known >= {*mentioned},
         "an answer is under the name of another host": any(
             answer.host != name for name, answer in recording.heard.items()
         ),
-        "its head is none of its hosts": head and head.value not in known,
+        "its head is not one of its hosts": head and head.value not in known,
         "a number of ranks is out of range": not all(0 < number <= MOST_RANKS for number in ranks),
         "its master port is out of range": port and not 0 < port.value < 65536,
         "its time is out of range": not 0 <= recording.seconds < 1e6,
@@ -193,7 +193,7 @@ def _seated(plan: SmokePlan) -> bool:
 
 
 def _measured(run: SmokeResult) -> Iterator[float]:
-    """All times that its events do not bound by themselves."""
+    """All times that the events of the run do not bound."""
     end = run.end
     yield from (run.total, end.seconds, end.limit or 0.0, end.latency or 0.0, *run.seconds.values())
     for hiccup in run.hiccups:

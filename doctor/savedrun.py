@@ -1,4 +1,4 @@
-"""What a run saw, in a file: one way to keep it and to read it back."""
+"""The results of a run in a file: one way to write it and to read it back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from doctor.text.textfile import read_bytes
 T = TypeVar("T")
 SCHEMA = 1
 MOST_BYTES = 1_000_000_000
-"""Of its file. 10,000 hosts need less."""
+"""The most bytes of a file. 10,000 hosts need less."""
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
@@ -31,18 +31,18 @@ class SavedRun(Generic[T]):
     """A sentence: the command that writes such files."""
     read: Callable[[Mapping[str, msgspec.Raw]], T]
     nonsense: Callable[[T], Iterable[str]]
-    """What no run would have kept: a file may come from anywhere."""
+    """What no run would have saved: a file may come from anywhere."""
     ours: Callable[[T], T]
-    """With what it wants typed made anew: nothing that stands in a file is printed as a command."""
+    """The run with its commands made anew: no text of the file is printed as a command."""
     key: str = "schema"
-    """Without it, the file is something else."""
+    """A file without this key is something else."""
 
     def encoded(self, run: T) -> bytes:
-        """The bytes of its file."""
+        """The contents of its file."""
         return escaped(msgspec.json.encode(run).decode()).encode()
 
     def load(self, path: Path) -> T:
-        """Read it back; a file that is something else is a UsageError with its path."""
+        """Read it back; a file of another kind is a UsageError with its path."""
         raw = read_bytes(path, MOST_BYTES)
         try:
             return self.decoded(raw, path)
@@ -51,7 +51,7 @@ class SavedRun(Generic[T]):
             raise
 
     def decoded(self, raw: bytes, path: Path) -> T:
-        """What these bytes of a file are."""
+        """The run that these bytes of a file contain."""
         try:
             head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
             schema = msgspec.json.decode(head["schema"], type=int)

@@ -1,4 +1,4 @@
-"""How far a run is: what its parts say while they work, for whoever shows it."""
+"""The progress of a run, as its parts report it to whatever displays it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Two that are equal mean that nothing has moved in between."""
+    """One state of the progress; two equal ones mean that nothing moved in between."""
 
     phase: str
-    """In a word: "hosts", "network", "smoke"."""
+    """One word: "hosts", "network", "smoke"."""
     doing: str
     done: int = 0
     of: int = 0
-    """0 where nothing is counted."""
+    """0 if nothing is counted."""
     moves: int = 0
-    """Grows with whatever moves, also where the words stay the same."""
+    """Grows whenever something moves, even if the words stay the same."""
     part: str = ""
-    """Of the phase: with -v, a log has a line when one begins."""
+    """A part of the phase: with -v, a log gets a line when a part begins."""
     waiting: Collection[str] = field(default=(), compare=False)
-    """The hosts that have not answered, or that the others wait for; it may change while it is shown."""
+    """The hosts that have not answered, or that the others wait for; it may change while it is displayed."""
     ranks: Collection[int] = field(default=(), compare=False)
-    """Their ranks, where only some of them are waited for."""
+    """The ranks waited for, if they are only some of a host's ranks."""
     limit: float | None = field(default=None, compare=False)
-    """Seconds after which whatever does not move is given up."""
+    """Seconds without progress after which the run gives up."""
 
 
 Tell = Callable[[Stage], object]

@@ -1,6 +1,6 @@
-"""Who waits for whom, as a graph, and who is last. Pure: a party is anything that can be a key.
+"""Who waits for whom, as a graph, and who is last. Pure: a party is any hashable value.
 
-Whoever waits has an entry, even where it is not known for whom.
+Everyone who waits has an entry, even if it is not known for whom.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ N = TypeVar("N", bound=Hashable)
 
 
 def graph(pairs: Iterable[tuple[N, N]]) -> dict[N, list[N]]:
-    """The first of each pair waits for the second."""
+    """The graph in which the first of each pair waits for the second."""
     waits: dict[N, list[N]] = {}
     for one, other in pairs:
         waits.setdefault(one, []).append(other)
@@ -27,10 +27,10 @@ def roots(waits: Mapping[N, Collection[N]]) -> list[N]:
 
 
 def cycles(waits: Mapping[N, Collection[N]]) -> list[frozenset[N]]:
-    """Those who wait for each other. Whoever leads into a cycle, or from one to another, is in none."""
+    """Groups that wait for each other. A party that only leads into a cycle, or between two, is in none."""
     into = graph((other, one) for one, others in waits.items() for other in others)
     left: list[N] = []
-    """Each one after all whom it waits for, unless these wait for it."""
+    """Each party comes after all that it waits for, unless these wait for it."""
     seen: set[N] = set()
     for start in waits:
         todo = [(start, False)]
@@ -56,14 +56,14 @@ def cycles(waits: Mapping[N, Collection[N]]) -> list[frozenset[N]]:
 
 
 def waited_for(waits: Mapping[N, Collection[N]]) -> tuple[list[N], bool]:
-    """The roots; where there is none, the members of the cycles, and True."""
+    """The roots and False; if there are none, the members of the cycles and True."""
     ends = roots(waits)
     members = frozenset[N]().union(*cycles(waits))
     return (ends, False) if ends else ([each for each in waits if each in members], True)
 
 
 def longest_way(waits: Mapping[N, Collection[N]], ends: Iterable[N]) -> tuple[N, ...]:
-    """The longest of the shortest ways to one of the ends, from its beginning."""
+    """The longest of the shortest paths to one of the ends, from its beginning."""
     into = graph((other, one) for one, others in waits.items() for other in others)
     after: dict[N, N | None] = dict.fromkeys(ends)
     todo = list(after)
@@ -80,7 +80,7 @@ def longest_way(waits: Mapping[N, Collection[N]], ends: Iterable[N]) -> tuple[N,
 
 
 def common_end(pairs: Collection[Collection[N]]) -> N | None:
-    """Of several pairs, the only end that all of them have."""
+    """The only end that all of several pairs share; None if there is not exactly one."""
     seen = Counter(chain(*pairs))
     shared = [end for end, number in seen.items() if number == len(pairs) > 1]
     return shared[0] if len(shared) == 1 else None

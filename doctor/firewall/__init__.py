@@ -1,4 +1,4 @@
-"""Would this host's firewall let a connection stand, and which rule decides: pure, from what its tools print.
+"""Would this host's firewall let a connection through, and which rule decides? Pure: reads tools' output.
 
 rules = combine(parse_nft(nft_json), parse_iptables_save(save, "ip") + parse_iptables_save(save6, "ip6"))
 for span in rules.decide_ports("10.0.0.2", "10.0.0.1", 29500, 29507, "eth0"): span.decision.blocked

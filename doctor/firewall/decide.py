@@ -1,7 +1,7 @@
-"""The questions that a whole rule set answers: would this connection stand, and by which rule.
+"""The questions that a whole rule set answers: would this connection work, and which rule decides.
 
-All base chains have to let a packet through: nft's tables, iptables on either backend, every table of them.
-The packets of the handshake and the data are followed: a connection whose answer is dropped fails as well.
+Every base chain must let a packet through: those of nft and of iptables on either backend, in all tables. The
+packets of the handshake and the data are followed: a connection fails too if its answer is dropped.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class PortSpan:
 
 @dataclass(frozen=True)
 class Ruleset:
-    """All rules of one host. Make it with `combine`, so that no table counts twice.
+    """All rules of one host. Create it with `combine`, so that no table counts twice.
 
-    It may be that of thousands of hosts: what was decided for one holds for those whose addresses fare alike.
+    Thousands of hosts may share one rule set: a decision is reused for all addresses that no rule
+    distinguishes.
     """
 
     tables: tuple[RuleTable, ...] = ()
@@ -55,11 +56,12 @@ class Ruleset:
         *,
         incoming: bool = True,
     ) -> tuple[PortSpan, ...]:
-        """New connections to these ports of our own `dest`; unless `incoming`, from our own `source`.
+        """New connections to these ports of our own `dest`; if not `incoming`, from our own `source`.
 
-        `interface` is where the peer's traffic passes in both directions; None is an unknown one that is not
-        the loopback. The caller's own port is one of `ephemeral`. Exact, with one question for each stretch
-        that no rule divides, and one budget for all: thousands of boundaries cost seconds and not hours.
+        `interface` is where the peer's traffic passes in both directions; None is an unknown interface other
+        than the loopback. The caller's own port is one of `ephemeral`. The answer is exact: one question for
+        each range of ports that no rule divides, and one budget for all, so that thousands of boundaries cost
+        seconds, not hours.
         """
         ends = tuple(self._stretch(canonical(address)) for address in (source, dest))
         question = (*ends, source == dest, first, last, interface, ephemeral, incoming)
@@ -68,7 +70,7 @@ class Ruleset:
         return self._decided[question]
 
     def _stretch(self, address: AnyAddress) -> tuple[int, int]:
-        """What no rule tells apart has the same one."""
+        """A key that is equal for all addresses that no rule distinguishes."""
         return address.version, bisect_right(self._bounds, int(address))
 
     def _spans(
@@ -84,7 +86,7 @@ class Ruleset:
         budget = Budget()
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
         ends = [start - 1 for start in starts[1:]] + [last]
-        return _joined(
+        return _join_spans(
             PortSpan(
                 low, high, self._decide(journey(source, dest, low, interface, ephemeral, incoming), budget)
             )
@@ -101,7 +103,7 @@ class Ruleset:
 
     @cached_property
     def address_cuts(self) -> set[int]:
-        """Where rules begin and end to hold: between two cuts all addresses of a version fare alike."""
+        """The bounds of the addresses in rules: between two cuts, all addresses of a version fare alike."""
         return self._cuts(ADDRESSES)
 
     @cached_property
@@ -129,7 +131,7 @@ class Ruleset:
                     answer = accepted(fate)
                 states = {state.next_packet(): PacketPath(way.doubt) for state, way in fate.alive.items()}
         except TooMuch:
-            return Decision(Action.UNKNOWN, reason=f"the {self.rules:,} rules lead too far to be followed")
+            return Decision(Action.UNKNOWN, reason=f"the {self.rules:,} rules are too complex to be followed")
         return answer
 
     def _travel(self, packet: Packet, states: dict[State, PacketPath], budget: Budget) -> Fate:
@@ -149,7 +151,7 @@ class Ruleset:
         return fate
 
     def _base_chains(self, packet: Packet) -> list[tuple[RuleTable, Chain, Hook, bool]]:
-        """The chains that see the packet, in their order, and whether it is certain that they do."""
+        """The chains that see the packet, in order, and whether it is certain that they do."""
         found = []
         order = ("ingress", "prerouting", "input") if packet.incoming else ("output", "postrouting", "egress")
         family = "ip" if packet.family == 4 else "ip6"
@@ -169,12 +171,12 @@ class Ruleset:
 
 
 def combine(nft: Iterable[RuleTable] = (), iptables: Iterable[RuleTable] = ()) -> Ruleset:
-    """`nft` from `parse_nft`, `iptables` from every save of the host, of both backends and both families.
+    """`nft` is from `parse_nft`, `iptables` from every save of the host, of both backends and both families.
 
-    What iptables-nft writes is listed by nft too, with parts that nft cannot show. Such a table is left to
-    iptables-save when both show the same chains with the same number of rules. Where they differ, the
-    rules were changed meanwhile, or nft holds what iptables cannot show: then both count, and each can only
-    add a doubt or a block that is really there.
+    nft also lists what iptables-nft writes, with parts that nft cannot show. Such a table is taken from
+    iptables-save if both show the same chains with the same number of rules. If they differ, the rules were
+    changed in the meantime, or nft has rules that iptables cannot show: then both count, and each can only
+    add a doubt or a block that really exists.
     """
     saved = tuple(iptables)
     ours = {(table.family, table.name): table for table in saved if table.tool == "iptables-nft"}
@@ -183,7 +185,7 @@ def combine(nft: Iterable[RuleTable] = (), iptables: Iterable[RuleTable] = ()) -
 
 
 def _same(listed: RuleTable, saved: RuleTable | None) -> bool:
-    """A save also shows base chains that do not exist yet: they are empty and accept."""
+    """Whether two tables are the same, not counting the base chains that a save shows before they exist."""
     chains = saved.chains.items() if saved else ()
     shapes = {name: _shape(chain) for name, chain in chains if chain.rules or name in listed.chains}
     return saved is not None and shapes == {name: _shape(chain) for name, chain in listed.chains.items()}
@@ -194,7 +196,7 @@ def _shape(chain: Chain) -> tuple[object, ...]:
 
 
 def _sides(packet: Packet) -> list[Packet]:
-    """A packet over the loopback leaves this host and enters it again."""
+    """The packet on each side: over the loopback it leaves this host and enters it again."""
     return [replace(packet, incoming=side) for side in (False, True)] if packet.loopback else [packet]
 
 
@@ -212,6 +214,6 @@ def _cuts(rule: Rule, fields: Sequence[Field]) -> Iterator[int]:
                     yield from matcher.cuts()
 
 
-def _joined(spans: Iterable[PortSpan]) -> tuple[PortSpan, ...]:
+def _join_spans(spans: Iterable[PortSpan]) -> tuple[PortSpan, ...]:
     alike = (list(run) for _, run in groupby(spans, lambda span: span.decision))
     return tuple(replace(run[0], last=run[-1].last) for run in alike)

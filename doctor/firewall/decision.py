@@ -1,4 +1,4 @@
-"""What became of a connection, in the words of the person who owns the rules."""
+"""The outcome of a connection, in terms that the owner of the rules understands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Action(str, Enum):
 
 
 class Manager(str, Enum):
-    """Whose rules they are, and so whose command changes them for good."""
+    """The tool that owns the rules, and so the command that changes them permanently."""
 
     UFW = "ufw"
     FIREWALLD = "firewalld"
@@ -28,7 +28,7 @@ class Manager(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a connection, and the rule that says so: all names are empty where no rule spoke."""
+    """The outcome of a connection and the rule that decided it; all names are empty if no rule did."""
 
     action: Action
     rule: str = ""
@@ -37,19 +37,19 @@ class Decision:
     manager: Manager | None = None
     reason: str = ""
     tool: str = ""
-    """What listed the rule, as `Table.tool`: iptables-legacy, for one, must also change it."""
+    """What listed the rule, as `Table.tool`; rules of iptables-legacy, say, must be changed with it."""
 
     @property
     def blocked(self) -> bool:
-        """Dropped or rejected, for certain."""
+        """Certainly dropped or rejected."""
         return self.action in (Action.DROP, Action.REJECT)
 
 
 def manager_of(table: RuleTable, chain: str = "") -> Manager:
-    """Who wrote the rules of a table; with `chain`, who wrote those of that chain.
+    """The tool that wrote the rules of a table; with `chain`, the rules of that chain.
 
-    ufw and firewalld mark their chains by name. A rule that a person put straight into a base chain next to
-    ufw's is not ufw's to remove, so the base chain counts as ufw's only for its policy (ask without a chain).
+    ufw and firewalld mark their chains by name. A rule that a person put directly into a base chain beside
+    ufw's is not ufw's to remove, so a base chain counts as ufw's only for its policy (call without a chain).
     """
     tool = Manager.IPTABLES if table.tool.startswith(("iptables", "ip6tables")) else Manager.NFT
     if table.name == "firewalld" or {"INPUT_ZONES", "INPUT_direct"} & table.chains.keys():
@@ -66,7 +66,7 @@ def accepted(fate: Fate) -> Decision:
 
 
 def stopped(fate: Fate, packet: Packet) -> Decision:
-    """The decision for a packet that some way, or every way, ends in something else than acceptance."""
+    """The decision for a packet that is not accepted on some or all paths."""
     following = "the answers to the first packet" if packet.reply else "the packets after the first"
     which = "" if packet.first else following
     sure = not fate.alive and VerdictKind.UNKNOWN not in fate.ends

@@ -1,7 +1,7 @@
-"""Sends one packet through the base chains of a hook, down every branch that cannot be excluded.
+"""Send one packet through the base chains of a hook, down every branch that cannot be excluded.
 
-A condition that is not decidable splits the way: with it and without it. Ways that end in the same state are
-one again at once, so the work grows with the rules and not with the number of doubts.
+An undecidable condition splits the path into one with it and one without it. Paths with the same state are
+merged at once, so the work grows with the rules and not with the number of doubts.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MAX_STATES = 64
 
 
 class TooMuch(Exception):
-    """The evaluation went past its budget."""
+    """The evaluation exceeded its budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class RulePlace:
-    """The rule (or the policy) that spoke."""
+    """The rule (or the policy) that decided."""
 
     table: RuleTable
     chain: str
@@ -47,7 +47,7 @@ class RulePlace:
 
 @dataclass(frozen=True, slots=True)
 class PacketPath:
-    """How a state was reached: the first doubt on the way, in words, and the last rule that spoke."""
+    """How a state was reached: the first doubt on the path, in words, and the last rule that decided."""
 
     doubt: str = ""
     place: RulePlace | None = None
@@ -55,7 +55,7 @@ class PacketPath:
 
 @dataclass(slots=True)
 class Fate:
-    """Where the packet can end: `ends` holds final outcomes, `alive` the states in which it travels on."""
+    """Where the packet can end: `ends` are final outcomes, `alive` the states in which it travels on."""
 
     alive: dict[State, PacketPath] = field(default_factory=dict)
     ends: dict[VerdictKind, PacketPath] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Budget:
-    """Comparisons that one question may cost, so that hostile rules cannot stop the program."""
+    """How many comparisons one question may cost, so that hostile rules cannot stop the program."""
 
     left: int = 2_000_000
 
@@ -108,7 +108,7 @@ class Walk:
             self.fate.end(kind, way)
 
     def run(self, chain: Chain, states: dict[State, PacketPath], depth: int) -> dict[State, PacketPath]:
-        """The states that come out at the end of the chain without a verdict."""
+        """The states that reach the end of the chain without a verdict."""
         if depth > MAX_DEPTH:
             raise TooMuch
         back = Fate()
@@ -129,7 +129,7 @@ class Walk:
     def rule(
         self, chain: Chain, rule: Rule, state: State, way: PacketPath, depth: int, after: Fate, back: Fate
     ) -> None:
-        """One rule on one state: what goes on joins `after`, what leaves the chain, `back`."""
+        """Apply one rule to one state: what goes on joins `after`, what leaves the chain joins `back`."""
         place = RulePlace(self.table, chain.name, rule.text)
         for step in rule.steps:
             self.budget.spend()
@@ -192,7 +192,7 @@ class Walk:
         after: Fate,
         back: Fate,
     ) -> None:
-        """Does what a verdict says; only a final one counts as the rule that spoke."""
+        """Apply a verdict; only a final one counts as the rule that decided."""
         if verdict.kind is VerdictKind.RETURN:
             back.live(state, way)
         elif verdict.kind in (VerdictKind.JUMP, VerdictKind.GOTO):
@@ -260,7 +260,7 @@ class Walk:
         if isinstance(step, Untrack):
             if self.hook.priority >= -200 or state.tracked is not True:
                 return state
-            # What comes over the loopback was tracked on its way out, and then notrack does nothing.
+            # A packet over the loopback was tracked on its way out, so notrack has no effect.
             return replace(state, tracked=None if self.packet.loopback and self.packet.incoming else False)
         old = state.mark if step.field is Field.MARK else state.ctmark
         if step.clear is None:

@@ -1,4 +1,4 @@
-"""What the match modules of iptables ask of a TCP packet."""
+"""The conditions of iptables' match modules on a TCP packet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from doctor.firewall.rules import (
 from doctor.firewall.values import InterfaceNames, Masked, Spans
 
 EXTRA_HEADERS = ("rt", "frag", "hbh", "dst", "mh")
-"""Headers of IPv6 that a plain TCP packet does not have, and without which these modules never match."""
+"""IPv6 headers that a plain TCP packet does not have; without them these modules never match."""
 REASONS = {
     "limit": "a rate limit", "hashlimit": "a rate limit", "connlimit": "the number of connections",
     "quota": "a quota", "recent": "who connected recently", "time": "the time of day", "statistic": "chance",
@@ -36,7 +36,7 @@ def header(given: list[IptablesOption]) -> list[Step]:
 
 
 def match_module(name: str, given: list[IptablesOption]) -> list[Step]:
-    """The conditions of one `-m name …`: options that are not known make the match a doubt, never a guess."""
+    """The conditions of one `-m name …`: unknown options make the match a doubt, never a guess."""
     if name == "comment":
         return []
     if name == "set":
@@ -81,8 +81,8 @@ def _protocol(option: IptablesOption) -> Step | None:
     return None if value is None else _compare(Field.PROTO, Spans.of([(value, value)]), option)
 
 
-def _listed(field: Field, numbers: dict[str, int]) -> Reader:
-    """A list of names; the packet has to have one of them."""
+def _one_of(field: Field, numbers: dict[str, int]) -> Reader:
+    """A reader for a list of names; the packet must have one of them."""
 
     def read(option: IptablesOption) -> Step | None:
         wanted = [numbers.get(name.lower()) for name in option.value.split(",")]
@@ -148,16 +148,16 @@ MODULES: dict[str, dict[str, Reader]] = {
         "--dports": _spans(Field.DPORT, ports), "--sports": _spans(Field.SPORT, ports),
         "--ports": _either_port,
     },
-    "state": {"--state": _listed(Field.STATE, STATES)},
-    "conntrack": {"--ctstate": _listed(Field.STATE, STATES), "--ctdir": _listed(Field.DIRECTION, DIRECTIONS)},
+    "state": {"--state": _one_of(Field.STATE, STATES)},
+    "conntrack": {"--ctstate": _one_of(Field.STATE, STATES), "--ctdir": _one_of(Field.DIRECTION, DIRECTIONS)},
     "addrtype": {
-        "--src-type": _listed(Field.SOURCE_TYPE, ADDRESS_TYPES),
-        "--dst-type": _listed(Field.DEST_TYPE, ADDRESS_TYPES),
+        "--src-type": _one_of(Field.SOURCE_TYPE, ADDRESS_TYPES),
+        "--dst-type": _one_of(Field.DEST_TYPE, ADDRESS_TYPES),
     },
     "iprange": {
         "--src-range": _spans(Field.SOURCE, address_range), "--dst-range": _spans(Field.DEST, address_range),
     },
-    "pkttype": {"--pkt-type": _listed(Field.PACKET_TYPE, PACKET_TYPES)},
+    "pkttype": {"--pkt-type": _one_of(Field.PACKET_TYPE, PACKET_TYPES)},
     "mark": {"--mark": _mark(Field.MARK)},
     "connmark": {"--mark": _mark(Field.CTMARK)},
 }  # fmt: skip

@@ -20,7 +20,7 @@ PASSING = frozenset({
 
 
 def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Container[str]) -> list[Step]:
-    """The steps of one target. A chain of the table comes first: its name can be anything."""
+    """The steps of one target. The chains of the table come first: a chain may have any name."""
     if name in chains:
         return [RuleVerdict(VerdictKind.GOTO if goto else VerdictKind.JUMP, name)]
     if name in FINAL:
@@ -42,7 +42,7 @@ def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Con
 
 
 def _mark(given: list[IptablesOption], field: Field) -> SetMark:
-    """`--set-xmark value/mask` clears the mask and xors the value; the others are forms of it."""
+    """`--set-xmark value/mask` clears the mask and xors the value; the other options are variants of it."""
     pair = masked(given[0].value) if len(given) == 1 else None
     if pair is None or given[0].name not in _MARKS:
         return SetMark(field, None)
@@ -56,11 +56,11 @@ _MARKS: dict[str, Callable[[int, int], tuple[int, int]]] = {
     "--or-mark": lambda value, _: (value, value),
     "--xor-mark": lambda value, _: (0, value),
 }
-"""Of a value and its mask, the bits to clear and the bits to flip."""
+"""Option -> a function of the value and mask that returns the bits to clear and the bits to flip."""
 
 
 def _connmark(given: list[IptablesOption]) -> SetMark:
-    """Copies between packet and connection; with masks only the simple is followed, the rest forgotten."""
+    """Copy a mark between packet and connection; the result is unknown unless all masks are full."""
     names = {option.name: option for option in given}
     save, restore = "--save-mark" in names, "--restore-mark" in names
     if not save and not restore:

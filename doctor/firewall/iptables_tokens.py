@@ -33,7 +33,7 @@ class IptablesOption:
 
 
 def split(line: str) -> list[IptablesWord] | None:
-    """The words of a line, or None when its quotes do not close."""
+    """The words of a line, or None if its quotes do not close."""
     words: list[IptablesWord] = []
     position = 0
     while position < len(line):
@@ -50,7 +50,7 @@ def split(line: str) -> list[IptablesWord] | None:
 
 
 def options(words: list[IptablesWord]) -> list[IptablesOption]:
-    """Words gathered under the option they belong to."""
+    """The words grouped by the option they belong to."""
     found: list[IptablesOption] = []
     negated = False
     for word in words:
@@ -92,7 +92,7 @@ def ports(text: str) -> Spans | None:
 
 
 def network(text: str) -> Spans | None:
-    """An address with a prefix length or a mask; None where the mask has holes, or it is not an address."""
+    """An address with a prefix length or mask; None if the mask has holes, or if it is not an address."""
     address, _, mask = text.partition("/")
     try:
         if mask and not mask.isdigit():
@@ -118,7 +118,7 @@ def address_range(text: str) -> Spans | None:
 
 
 def masked(text: str) -> tuple[int, int] | None:
-    """`value/mask`; without a mask all bits count."""
+    """`value/mask`; without a mask, all bits count."""
     value, slash, mask = text.partition("/")
     parsed, bits = number(value), number(mask) if slash else 0xFFFFFFFF
     return None if parsed is None or bits is None else (parsed, bits)

@@ -1,4 +1,4 @@
-"""Reads what `nft -j list ruleset` prints.
+"""Read the output of `nft -j list ruleset`.
 
     {"nftables": [{"metainfo": {…}}, {"table": {"family": "inet", "name": "filter", "handle": 1}},
       {"chain": {"family": "inet", "table": "filter", "name": "input", "type": "filter",
@@ -6,8 +6,8 @@
       {"rule": {"family": "inet", "table": "filter", "chain": "input",
                 "expr": [{"match": …}, {"accept": null}]}}]}
 
-What is not a rule set at all raises NotUnderstood. A statement that is not known is kept as a doubt: one
-strange rule must not hide all others.
+Text that is not a rule set at all raises NotUnderstood. An unknown statement is kept as a doubt: one strange
+rule must not hide all others.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Set(_Part):
 
 
 class _Object(msgspec.Struct):
-    """One entry of the list: exactly one of these, or something that says nothing about packets."""
+    """One entry of the list: exactly one of these, or something irrelevant to packets."""
 
     table: _Table | None = None
     chain: _Chain | None = None
@@ -73,7 +73,7 @@ class _Ruleset(msgspec.Struct):
 
 @dataclass(slots=True)
 class _NftDraft:
-    """A table while its objects are being gathered."""
+    """A table while its objects are being collected."""
 
     hooks: dict[str, Hook | None] = field(default_factory=dict)
     rules: dict[str, list[list[Any]]] = field(default_factory=dict)
@@ -89,11 +89,11 @@ def parse_nft(text: str) -> tuple[RuleTable, ...]:
         drafts = _gather(objects)
         return tuple(_table(family, name, draft) for (family, name), draft in drafts.items())
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise NotUnderstood(f"`nft -j list ruleset` printed something that is no rule set: {error}") from None
+        raise NotUnderstood(f"`nft -j list ruleset` did not print a rule set: {error}") from None
 
 
 def _gather(objects: list[_Object]) -> dict[tuple[str, str], _NftDraft]:
-    """Chains and sets by table: rules may name what comes after them."""
+    """The chains and sets by table: rules may refer to later ones."""
     drafts: dict[tuple[str, str], _NftDraft] = {}
     for one in objects:
         if one.table is not None:
@@ -146,7 +146,7 @@ def _table(family: str, name: str, draft: _NftDraft) -> RuleTable:
 
 
 def _set_that_grows(statement: Any) -> str:
-    """The set or map that a rule itself fills: nft 1.0.6 leaves the flag `dynamic` out of its JSON."""
+    """The set or map that a rule itself fills: nft 1.0.6 omits the flag `dynamic` from its JSON."""
     for name in ("set", "map"):
         body = statement.get(name) if isinstance(statement, dict) else None
         if isinstance(body, dict) and isinstance(body.get(name), str):

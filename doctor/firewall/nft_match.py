@@ -1,4 +1,4 @@
-"""What a `match` of an nft rule asks of a TCP packet, from its JSON form: fields, operators, sets."""
+"""The conditions of an nft `match` on a TCP packet, from its JSON form: fields, operators, sets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class NamedSet:
-    """Elements of a set or a map; `changing` when packets themselves add to it."""
+    """The elements of a set or a map; `changing` if packets themselves add to it."""
 
     name: str
     elements: tuple[Any, ...]
@@ -45,7 +45,7 @@ class NamedSet:
 
 
 def members(data: Any, sets: Mapping[str, NamedSet]) -> NamedSet | None:
-    """The elements that `@name`, or a set written in place, stands for."""
+    """The elements that `@name`, or an inline set, stands for."""
     if isinstance(data, str) and data.startswith("@"):
         return sets.get(data[1:])
     if isinstance(data, dict) and isinstance(data.get("set"), list):
@@ -56,7 +56,7 @@ def members(data: Any, sets: Mapping[str, NamedSet]) -> NamedSet | None:
 
 
 def match_steps(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
-    """The conditions of one `match`: first what its key takes for granted, then the comparison itself."""
+    """The conditions of one `match`: first those that its key implies, then the comparison itself."""
     if not isinstance(body, dict):
         return [Doubtful("a match that was not understood")]
     operator, left, right = body.get("op", "=="), body.get("left"), body.get("right")
@@ -81,11 +81,11 @@ def _in_set(fields: tuple[Field, ...], listed: NamedSet, operator: Any) -> list[
     if "*" in [element for element in listed.elements if isinstance(element, str)]:
         return [Compare((), ((),), operator == "!=")]
     elements = tuple(key_matchers(fields, element) for element in listed.elements)
-    return [Compare(fields, _merged(elements), operator == "!=", why)]
+    return [Compare(fields, _merge_spans(elements), operator == "!=", why)]
 
 
-def _merged(elements: tuple[tuple[Matcher, ...], ...]) -> tuple[tuple[Matcher, ...], ...]:
-    """One sorted matcher instead of thousands, where each element is a stretch of one field."""
+def _merge_spans(elements: tuple[tuple[Matcher, ...], ...]) -> tuple[tuple[Matcher, ...], ...]:
+    """One sorted matcher instead of thousands, if each element is an interval of one field."""
     single = [element[0] for element in elements if len(element) == 1 and isinstance(element[0], Spans)]
     if not elements or len(single) != len(elements):
         return elements
@@ -125,11 +125,11 @@ def _special(operator: Any, left: Any, right: Any) -> Step | None:
             return Doubtful("a mask that was not understood")
         return Compare(fields, ((Masked(mask, Spans.of([(value, value)])),),), operator == "!=")
     if name == "exthdr" and isinstance(inside, dict):
-        # A plain TCP packet has none of IPv6's extra headers: their fields never match, they do not exist.
+        # A plain TCP packet has no extra IPv6 headers, so a condition on their fields never matches.
         exists = "field" in inside or right is True
         return Compare((), ((),), negate=exists == (operator != "!=") or "field" in inside)
     if name == "fib" and isinstance(inside, dict) and str(inside.get("result", "")).startswith("oif"):
-        # The check against forged sources: an honest peer's packet comes in where the route to it goes out.
+        # The check against forged sources: an honest peer's packet arrives on the interface of its route.
         missing = right is False or right in (0, "0")
         if (missing or right is True) and operator in ("==", "!="):
             return Compare((), ((),), negate=missing == (operator == "=="))
@@ -142,7 +142,7 @@ def _special(operator: Any, left: Any, right: Any) -> Step | None:
 
 
 def key_fields(key: Any) -> tuple[Field, ...] | None:
-    """The fields of a key, several for a concatenation; None where one of them is not followed."""
+    """The fields of a key, several for a concatenation; None if one of them is not supported."""
     if not isinstance(key, dict) or len(key) != 1:
         return None
     ((kind, inside),) = key.items()
@@ -167,7 +167,7 @@ def key_fields(key: Any) -> tuple[Field, ...] | None:
 
 
 def key_guards(key: Any) -> list[Step]:
-    """What a key takes for granted: `ip saddr` is only about IPv4, `udp dport` only about UDP."""
+    """The conditions that a key implies: `ip saddr` is only about IPv4, `udp dport` only about UDP."""
     if not isinstance(key, dict):
         return []
     guards: list[Step] = []

@@ -35,7 +35,7 @@ HARMLESS_META = ("nftrace", "priority", "pkttype", "secmark")
 
 
 def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
-    """The steps of one statement. One that is not known may or may not match, and may do anything."""
+    """The steps of one statement. An unknown statement may or may not match, and may do anything."""
     if not isinstance(statement, dict) or len(statement) != 1:
         return _anything("a statement that was not understood")
     ((name, body),) = statement.items()
@@ -103,7 +103,7 @@ def _verdict_map(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
 
 
 def _mangle(body: Any) -> list[Step]:
-    """`meta mark set …`: the mark is followed where the value is plain arithmetic on the mark itself."""
+    """`meta mark set …`: the mark is followed if the value is plain arithmetic on the mark itself."""
     key = body.get("key") if isinstance(body, dict) else None
     if not isinstance(key, dict):
         return _anything("a statement that was not understood")
@@ -144,7 +144,7 @@ def _set_mark(target: Field, value: Any) -> SetMark:
 
 
 def _xt(body: Any) -> list[Step]:
-    """A part that only iptables understands: nft names it at most, older nft prints just null."""
+    """A part that only iptables understands: nft shows at most its name, and older nft just null."""
     kind, name = (body.get("type"), body.get("name")) if isinstance(body, dict) else (None, None)
     if name in XT_PASSING:
         return []

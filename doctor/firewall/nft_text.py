@@ -1,4 +1,4 @@
-"""Shows a rule of nft's JSON as a person would have typed it, for the report only."""
+"""Show a rule of nft's JSON as a person would have typed it, only for the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_MEMBERS = 12
 
 
 def rule_text(statements: list[Any]) -> str:
-    """One line; long sets are cut, so that a report stays readable."""
+    """The rule on one line; long sets are cut, so that a report stays readable."""
     words = [_statement(one) for one in statements]
     text = " ".join(word for word in words if word)
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""Values in nft's JSON: numbers, names, prefixes, ranges and flags, as matchers of one field."""
+"""Values in nft's JSON (numbers, names, prefixes, ranges and flags) as matchers of one field."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORDS: dict[Field, dict[str, int]] = {
 
 
 def element_matcher(field: Field, value: Any) -> Matcher:
-    """What one value stands for, or None where it was not understood."""
+    """What one value stands for, or None if it was not understood."""
     if field in (Field.IIF, Field.OIF):
         return _names(value)
     if isinstance(value, list) or (isinstance(value, dict) and "|" in value):
@@ -46,7 +46,7 @@ def element_matcher(field: Field, value: Any) -> Matcher:
 
 
 def _names(value: Any) -> Matcher:
-    """An interface's name. A bare number is the index of one that is gone: who has it now is not known."""
+    """An interface's name. A bare number is the index of a removed interface; its new owner is unknown."""
     if not isinstance(value, str) or not value or value.isdigit():
         return None
     return InterfaceNames.of(value, "*")

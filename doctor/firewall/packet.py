@@ -12,7 +12,7 @@ from doctor.text.addresses import AnyAddress, canonical
 Address: TypeAlias = "str | AnyAddress"
 
 EPHEMERAL: Interval = (32768, 60999)
-"""The port that a caller gets for itself, as Linux gives it unless another range was set."""
+"""The ports that a caller gets automatically: Linux's default range."""
 
 ECN_AND_PUSH = 0xC0 | 0x08
 SYN = Bits(0x02, WORD & ~0xC0)
@@ -20,7 +20,7 @@ SYN_ACK = Bits(0x12, WORD & ~0xC0)
 ACK = Bits(0x10, WORD & ~ECN_AND_PUSH)
 ZERO = Bits(0)
 ANY_STATE: Interval = (1, 64)
-"""From invalid to untracked: nothing is known."""
+"""From invalid to untracked: the state is unknown."""
 
 UNICAST = (ADDRESS_TYPES["unicast"],) * 2
 LOCAL = (ADDRESS_TYPES["local"],) * 2
@@ -28,7 +28,7 @@ LOCAL = (ADDRESS_TYPES["local"],) * 2
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One packet on one side. `interface` None is one that is not known, other than the loopback."""
+    """One packet on one side. `interface` is None for an unknown interface other than the loopback."""
 
     incoming: bool
     first: bool
@@ -67,24 +67,24 @@ class Packet:
         return LOCAL if here or self.loopback else UNICAST
 
     def name(self, field: Field) -> str | None:
-        """The interface a rule compares; the one that this direction does not have is the empty name."""
+        """The interface that a rule compares; the interface that this direction lacks has an empty name."""
         return self.interface if (field is Field.IIF) == self.incoming else ""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What rules wrote: marks, and whether connection tracking sees the packet (None: not known)."""
+    """What rules wrote: marks, and whether connection tracking sees the packet (None: unknown)."""
 
     mark: Bits = ZERO
     ctmark: Bits = ZERO
     tracked: bool | None = True
 
     def next_packet(self) -> State:
-        """What the next packet of the same connection starts with."""
+        """The state with which the next packet of the same connection starts."""
         return State(ctmark=self.ctmark, tracked=self.tracked or None)
 
     def blurred(self) -> State:
-        """Marks forgotten: stands for very many states at once."""
+        """The state without its marks, which stands for very many states at once."""
         return replace(self, mark=Bits(0, 0), ctmark=Bits(0, 0), tracked=None)
 
     def connection(self, packet: Packet, priority: int) -> Interval:
@@ -101,12 +101,12 @@ class State:
 def journey(
     source: Address, dest: Address, port: int, interface: str | None, ephemeral: Interval, incoming: bool
 ) -> tuple[Packet, ...]:
-    """The three packets without which no TCP connection stands: SYN, its answer, and the answer to that."""
+    """The packets that every TCP connection needs: SYN, its answer, the answer to that, and a reply."""
     here, there = canonical(source), canonical(dest)
     if here.version != there.version:
         raise ValueError(f"{here} and {there} are addresses of different families")
     if not 0 < port < 65536:
-        raise ValueError(f"{port} is no port")
+        raise ValueError(f"{port} is not a valid port")
     if here == there or here.is_loopback or there.is_loopback:
         interface = "lo"
     syn = Packet(

@@ -1,7 +1,7 @@
-"""What a firewall rule says, whichever tool wrote it: parsers make this form and the evaluator reads it.
+"""The meaning of a firewall rule, whichever tool wrote it: parsers produce it, and the evaluator reads it.
 
-A condition answers with a `Truth`: True, False, or None where it cannot be decided from a rule set alone
-(a rate limit, an ipset that was not read, the time of day). Nothing here parses and nothing decides.
+A condition has a `Truth`: True, False, or None if a rule set alone does not decide it (a rate limit, an ipset
+that was not read, the time of day). Nothing here parses, and nothing decides.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Field(str, Enum):
 
 ADDRESSES = (Field.SOURCE, Field.DEST)
 
-# Values of the fields that are numbers only by agreement.
+# Values of the fields that are numbers only by convention.
 STATES = {"invalid": 1, "established": 2, "related": 4, "new": 8, "untracked": 64, "snat": 128, "dnat": 256}
 DIRECTIONS = {"original": 0, "reply": 1}
 PACKET_TYPES = {"host": 0, "unicast": 0, "broadcast": 1, "multicast": 2, "other": 3}
@@ -50,7 +50,7 @@ PROTOCOLS = {
     "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
     "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4, "ipencap": 4, "ipv6": 41,
 }  # fmt: skip
-"""Those that both tools know by name."""
+"""The protocols that both tools know by name."""
 
 REWRITING = {
     "dnat": "sends the connection to another address", "redirect": "sends the connection to another port",
@@ -58,10 +58,10 @@ REWRITING = {
     "synproxy": "answers in the place of the listener", "fwd": "hands the packet to another interface",
     "queue": "asks a program", "nfqueue": "asks a program",
 }  # fmt: skip
-"""What statements and targets do whose outcome the rules do not show; iptables writes them in capitals."""
+"""Statements and targets whose outcome the rules do not show; iptables writes them in capitals."""
 
 Matcher: TypeAlias = "Spans | Masked | InterfaceNames | None"
-"""What one field is compared with; None is a value that could not be read, which may match or not."""
+"""What one field is compared with; None is an unreadable value, which may match or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Doubtful:
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """One or several fields against a set: each element gives one matcher per field."""
+    """One or several fields against a set: each element has one matcher per field."""
 
     fields: tuple[Field, ...]
     elements: tuple[tuple[Matcher, ...], ...]
@@ -94,7 +94,7 @@ class VerdictKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """What a rule does with the packet: `target` is a chain; `why` tells why an outcome is unknown."""
+    """What a rule does with the packet: `target` is a chain; `why` explains an unknown outcome."""
 
     kind: VerdictKind
     target: str = ""
@@ -103,7 +103,7 @@ class RuleVerdict:
 
 @dataclass(frozen=True, slots=True)
 class VerdictMap:
-    """Verdicts by value. Elements never overlap; `otherwise` is for all that none of them holds."""
+    """Verdicts by value. Elements never overlap; `otherwise` applies if no element holds."""
 
     fields: tuple[Field, ...]
     elements: tuple[tuple[tuple[Matcher, ...], RuleVerdict], ...]
@@ -113,9 +113,9 @@ class VerdictMap:
 
 @dataclass(frozen=True, slots=True)
 class SetMark:
-    """Writes a mark: `source` copies another mark first, bits of `clear` are cleared, `flip` is xored in.
+    """Write a mark: `source` copies another mark first, bits of `clear` are cleared, `flip` is xored in.
 
-    With `clear` None nothing is known about the mark afterwards.
+    If `clear` is None, nothing is known about the mark afterwards.
     """
 
     field: Field
@@ -126,7 +126,7 @@ class SetMark:
 
 @dataclass(frozen=True, slots=True)
 class Untrack:
-    """Takes the packet out of connection tracking, where that has not yet begun."""
+    """Exclude the packet from connection tracking, if tracking has not begun yet."""
 
 
 Step: TypeAlias = "Compare | Doubtful | RuleVerdict | VerdictMap | SetMark | Untrack"
@@ -134,7 +134,7 @@ Step: TypeAlias = "Compare | Doubtful | RuleVerdict | VerdictMap | SetMark | Unt
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Steps run from left to right until a condition fails or a verdict falls; `text` is for people."""
+    """Steps run from left to right until a condition fails or a verdict is reached; `text` is for people."""
 
     steps: tuple[Step, ...]
     text: str
@@ -142,7 +142,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """Where the kernel calls a base chain. `devices` only for hooks of a network device."""
+    """Where the kernel calls a base chain. `devices` applies only to hooks of a network device."""
 
     name: str
     priority: int

@@ -1,6 +1,6 @@
-"""Numbers, intervals, masks and names: what a field of a packet can be, and what a rule compares it with.
+"""Numbers, intervals, masks and names: the values of a packet's fields, and what a rule compares them with.
 
-Every comparison answers with a `Truth`, because of a field it may be known only that it lies in an interval.
+Every comparison returns a `Truth`, because it may only be known that a field lies in an interval.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A number whose bits are known only where `known` has a 1."""
+    """A number of which only the bits in `known` are known."""
 
     value: int
     known: int = WORD
@@ -32,7 +32,7 @@ class Bits:
         return Bits((self.value ^ bits) & WORD & self.known, self.known)
 
     def under(self, mask: int) -> Interval:
-        """The lowest and highest number that the masked value can be."""
+        """The lowest and highest possible number after masking."""
         low = self.value & self.known & mask
         return low, low | (mask & ~self.known)
 
@@ -59,7 +59,7 @@ class Spans:
         return cls(tuple(lows), tuple(highs))
 
     def holds(self, value: Interval) -> Truth:
-        """Whether a number, known only to lie within `value`, is one of ours."""
+        """Whether a number in the interval `value` is one of ours."""
         low, high = value
         at = bisect_right(self.lows, high) - 1
         if at < 0 or self.highs[at] < low:
@@ -91,18 +91,18 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceNames:
-    """Interface names: whole ones, and beginnings such as `eth` for `eth*`."""
+    """Interface names: whole names, and prefixes such as `eth` for `eth*`."""
 
     whole: frozenset[str]
     beginnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, wildcard: str) -> InterfaceNames:
-        """`wildcard` at the end of a name makes it a beginning."""
+        """`wildcard` at the end of a name makes it a prefix."""
         return cls(frozenset(), (name[:-1],)) if name.endswith(wildcard) else cls(frozenset({name}))
 
     def holds(self, name: str | None) -> Truth:
-        """None is an interface that is not known, other than the loopback."""
+        """Whether the name matches; None is an unknown interface other than the loopback."""
         if name is None and "" not in self.beginnings:
             return None if self.beginnings or self.whole - {"lo"} else False
         return name is None or name in self.whole or any(name.startswith(start) for start in self.beginnings)

@@ -1,1 +1,1 @@
-"""The job that the cluster is examined for: its plan, its launch, its rank table, its parallel layout."""
+"""The job for which the cluster is examined: its plan, launch, rank table and parallel layout."""

@@ -1,4 +1,4 @@
-"""What HCCL can do, by product: the data types that it reduces and the groups of devices that it forms."""
+"""What HCCL supports on each product: the data types it reduces and the groups of devices it forms."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ REDUCED: Mapping[str, tuple[str, ...]] = {
 agree, in docs/zh/api_ref/comm_op_interface of https://github.com/hicann/hccl at 09300b70 (August 2026)."""
 
 RING = 4
-"""Devices 0-3 and 4-7 of an Atlas training server are joined with each other in two rings."""
+"""Devices 0-3 and 4-7 of an Atlas training server form two rings."""
 _COUNTS = (1, 2, 4, 8)
 
 
 def reduced(products: Collection[str]) -> tuple[str, ...]:
-    """What all of them reduce. A product that is not known may be any."""
+    """The data types that all of these products reduce. An unknown product may be any of them."""
     lists = [REDUCED[product] for product in products if product in REDUCED]
     if len(lists) < len(products) or not lists:
         lists += REDUCED.values()
@@ -31,10 +31,11 @@ def reduced(products: Collection[str]) -> tuple[str, ...]:
 
 
 def forms_group(products: Collection[str], devices: Sequence[Collection[int]]) -> bool:
-    """Whether HCCL forms a group of these devices, one collection for each server.
+    """Whether HCCL can form a group of these devices (one collection per server).
 
-    On Atlas training each server of a group has the same number of devices, 1, 2, 4 or 8; two and four of
-    them lie in one ring (the manual of create_group, CANN 8.0 to 9.0). The other products take any.
+    On Atlas training, every server of a group must have the same number of devices: 1, 2, 4 or 8; two or four
+    devices must be in one ring (the manual of create_group, CANN 8.0 to 9.0). Other products take any
+    devices.
     """
     if products and ATLAS_TRAINING not in products and all(product in REDUCED for product in products):
         return True

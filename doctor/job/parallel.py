@@ -1,8 +1,8 @@
-"""The parallel plan of a job: into what its devices are divided, by which framework, in which mode.
+"""The parallel plan of a job: how its devices are divided, by which framework, in which mode.
 
 It is read from `--plan dp=4,tp=2,…` and from `plan:` in the inventory, and judged by the check plan-invalid.
-What is read here is well formed, not yet right: a plan that no framework would take is a finding, not a
-mistake of the input.
+A plan that was read here is well formed but may be wrong: a plan that no framework would accept is a finding,
+not a mistake in the input.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from doctor.errors import UsageError, suggest
 from doctor.text.textfile import shown
 
 LONGEST = 4000
-"""Characters of one --plan; a strategy of a large operator needs some hundred."""
+"""The most characters of one --plan; the strategy of a large operator needs a few hundred."""
 EXAMPLE = "such as dp=4,tp=2"
 
 KEYS: Mapping[str, str] = {
-    "dp": "replicas of the model (data parallel); once it is said, a factor that is not said counts as 1",
+    "dp": "replicas of the model (data parallel); if it is given, a factor that is not given counts as 1",
     "tp": "devices that share one layer (tensor or model parallel)",
     "pp": "stages of the pipeline",
     "cp": "devices that share one sequence (context or sequence parallel)",
     "ep": "groups of experts (expert parallel); they lie within the devices of one stage",
-    "world": "devices of the whole job; the ranks of the plan when not said",
+    "world": "devices of the whole job; default: the ranks of the plan",
     "framework": "torch or mindspore",
     "mode": "graph or pynative (MindSpore)",
     "parallel_mode": "MindSpore's parallel_mode: semi_auto_parallel, ParallelMode.DATA_PARALLEL, …",
     "strategy": "how an operator is split (MindSpore), such as ((4,2),(2,1))",
     "dtype": "data type in which the ranks reduce the gradients, such as bfloat16",
     "batch": "batch size",
-    "batch_before": "batch size that was used with devices_before; the same as batch when not said",
-    "batch_per": "device or global: what batch and batch_before count; device when not said",
+    "batch_before": "batch size that was used with devices_before; default: batch",
+    "batch_per": "device or global: what batch and batch_before count; default: device",
     "lr": "learning rate",
-    "lr_before": "learning rate that was used with devices_before; the same as lr when not said",
+    "lr_before": "learning rate that was used with devices_before; default: lr",
     "devices_before": "devices that batch size and learning rate were tuned for",
 }
-"""What each key of a plan means; the docs print it."""
+"""What each key of a plan means."""
 
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "float16": ("fp16", "half"),
@@ -60,7 +60,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
     "float8_e5m2": ("fp8_e5m2",),
     "hifloat8": ("hif8",),
 }
-"""Data types by the name that torch and MindSpore share, and what else they are called."""
+"""Data types by the name that torch and MindSpore share, and their other names."""
 
 _COUNTS = ("dp", "tp", "pp", "cp", "ep", "world", "batch", "batch_before", "devices_before")
 _RATES = ("lr", "lr_before")
@@ -71,7 +71,7 @@ Strategy = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """None is "not said". `parallel_mode` is as it was written; the check judges it."""
+    """The values of a plan; None means "not given". The check judges `parallel_mode` as it was written."""
 
     dp: int | None = None
     tp: int | None = None
@@ -97,18 +97,18 @@ class Layout:
 
     @property
     def factors(self) -> dict[str, int]:
-        """The dimensions that were said, in the order in which the devices are divided."""
+        """The dimensions that were given, in the order in which the devices are divided."""
         found = {"dp": self.dp, "tp": self.tp, "pp": self.pp, "cp": self.cp}
         return {name: value for name, value in found.items() if value is not None}
 
     def __str__(self) -> str:
-        """As one would write it after --plan."""
+        """The plan as it is written after --plan."""
         given = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
-        return ",".join(f"{name}={_written(value)}" for name, value, default in given if value != default)
+        return ",".join(f"{name}={_as_text(value)}" for name, value, default in given if value != default)
 
 
 def read_layout(texts: Sequence[str]) -> Layout:
-    """What --plan says, given once or several times."""
+    """The plan in --plan, which may be given several times."""
     try:
         return layout_of(_rows(texts))
     except UsageError as error:
@@ -116,16 +116,16 @@ def read_layout(texts: Sequence[str]) -> Layout:
 
 
 def layout_of(rows: Mapping[str, object]) -> Layout:
-    """The `plan:` of an inventory: the same keys; values as YAML read them, or as they were written."""
+    """The `plan:` of an inventory: the same keys; values are those of YAML, or the text as written."""
     if not rows:
-        raise UsageError("it says nothing", EXAMPLE)
+        raise UsageError("it is empty", EXAMPLE)
     return Layout(**{key: read_key(key, str(value)) for key, value in rows.items()})  # type: ignore[arg-type]
 
 
 def read_key(key: str, text: str) -> object:
     """The value of one key; a UsageError names both."""
     if key not in KEYS:
-        raise UsageError(f"unknown key {shown(key)}", suggest(key, KEYS) or f"known are {', '.join(KEYS)}")
+        raise UsageError(f"unknown key {shown(key)}", suggest(key, KEYS) or f"the keys are {', '.join(KEYS)}")
     try:
         return _READERS[key](text.strip())
     except UsageError as error:
@@ -142,13 +142,13 @@ def _rows(texts: Sequence[str]) -> dict[str, object]:
             if not equals:
                 raise UsageError(f"{shown(pair)} is not key=value", EXAMPLE)
             if key in found:
-                raise UsageError(f"{key} is said twice")
+                raise UsageError(f"{key} is given twice")
             found[key] = value
     return found
 
 
 def _pairs(text: str) -> Iterator[str]:
-    """The parts between commas, those inside brackets left alone."""
+    """The parts between commas that are outside of brackets."""
     depth, start = 0, 0
     for place, letter in enumerate(f"{text},"):
         if letter in "([":
@@ -162,7 +162,7 @@ def _pairs(text: str) -> Iterator[str]:
 
 
 def _mistakes(layout: Layout) -> Iterator[str]:
-    """What cannot be meant; also where a recording holds what no command line could have said."""
+    """What makes no sense; this also covers values of a recording that a command line could not have."""
     for key in _COUNTS:
         value = getattr(layout, key)
         if value is not None and not 1 <= value < 10**12:
@@ -176,15 +176,15 @@ def _mistakes(layout: Layout) -> Iterator[str]:
     if layout.framework == "torch":
         for key in _MINDSPORE_ONLY:
             if getattr(layout, key) is not None:
-                yield f"{key} belongs to MindSpore, and framework is torch"
+                yield f"{key} belongs to MindSpore, but framework is torch"
     for key, other in _NEEDS.items():
         if getattr(layout, key) is not None and getattr(layout, other) is None:
-            yield f"{key} says nothing without {other}"
+            yield f"{key} means nothing without {other}"
         if getattr(layout, key) is not None and layout.devices_before is None:
-            yield f"{key} says nothing without devices_before"
+            yield f"{key} means nothing without devices_before"
 
 
-def _written(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, tuple):
         rows = ",".join("(" + ",".join(map(str, row)) + ("," if len(row) == 1 else "") + ")" for row in value)
         return f"({rows},)" if len(value) == 1 else f"({rows})"
@@ -218,17 +218,17 @@ def _framework(text: str) -> str:
 
 
 def _mode(text: str) -> str:
-    """Also as MindSpore spells it: mindspore.PYNATIVE_MODE."""
+    """The mode, also in MindSpore's spelling: mindspore.PYNATIVE_MODE."""
     return _one_of("graph", "pynative")(text.rpartition(".")[2].lower().removesuffix("_mode"))
 
 
 def _dtype(text: str) -> str:
-    """Also as frameworks spell it: torch.bfloat16, mindspore.float16."""
+    """The data type, also as frameworks spell it: torch.bfloat16, mindspore.float16."""
     name = text.rpartition(".")[2].lower()
     for dtype, others in DTYPES.items():
         if name == dtype or name in others:
             return dtype
-    raise UsageError("a data type", suggest(name, DTYPES) or f"known are {', '.join(DTYPES)}")
+    raise UsageError("a data type", suggest(name, DTYPES) or f"the data types are {', '.join(DTYPES)}")
 
 
 def _word(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is asked of the job by the command line, the inventory and the files that they name."""
+"""What the command line, the inventory and the files that they name request of the job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from doctor.job.parallel import Layout
 from doctor.model import Backend, Sourced, TableFile
 
 SLURM = "slurm"
-"""The source of what a Slurm allocation says."""
+"""The source of values from a Slurm allocation."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobWishes:
-    """What is asked of the job; None is "not said". `env` is the inventory's `launch`."""
+    """What is requested of the job; None means "not given". `env` is the inventory's `launch`."""
 
     backend: Sourced[Backend] | None = None
     head: Sourced[str] | None = None

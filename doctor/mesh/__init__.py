@@ -1,8 +1,8 @@
-"""The mesh: which hosts reach each other, found out by connecting them.
+"""The mesh: find out which hosts reach each other by connecting them.
 
 `plan_mesh` decides which hosts connect to which, `mesh_script` and `run_mesh` let agents on the hosts do it,
-`culprits` names the hosts that explain the failures, and `unproved` those that too little was tried with.
-Agents connect only to ports that our agents bound.
+`culprits` names the hosts that explain the failures, and `unproved` names hosts with too few attempts. Agents
+connect only to ports that our agents bound.
 """
 
 from doctor.mesh.culprits import Blame, culprits

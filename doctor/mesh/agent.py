@@ -1,9 +1,9 @@
 """The mesh agent: listens and connects on behalf of one host.
 
-Standard library only, Python 3.6 and later, one thread. It ends when its stdin does, or when no line came for
-as long as its lease, and closes every socket.
+Standard library only, Python 3.6 and later, one thread. It ends when its stdin ends, or if no line arrives
+within its lease, and closes every socket.
 
-Commands are words, one command a line, so that bash can read them where there is no Python:
+Commands are words, one command per line, so that bash can read them if there is no Python:
 
     hello TOKEN NUMBER LEASE                          the run's secret, this host's number, seconds of silence
     listen ID PORT ADDRESS                            port 0: the kernel chooses
@@ -23,10 +23,10 @@ import time
 
 from doctor.agents.onhost.voice import HostAgent
 
-MOST = 256  # calls in flight, and visitors at a time
+MOST = 256  # calls in flight, and simultaneous visitors
 VISIT_SECONDS = 7.0  # longer than any caller waits, so that the caller hangs up first
 LONGEST = 128
-SELDOM = 0.2  # seconds between looks at whether a signal has come
+SELDOM = 0.2  # seconds between checks for a signal
 
 OUTCOMES = {
     errno.ECONNREFUSED: "refused",
@@ -40,7 +40,7 @@ LISTEN_ERRORS = {errno.EADDRINUSE: "in-use", errno.EADDRNOTAVAIL: "not-here", er
 
 
 class WatchedSocket:
-    """A socket in the selector: calls `ready` when it can go on, `expired` when its time is up."""
+    """A socket in the selector: calls `ready` when it can continue, `expired` when its time is up."""
 
     def __init__(self, agent: "MeshAgent", sock: socket.socket, events: int, seconds: float) -> None:
         self.agent = agent
@@ -57,7 +57,7 @@ class WatchedSocket:
         self.close()
 
     def read(self) -> "bool | None":
-        """Take what came: True for a whole line, False when more is to come, None when the peer is gone."""
+        """Read what arrived: True if the line is complete, False if not yet, None if the peer is gone."""
         try:
             data = self.sock.recv(LONGEST)
         except BlockingIOError:
@@ -68,7 +68,7 @@ class WatchedSocket:
         return b"\n" in self.heard or len(self.heard) >= LONGEST if data else None
 
     def close(self) -> None:
-        """Reset instead of FIN: on neither side is a port left in TIME_WAIT that a job may want to bind."""
+        """Close with a reset, not FIN, so that no side keeps in TIME_WAIT a port that a job may need."""
         if self in self.agent.wires:
             self.agent.wires.discard(self)
             self.agent.selector.unregister(self.sock)
@@ -78,7 +78,7 @@ class WatchedSocket:
 
 
 class Visitor(WatchedSocket):
-    """A connection to us. A peer that does not know the run's token gets no answer."""
+    """A connection to us. A peer without the run's token gets no answer."""
 
     answered = False
 
@@ -100,7 +100,7 @@ class Visitor(WatchedSocket):
 
 
 class Caller(WatchedSocket):
-    """One try to reach a peer. It closes the connection first, once it has the answer."""
+    """One attempt to reach a peer. It closes the connection first, after it has the answer."""
 
     connected = False
 
@@ -140,7 +140,7 @@ class Caller(WatchedSocket):
 
     def expired(self) -> None:
         if self.connected:
-            self.finish("silent", "connected, but nothing was heard within " + self.call[2] + " s")
+            self.finish("silent", "connected, but no answer within " + self.call[2] + " s")
         elif self.tries < int(self.call[3]):
             self.close()
             self.agent.dial(self.call, self.tries + 1)
@@ -193,12 +193,12 @@ class MeshAgent(HostAgent):
                         key.data.ready()
                 elif key.fileobj not in self.paused:
                     self.accept(key.data)
-            # Only what was overdue before the kernel was asked: on a starved machine an answer may have come.
+            # Only those overdue before the select: on a starved machine an answer may have arrived since.
             for wire in [wire for wire in self.wires if wire.deadline <= now]:
                 wire.expired()
 
     def _speak_when_heard(self) -> None:
-        """Have the selector tell when there is room for what is unsaid."""
+        """Watch for room to write if there are unsent messages."""
         if bool(self.unsaid) != (1 in self.selector.get_map()):
             if self.unsaid:
                 self.selector.register(1, selectors.EVENT_WRITE)
@@ -238,7 +238,7 @@ class MeshAgent(HostAgent):
         self.say(say="listener", id=id, port=sock.getsockname()[1])
 
     def accept(self, listener: socket.socket) -> None:
-        """Let visitors in, a bounded number at a time; the others wait in the kernel's queue."""
+        """Accept visitors, up to a limit; the others wait in the kernel's queue."""
         while True:
             try:
                 if self.count(Visitor) >= MOST:
@@ -290,7 +290,7 @@ def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
 
 
 def unresolved(address: str) -> "list[str]":
-    """Of this IPv4 address and all gateways, those that the kernel asks for and that nobody answers for."""
+    """This address and the gateways, as far as the kernel asks for them (ARP) without an answer."""
     try:
         with open("/proc/net/route") as routes, open("/proc/net/arp") as neighbours:
             gateways = [row.split()[2] for row in routes.readlines()[1:]]

@@ -1,11 +1,11 @@
-# The mesh agent where there is no Python: bash's /dev/tcp can connect, and cannot listen.
-# Commands and answers are those of agent.py. What it knows of a failure is what bash prints.
+# The mesh agent for hosts without Python: bash's /dev/tcp can connect but not listen.
+# Commands and answers are those of agent.py. Details of a failure come from bash's own messages.
 IFS=$' \t\n'
 set +f
 export LC_ALL=C
 say() { printf '%s\n' "$1" 2>/dev/null || exit 0; }
 
-# The limit covers connecting and answering: bash has no way to bound them one by one.
+# The limit covers connecting and answering: bash cannot limit them separately.
 call() { # TOKEN NUMBER LIMIT PEER PORT ADDRESS
     timeout "$3" bash --norc --noprofile -c '
         exec 3<>"/dev/tcp/$4/$3" || exit 1
@@ -26,7 +26,7 @@ try() { # TOKEN NUMBER ID LIMIT ANSWER TRIES PEER PORT ADDRESS
             up*right) outcome=ok ;;
             up*wrong) outcome=wrong-answer detail='something else answered' ;;
             up*) outcome=reset detail='connected, then closed before any answer'
-                [ "$rc" = 124 ] && outcome=silent detail="connected, but nothing was heard within $limit s" ;;
+                [ "$rc" = 124 ] && outcome=silent detail="connected, but no answer within $limit s" ;;
             *'onnection refused'*) outcome=refused detail='Connection refused' ;;
             *'o route to host'* | *'unreachable'*) outcome=no-route detail='No route to host' ;;
             *'timed out'*) detail='Connection timed out' ;;

@@ -1,6 +1,6 @@
-"""The smallest set of hosts that covers all failing links: a minimum vertex cover, evidence as tie-break.
+"""The smallest set of hosts that covers all failing links: a minimum vertex cover; evidence breaks ties.
 
-Each group of links that share suspects is solved on its own: exactly up to `EXACT` hosts, greedily above.
+Each group of links that share suspects is solved separately: exactly up to `EXACT` hosts, greedily above.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def _by_host(group: Iterable[Fault]) -> Mapping[str, Sequence[Fault]]:
 
 
 def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
-    """Faults that share a suspect, directly or through others, belong together."""
+    """Faults grouped so that those that share a suspect, directly or through others, are together."""
     leader: dict[str, str] = {}
 
     def find(host: str) -> str:
         while leader.setdefault(host, host) != host:
-            leader[host] = leader[leader[host]]  # shorter for the next who asks
+            leader[host] = leader[leader[host]]  # a shorter path for the next lookup
             host = leader[host]
         return host
 
@@ -79,7 +79,7 @@ def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
 
 
 def _best(group: Sequence[Fault]) -> list[frozenset[str]]:
-    """The smallest covers and, among those, the ones that working links contradict least."""
+    """The smallest covers, and among these the ones that working links contradict least."""
     edges = {fault.hosts for fault in group}
     if len(frozenset.union(*edges)) > EXACT:
         return [_greedy(group)]
@@ -92,7 +92,7 @@ def _best(group: Sequence[Fault]) -> list[frozenset[str]]:
 
 
 def _covers(edges: Sequence[frozenset[str]], size: int, chosen: frozenset[str]) -> Iterator[frozenset[str]]:
-    """Every cover of at most `size` hosts: some end of the first uncovered edge must be in it."""
+    """Every cover of at most `size` hosts: one end of the first uncovered edge must be in it."""
     bare = next((edge for edge in edges if not edge & chosen), None)
     if bare is None:
         yield chosen
@@ -102,11 +102,11 @@ def _covers(edges: Sequence[frozenset[str]], size: int, chosen: frozenset[str]) 
 
 
 def _greedy(group: Sequence[Fault]) -> frozenset[str]:
-    """Whoever explains the most of what is left, with the least doubt, again and again."""
+    """Repeatedly choose the host that explains most of what is left, with the least doubt."""
     of_host = _by_host(group)
     chosen = {next(iter(f.hosts)) for f in group if len(f.hosts) == 1}
     left = {host: [f for f in own if not f.hosts & chosen] for host, own in of_host.items()}
-    # Ranks only fall: one that was pushed earlier and no longer holds is pushed again as it is now.
+    # Ranks only get worse: an outdated entry is pushed again with its current rank.
     queue = [_rank(host, own) for host, own in left.items() if own]
     heapify(queue)
     while queue:
@@ -125,7 +125,7 @@ def _greedy(group: Sequence[Fault]) -> frozenset[str]:
 
 
 def _rank(host: str, faults: Sequence[Fault]) -> tuple[int, float, str]:
-    """The lowest is the best suspect."""
+    """The sort key of a suspect; the lowest is the best suspect."""
     doubt = 0.0
     for fault in faults:
         for arm, share in fault.arms.items():
@@ -140,8 +140,8 @@ def _least_doubt(fault: Fault, cover: Iterable[str]) -> float:
 def _needed_arms(group: Sequence[Fault], cover: frozenset[str]) -> set[Arm]:
     """The arms of the cover that are really to blame.
 
-    A direction is blamed only when some link has no better or equal explanation in another host: a host that
-    cannot be reached is not also guilty of failing to reach another one that cannot be reached.
+    A direction is blamed only if some link has no better or equal explanation in another host: a host that
+    cannot be reached is not also guilty of failing to reach another host that cannot be reached.
     """
     best_arms: list[set[Arm]] = [
         {arm for arm, share in fault.arms.items() if arm[0] in cover and share == _least_doubt(fault, cover)}

@@ -1,9 +1,9 @@
 """Failing pairs -> the smallest set of hosts that explains them. Pure.
 
-The vocabulary: an *arm* is one direction of one host for one kind of port. An arm is *strong* when more than
-half of what was tried through it failed, and more than one thing was tried. A failing link is explained by
-its source's outbound arm or its target's inbound arm, and only strong arms may be blamed: one failed pair
-among many good ones makes no host guilty.
+An *arm* is one direction of one host for one kind of port. An arm is *strong* if more than one attempt was
+made through it and more than half of them failed. A failing link is explained by its source's outbound arm or
+its target's inbound arm, and only strong arms may be blamed: one failed pair among many good ones makes no
+host guilty.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ MOST_SUSPECTS = 8
 class Blame:
     """One explanation of some failing links.
 
-    `pair`: any of these hosts (nearly always two), or the way between them. `split`: these hosts reach one
-    another and not the rest. `decided` is False when another explanation would do as well; `hosts` names
-    every suspect. `common`: (nearly) everything failed alike, so that the cause lies in none of the hosts,
-    and `hosts` is empty.
+    `pair`: any of these hosts (nearly always two), or the network between them. `split`: these hosts reach
+    one another but not the rest. `decided` is False if another explanation fits equally well; then `hosts`
+    names every suspect. `common`: (nearly) everything failed alike, so the cause is in none of the hosts, and
+    `hosts` is empty.
     """
 
     hosts: tuple[str, ...]
@@ -41,7 +41,7 @@ class Blame:
 
 
 def culprits(links: Iterable[Link]) -> tuple[Blame, ...]:
-    """Explain the failing links: what is common first, then the hosts that explain the most."""
+    """Explain the failing links: first what is common, then the hosts that explain the most."""
     tested = [link for link in links if link.tested]
     left = [link for link in tested if link.failed]
     blames: list[Blame] = []
@@ -79,7 +79,7 @@ def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str],
 
 
 def _common_kinds(tested: Sequence[Link]) -> set[Kind]:
-    """The kinds of ports on which (nearly) all links failed, although no host is in all those failures."""
+    """The kinds of ports on which (nearly) all links failed, though no host is part of all failures."""
     common: set[Kind] = set()
     for kind in ("ephemeral", "hccl"):
         links = [link for link in tested if link.kind == kind]
@@ -118,7 +118,7 @@ def _splits(tested: Sequence[Link]) -> list[Blame]:
 
 
 def _components(tested: Sequence[Link]) -> list[set[str]]:
-    """Hosts joined by links that work, in whichever direction."""
+    """Groups of hosts connected by working links, in either direction."""
     group: dict[str, set[str]] = {h: {h} for link in tested for h in (link.source, link.target)}
     for link in tested:
         small, large = sorted((group[link.source], group[link.target]), key=len)
@@ -140,7 +140,7 @@ def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[Blame]:
 
 
 def _suspicions(weak: Sequence[Link]) -> list[Blame]:
-    """Failures that no host's record explains: the host that several have in common, else the pair."""
+    """Explain weak failures: by a host that several have in common, otherwise by the pair."""
     blames: list[Blame] = []
     of_host: dict[str, list[Link]] = defaultdict(list)
     for link in weak:
@@ -154,7 +154,7 @@ def _suspicions(weak: Sequence[Link]) -> list[Blame]:
     def rank(host: str) -> tuple[int, str]:
         return -len({end for link in left(host) for end in (link.source, link.target)} - {host}), host
 
-    # Ranks only fall: one that was pushed earlier and no longer holds is pushed again as it is now.
+    # Ranks only get worse: an outdated entry is pushed again with its current rank.
     queue = [rank(host) for host in of_host]
     heapify(queue)
     while queue and queue[0][0] < -1:
@@ -174,7 +174,7 @@ def _suspicions(weak: Sequence[Link]) -> list[Blame]:
 
 
 def _strong_arms(tested: Sequence[Link]) -> dict[Arm, float]:
-    """Each with the share of its links that work: 0 is a perfect culprit.
+    """Strong arms, each with the share of its links that work: 0 is a perfect culprit.
 
     A host tries the head's master port once: its other kinds of ports show what that one link proves.
     """

@@ -1,4 +1,4 @@
-"""The messages of a mesh agent, and how they become results."""
+"""The messages of a mesh agent, and their conversion to results."""
 
 from __future__ import annotations
 

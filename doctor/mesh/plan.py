@@ -1,8 +1,7 @@
-"""Which hosts try to reach which, and on which ports. Pure: no host is touched.
+"""Which hosts try to reach which, and on which ports. Pure: no host is contacted.
 
-Up to 32 hosts every ordered pair is tried. Above that each host meets those at ring distances 1, 2, 4, 8, …
-in both directions, about 2·log2(N) of them: enough to name a host that is cut off, at a cost that hardly
-grows.
+Up to 32 hosts, every ordered pair is tried. Above that, each host tries those at ring distances 1, 2, 4, 8, …
+in both directions, about 2·log2(N) hosts: enough to name a host that is cut off, at a cost that hardly grows.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MeshNode:
-    """A host that takes part. Agents know each other by `number`, not by name."""
+    """A host that takes part. Agents identify each other by `number`, not by name."""
 
     number: int
     host: str
@@ -30,7 +29,7 @@ class MeshNode:
 
 @dataclass(frozen=True, slots=True)
 class MeshPlan:
-    """`pairs` are (source, target); besides them every host connects to the head's master port."""
+    """`pairs` are (source, target); in addition, every host connects to the head's master port."""
 
     shape: MeshShape
     nodes: tuple[MeshNode, ...]
@@ -43,7 +42,7 @@ class MeshPlan:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One connection to be tried."""
+    """One connection to try."""
 
     source: str
     target: str
@@ -60,9 +59,9 @@ def plan_mesh(
     master_port: int | None = None,
     hccl_port: int | None = None,
 ) -> MeshPlan:
-    """Plan for hosts (in rank order) and their data addresses.
+    """The plan for hosts (in rank order) and their data addresses.
 
-    A host without an address of its own is left out with the reason: its answer would prove nothing.
+    A host without its own address is left out with a reason, because its answer would prove nothing.
     """
     nodes, left_out = _nodes(addresses)
     names = [node.host for node in nodes]
@@ -81,7 +80,7 @@ def plan_mesh(
 
 
 def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]:
-    """What a host should listen on. Job ports come first, lest the kernel choose one of them as ephemeral."""
+    """The ports for a host to listen on; job ports come first, so that none becomes an ephemeral one."""
     if plan.shape == "none" or len(plan.nodes) < 2:
         return ()
     ports: list[tuple[Kind, int]] = []
@@ -96,7 +95,7 @@ def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]
 def attempts(
     plan: MeshPlan, pairs: Iterable[Pair], listeners: Iterable[Listener], *, master: bool = False
 ) -> tuple[Attempt, ...]:
-    """The connections for these pairs. Only ports that our own agents bound are ever connected to."""
+    """The connections for these pairs. Only ports that our own agents bound are ever contacted."""
     address = {node.host: node.address for node in plan.nodes}
     bound: dict[str, list[tuple[Kind, int]]] = defaultdict(list)
     for listener in listeners:
@@ -111,7 +110,7 @@ def attempts(
 
 
 def master_attempts(plan: MeshPlan, listeners: Iterable[Listener]) -> tuple[Attempt, ...]:
-    """Every host to the head's master port, if the head's agent could bind it."""
+    """The connections of all hosts to the head's master port, if the head's agent could bind it."""
     head = plan.head or ""
     pairs = ((node.host, head) for node in plan.nodes if node.host != head)
     return attempts(plan, pairs, listeners, master=True)
@@ -145,7 +144,7 @@ def _obstacle(text: str | None) -> str:
     if "%" in text:
         return f"its data address {text!r} has a scope: other hosts cannot dial it"
     if address.is_unspecified or address.is_multicast:
-        return f"its data address {address} is not the address of a host"
+        return f"its data address {address} is not a host address"
     if address.version == 6 and address.is_link_local:
         return f"its data address {address} is link-local: other hosts cannot dial it"
     return ""

@@ -1,4 +1,4 @@
-"""Which hosts a mesh leaves unproved, and why: proof is a connection that was tried, from and to a host."""
+"""Hosts that a mesh leaves unproved, and why: proof is a tested connection from and to a host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTENING = {
 def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
     """Host -> why. `hosts` are those that answered, in the order of the run; `known` are unproved anyway.
 
-    What was not tried with a host that is unproved says nothing of the other end.
+    An attempt that failed to run because of an unproved host says nothing about the other end.
     """
     why = {left.host: left.reason for left in seen.left_out} | {**known}
     why |= {trouble.host: trouble.detail or trouble.kind for trouble in seen.troubles}
@@ -31,9 +31,9 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
             why[link.source] = f"{link.source} -> {link.target}: {link.detail}"
     for host in hosts:
         if host not in seen.out_of:
-            why.setdefault(host, "there was nobody that it could connect to")
+            why.setdefault(host, "there was no host that it could connect to")
         if host not in seen.into:
-            why.setdefault(host, "there was nobody that could connect to it")
+            why.setdefault(host, "there was no host that could connect to it")
     tried = {(link.source, link.target, link.kind) for link in seen.tested}
     for source, target, kind in _planned(seen, hosts):
         if (source, target, kind) not in tried and not {source, target} & why.keys():
@@ -42,7 +42,7 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
 
 
 def _planned(seen: MeshResult, hosts: Sequence[str]) -> list[tuple[str, str, Kind]]:
-    """What a run tries between these hosts: ephemeral ports always, others where their listener is bound."""
+    """What a run tries between these hosts: ephemeral ports always, others if their listener is bound."""
     left_out = {left.host for left in seen.left_out}
     names = [host for host in hosts if host not in left_out]
     kinds: dict[str, set[Kind]] = defaultdict(lambda: {"ephemeral"})

@@ -1,4 +1,4 @@
-"""What a mesh run saw: frozen values, stored in recordings as JSON and judged by checks."""
+"""The results of a mesh run: frozen values, stored in recordings as JSON and judged by checks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TroubleKind = Literal["unreached", "no-agent", "no-python", "ended", "silent", "
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One port that the agent of a host was asked to listen on; with `asked` 0 the kernel chooses it.
+    """One port that the agent of a host was asked to listen on; if `asked` is 0, the kernel chooses it.
 
-    `in-use` means that another program holds the port: no host tries to connect to it.
+    `in-use` means that another program holds the port, so no host tries to connect to it.
     """
 
     host: str
@@ -34,12 +34,13 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One source that tried to reach one listener of ours.
+    """The attempt of one source to reach one of our listeners.
 
-    `untested` means that the attempt could not be made or lost its meaning: it proves nothing. `silent`
-    connected and received nothing; `wrong-answer` was answered by something other than the target's agent.
-    `ok` after more than one of `tries` is a link that lost packets, or an overloaded machine. `unresolved`
-    are gateways of the source, or the address itself, for which it asked its network (ARP) without an answer.
+    `untested` means that the attempt could not be made or became meaningless: it proves nothing. `silent`
+    means connected but no answer; `wrong-answer` came from something other than the target's agent. `ok`
+    after more than one of `tries` is a link that lost packets, or an overloaded machine. `unresolved` are
+    addresses (a gateway of the source, or the target itself) for which the source's ARP requests had no
+    answer.
     """
 
     source: str
@@ -63,12 +64,12 @@ class Link:
 
 
 Pairs = Mapping[frozenset[str], Sequence[Link]]
-"""What was tried between two hosts, in either direction."""
+"""The links between two hosts, in either direction."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeshTrouble:
-    """Why a host took no part, or not all of it."""
+    """Why a host took no part, or only some of it."""
 
     host: str
     kind: TroubleKind
@@ -85,7 +86,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class MeshResult:
-    """Everything that one mesh run saw, including failures of the tools; its links are sorted once."""
+    """Everything that one mesh run saw, including failures of the tools; the links are indexed once."""
 
     shape: MeshShape
     head: str | None
@@ -108,7 +109,7 @@ class MeshResult:
 
     @cached_property
     def met(self) -> Mapping[str, Mapping[str, Sequence[Link]]]:
-        """Host -> each other host -> what was tried between the two."""
+        """Host -> each other host -> the tested links between the two."""
         found: dict[str, dict[str, Sequence[Link]]] = defaultdict(dict)
         for pair, links in self.between.items():
             for host in pair:
@@ -117,21 +118,21 @@ class MeshResult:
 
     @cached_property
     def out_of(self) -> Mapping[str, Sequence[Link]]:
-        """Host -> what it tried."""
-        return _grouped((link.source, link) for link in self.tested)
+        """Host -> the tested links from it."""
+        return _by_host((link.source, link) for link in self.tested)
 
     @cached_property
     def into(self) -> Mapping[str, Sequence[Link]]:
-        """Host -> what others tried to reach there."""
-        return _grouped((link.target, link) for link in self.tested)
+        """Host -> the tested links to it."""
+        return _by_host((link.target, link) for link in self.tested)
 
     def touching(self, hosts: Iterable[str]) -> list[Link]:
-        """What was tested to or from one of these."""
+        """The tested links to or from one of these hosts."""
         ways = (way.get(host, ()) for host in hosts for way in (self.out_of, self.into))
         return list({id(link): link for links in ways for link in links}.values())
 
 
-def _grouped(ends: Iterable[tuple[str, Link]]) -> Mapping[str, Sequence[Link]]:
+def _by_host(ends: Iterable[tuple[str, Link]]) -> Mapping[str, Sequence[Link]]:
     found: dict[str, list[Link]] = defaultdict(list)
     for host, link in ends:
         found[host].append(link)

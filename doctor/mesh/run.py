@@ -1,8 +1,9 @@
-"""Lets the agents of a session find out which hosts reach each other, and stops them whatever happens.
+"""Let the agents of a session find out which hosts reach each other, and stop them in any case.
 
-Rounds: all listen; all try the plan's links at once; what failed is tried once more, when everything else is
-quiet and with more patience, so that an overloaded machine is not taken for a firewall; on a sparse plan the
-pairs around undecided suspects are tried too. A message that an agent was not asked for is ignored.
+Rounds: all agents listen; they try the plan's links at once; failed links are tried once more, when
+everything else is quiet and with more patience, so that an overloaded machine is not mistaken for a firewall;
+on a sparse plan the pairs around undecided suspects are tried too. A message that was not requested from an
+agent is ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IN_FLIGHT = 256  # MOST in agent.py
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeshPatience(AgentPatience):
-    """Seconds. A lost SYN is repeated by the kernel after one second: every limit lets one repeat through."""
+    """Seconds. The kernel repeats a lost SYN after one second: every limit leaves time for one repeat."""
 
     connect: float = 1.5
     answer: float = 3.0
@@ -44,7 +45,7 @@ class MeshPatience(AgentPatience):
 
 @dataclass(slots=True)
 class _MeshAgent(RemoteAgent):
-    """`ports` and `calls` are what it was asked for and has not answered."""
+    """`ports` and `calls` are the requests that it has not answered yet."""
 
     node: MeshNode = field(kw_only=True)
     ports: dict[int, tuple[Kind, int]] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class _MeshAgent(RemoteAgent):
 
 
 def mesh_script(python: str | None = None) -> Script:
-    """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this."""
+    """Start the agent; `python` is the preferred interpreter. Keep the session's stdin open after this."""
     agent = {AGENT: module_texts("doctor.mesh")[AGENT]}
     bash = files("doctor.mesh").joinpath("bash_agent.sh").read_bytes()
     script = agent_script(agent, AGENT, needs="selectors, socket", python=python, bash=bash)
@@ -68,7 +69,7 @@ def run_mesh(
 ) -> MeshResult:
     """Run the plan over a session whose hosts were started with `mesh_script`. Always closes the session.
 
-    What was not tried by `until` (of time.monotonic) stays untested.
+    Links that were not tried before `until` (of time.monotonic) stay untested.
     """
     run = _Run(session, plan, patience, progress, until)
     try:
@@ -186,12 +187,12 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             if agent.calls and not agent.gone:
                 self._trouble(host, "silent", f"{len(agent.calls)} connections were never reported")
             for attempt in agent.calls.values():
-                self.links.append(as_link(attempt, "untested", f"no word from {host} on how it went"))
+                self.links.append(as_link(attempt, "untested", f"{host} did not report the result"))
             agent.calls.clear()
         return self.links
 
     def _sound(self, links: Sequence[Link]) -> list[Link]:
-        """Failed connections to an agent that is gone prove nothing about the network."""
+        """The links; failed connections to a lost agent are untested, because they prove nothing."""
         return [
             replace(link, outcome="untested", detail=f"the agent on {link.target} ended during the run")
             if link.failed and self.agents[link.target].gone
@@ -200,7 +201,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         ]
 
     def _show(self) -> None:
-        """At most a hundred times a round: to say who is waited for costs a look at every host."""
+        """Show the progress at most a hundred times per round, because listing the waiting hosts is slow."""
         tried, of = len(self.links), self.round.of
         if (tried * 100) // max(1, of) > self.round.moves or not tried:
             waiting = [host for host, agent in self.agents.items() if agent.calls and not agent.gone]
@@ -227,7 +228,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             agent.ready = True
             if not message.agent.startswith("python"):
                 only = printable(message.agent)
-                why = f"only {only}: it can connect but not listen, so nobody tried to reach it"
+                why = f"only {only}: it can connect but not listen, so no host tried to reach it"
                 self._trouble(agent.host, "no-python", why)
         elif isinstance(message, Listening) and message.id in agent.ports:
             self.listeners.append(as_listener(message, agent.host, *agent.ports.pop(message.id)))

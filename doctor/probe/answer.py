@@ -31,7 +31,7 @@ from doctor.text.redact import redact
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """What a host's answer holds: a capture for each fact that it gave, and why the others are missing."""
+    """The contents of a host's answer: a capture for each fact it gave, and why the others are missing."""
 
     host: str
     captures: Mapping[str, Capture]
@@ -43,10 +43,10 @@ class HostAnswer:
 
 
 _TIMED_OUT = (124, 137)
-"""`timeout` kills outright, since a command may ignore anything less; some versions then say 128 + 9."""
+"""`timeout` sends SIGKILL, because a command may ignore anything else; some versions return 128 + 9."""
 
 _CUT_SHORT = 141
-"""128 + SIGPIPE: it printed on beyond its cap. (A line end at the very cap is not counted by the shell.)"""
+"""128 + SIGPIPE: the output exceeded its cap. (The shell does not count a line end exactly at the cap.)"""
 
 _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9})$")
 
@@ -153,12 +153,12 @@ def _select(contents: Mapping[str, Sequence[str]], patterns: Sequence[str]) -> s
 
 @lru_cache(16384)
 def _fits(path: str, pattern: str) -> bool:
-    """Remembered: hosts of one cluster have the same files."""
+    """Cached, because hosts of one cluster have the same files."""
     return fnmatchcase(path, pattern) and path.count("/") == pattern.count("/")
 
 
 def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -> str:
-    """Half of the files would look like a host that lacks the others."""
+    """Why the files are missing or incomplete: half of them would look like a host without the others."""
     for name in (FILES, THERE) if wanted.there else (FILES,):
         if name not in frames:
             return "the answer was cut off before it"
@@ -171,7 +171,7 @@ def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -
 
 
 def _why_grep_failed(rc: int, payload: bytes) -> str:
-    """It ends with 1 or 2 on a healthy host: not every file exists there. But some always do."""
+    """Why grep failed. It returns 1 or 2 on healthy hosts, where some of the files do not exist."""
     if rc in _TIMED_OUT:
         return f"reading files did not end within {FILES_SECONDS} s, or was killed"
     if rc in NOT_INSTALLED:
@@ -193,7 +193,7 @@ def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
         return "the connection was lost before it came"
     if answer.end is AnswerEnd.FLOOD:
         return "the host printed too much; the rest was not read"
-    return "the answer does not hold it"
+    return "the answer does not contain it"
 
 
 def _why_unusable(

@@ -1,15 +1,17 @@
-"""Facts -> one POSIX sh script for a host, and the host's answer -> captures. Pure both ways.
+"""Facts -> one POSIX sh script for a host. Pure.
 
-The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
-answer; it comes over stdin, since others can read command lines. First one shell asks for everything that
-ends by itself, within QUICK_SECONDS. What is missing then, and the tools of devices, are asked in lanes
-joined by pipes: the slowest fact and tools of devices | other slow facts | root's facts | the rest. A later
-lane prints first and then passes on what the earlier ones said, so lanes run at once, need no temporary
-file, and never mix their output. A command that cannot be killed (a dead network file system) costs its own
-lane only: the last lane says that the answer is whole, while the shell still waits for the first.
+The script prints frames, each headed by a random token, so that nothing else that a login prints is mistaken
+for an answer; it is sent over stdin, because others can read command lines. First, one shell runs every
+command that ends by itself, within QUICK_SECONDS. Whatever is still missing, and the tools of devices, run in
+lanes joined by pipes: the slowest fact and tools of devices | other slow facts | root's facts | the rest. A
+later lane prints first and then passes on the output of the earlier ones, so lanes run at the same time, need
+no temporary file, and never mix their output. A command that cannot be killed (a dead network file system)
+costs only its own lane: the last lane reports that the answer is complete, while the shell still waits for
+the first.
 
-Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
-script ends its whole session: itself and everything it started, also what `timeout` put into other groups.
+Stdin stays open while the script runs. If it ends before the script does, the controller is gone, and the
+script ends its whole session: itself and everything that it started, even what `timeout` put into other
+groups.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         "export a",
         "! command -v timeout >/dev/null 2>&1 ||",
         f"  a=$a$(exec timeout -s KILL {QUICK_SECONDS} $N sh -c 'eval \"$q\"' 2>/dev/null)",
-        *_unasked(runs, texts, sudo),
+        *_known_answers(runs, texts, sudo),
         f"for n in {' '.join([*([FILES] if reads else []), *(fact.name for fact in alone)])}; do",
         '  case " $a" in (*" $n "*) ;; (*) left=1; esac',
         "done",
@@ -89,7 +91,7 @@ def _variable(name: str) -> str:
 
 
 def _in_one_shell(facts: Sequence[Fact[Any]], texts: Mapping[str, str], *, with_files: bool) -> str:
-    """What may take its time comes last, since nothing is asked behind what hangs."""
+    """The quick commands for one shell. Slow ones come last, because nothing runs after one that hangs."""
 
     def call(fact: Fact[Any]) -> str:
         text = texts[fact.name]
@@ -110,8 +112,8 @@ def _in_one_shell(facts: Sequence[Fact[Any]], texts: Mapping[str, str], *, with_
     return "\n".join(lines)
 
 
-def _unasked(runs: Sequence[Fact[Any]], texts: Mapping[str, str], sudo: bool) -> list[str]:
-    """What is known without asking: there is nothing to look at, or it takes root."""
+def _known_answers(runs: Sequence[Fact[Any]], texts: Mapping[str, str], sudo: bool) -> list[str]:
+    """The answers that are known without running anything: there is nothing to look at, or it needs root."""
     lines = []
     if nothing := [fact.name for fact in runs if not fact.group and not texts[fact.name]]:
         lines.append(f"say 0 {' '.join(nothing)}")
@@ -119,7 +121,7 @@ def _unasked(runs: Sequence[Fact[Any]], texts: Mapping[str, str], sudo: bool) ->
     if root and not sudo:
         listed = " ".join(root)
         lines.append(f'[ "$U" = 0 ] || {{ say {NEEDS_ROOT} {listed}; a="${{a}}{listed} "; }}')
-    for group, facts in _grouped(runs).items():
+    for group, facts in _by_group(runs).items():
         lines.append(f"if any {' '.join(group.where)}; then")
         lacking = [fact.name for fact in facts if fact.needs_root and not sudo]
         if lacking:
@@ -131,7 +133,7 @@ def _unasked(runs: Sequence[Fact[Any]], texts: Mapping[str, str], sudo: bool) ->
 def _lanes(
     runs: Sequence[Fact[Any]], texts: Mapping[str, str], given: Mapping[str, str], token: str, sudo: bool
 ) -> list[str]:
-    """Each command with its limit, at once with those of other lanes."""
+    """The commands of the lanes, each with its limit; lanes run at the same time."""
 
     def calls(facts: Iterable[Fact[Any]]) -> list[str]:
         return [_call(fact, texts[fact.name], given) for fact in facts]
@@ -145,7 +147,7 @@ def _lanes(
         TIMEOUT,
         CALL,
         f"P=$$ w={SLOW_LANE_SECONDS}; export P",
-        *(f"any {' '.join(group.where)} && w=$((w+{group.seconds}))" for group in _grouped(runs)),
+        *(f"any {' '.join(group.where)} && w=$((w+{group.seconds}))" for group in _by_group(runs)),
         "{",
         *_lane([*calls(slow[:1]), *tools]),
         "} | {",
@@ -159,23 +161,23 @@ def _lanes(
                 *calls(rest),
                 "timeout $w cat && all=1",
                 *calls(f for f in runs if f.name == LAST),
-                # The last line is where stdin ends; a lane that hangs is then ended by who watches.
+                # After the last line stdin ends; then the watcher ends any lane that hangs.
                 '[ -z "$all" ] || kill $W',
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",
-        # Waited for: PID 1 of a container often is the job itself, which reaps no children.
+        # Wait for it: PID 1 of a container is often the job itself, which reaps no children.
         "{ kill $W; wait $W; } 2>/dev/null",
     ]
 
 
 def _lane(lines: Sequence[str]) -> list[str]:
-    """Frames go straight out; what the commands printed on stderr comes behind them, by fact."""
+    """A lane prints its frames at once, and then what the commands printed on stderr, by fact."""
     return ["{ e=$( {", *lines, ":; } 2>&1 >&5 ); } 5>&1", "printf '\\n%s e %s\\n%s\\n' $T ${#e} \"$e\""]
 
 
 def _call(fact: Fact[Any], text: str, given: Mapping[str, str]) -> str:
-    """A plain command is run as it is: a process saved on the host."""
+    """One command with its limit. A plain command runs without a shell: one process less on the host."""
     if fact.name in given:
         run = f'sh -c "${_variable(fact.name)}"'
     else:
@@ -183,7 +185,7 @@ def _call(fact: Fact[Any], text: str, given: Mapping[str, str]) -> str:
     return f"f {fact.name} {fact.cap or 0} {fact.timeout} {run}"
 
 
-def _grouped(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:
+def _by_group(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:
     groups: dict[Group, list[Fact[Any]]] = {}
     for fact in runs:
         if fact.group:
@@ -192,9 +194,9 @@ def _grouped(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:
 
 
 def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
-    """The facts of each group behind one question: whether there is anything for its tool to look at."""
+    """The facts of each group, if there is anything for its tool to look at."""
     lines: list[str] = []
-    for group, facts in _grouped(runs).items():
+    for group, facts in _by_group(runs).items():
         calls = [f"g{_call(fact, texts[fact.name], {})[1:]}" for fact in facts]
         lines += [f"if any {' '.join(group.where)}; then now; E=$((u+{group.seconds})) H=", *calls, "fi"]
     return lines
@@ -203,7 +205,7 @@ def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
 def _as_root(
     facts: Sequence[Fact[Any]], texts: Mapping[str, str], given: Mapping[str, str], token: str, sudo: bool
 ) -> list[str]:
-    """Root's facts: plainly for root, or through one `sudo -n` when asked for."""
+    """Root's facts: directly as root, or through one `sudo -n` if requested."""
     if not facts:
         return []
 
@@ -213,8 +215,8 @@ def _as_root(
 
     lines = ['if [ "$U" = 0 ]; then :', *calls(given)]
     if sudo:
-        # Asked once: the marker comes from inside, so its absence is the refusal.
-        # $1 is the probe: what only root can end looks whether it is still there.
+        # One call: the marker is printed inside sudo, so its absence means a refusal.
+        # $1 is the probe: processes that only root can end check whether it still runs.
         start = [
             f"T={token[:FRAME]} P=$1 N=$2 LC_ALL=C; export P LC_ALL",
             TIMEOUT,
@@ -230,7 +232,7 @@ def _as_root(
             f"  say {NEEDS_ROOT} {' '.join(fact.name for fact in facts if not fact.group)}",
             *(
                 f"  ! any {' '.join(group.where)} || say {NEEDS_ROOT} {' '.join(f.name for f in listed)}"
-                for group, listed in _grouped(facts).items()
+                for group, listed in _by_group(facts).items()
             ),
             "  esac",
         ]

@@ -1,11 +1,11 @@
-"""What the script and the reader of its answer agree on: names of frames, exit codes of our own."""
+"""What the script and the reader of its answer share: names of frames and our own exit codes."""
 
 import re
 import secrets
 
 FRAME = 16
-"""So much of a token heads each frame. The last line has all of it, which only the shell itself knows: no
-payload can end the answer early, even if it was made by someone who saw the environment of the commands.
+"""How much of a token heads each frame. Only the last line has the whole token, which only the shell itself
+knows: no payload can end the answer early, even if its author saw the environment of the commands.
 """
 
 
@@ -21,19 +21,19 @@ FILES_SECONDS = 10
 THERE = "there"
 DAMAGED = "its output arrived damaged"
 NOT_STOPPED = "and could not be stopped"
-"""Ends the reason for a fact whose command was given up."""
+"""Ends the reason for a fact whose command was abandoned."""
 LAST = "clock-end"
-"""The fact to ask for when all others are in."""
+"""The fact that is collected after all others."""
 QUICK_SECONDS = 3
-"""For the shell that asks everything that ends by itself, before the lanes ask what is missing."""
+"""The limit of the shell that runs everything that ends by itself, before the lanes run the rest."""
 SLOW_LANE_SECONDS = 15
 NEEDS_ROOT = 125
-"""Printed as the exit code of a fact that only root can have, when the probe is not root."""
+"""The exit code printed for a fact that only root can have, if the probe is not root."""
 NOT_HERE = 123
-"""Printed as the exit code of a group's facts where there is nothing for them to look at."""
+"""The exit code printed for a group's facts if there is nothing for them to look at."""
 NOT_INSTALLED = (126, 127)
-"""What a shell says of a command that is not there or cannot be run."""
+"""A shell's exit codes for a command that does not exist or cannot be run."""
 HUNG_BEFORE = 121
-"""Printed as the exit code of a fact that is not asked because its tool hung before."""
+"""The exit code printed for a fact that is skipped because its tool hung before."""
 NO_TIME = 122
-"""Printed as the exit code of a fact for which its group left no time."""
+"""The exit code printed for a fact for which its group left no time."""

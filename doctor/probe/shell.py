@@ -1,4 +1,4 @@
-"""The shell of the probe that does not depend on the facts: POSIX sh, for dash, bash and busybox alike."""
+"""The part of the probe's shell that does not depend on the facts: POSIX sh, for dash, bash and busybox."""
 
 PRELUDE = r"""
 exec 3<&0 </dev/null 5>&1
@@ -7,17 +7,17 @@ while read -r k _ U _; do [ "$k" != Uid: ] || break; done </proc/self/status
 [ "$U" ] || U=$(id -u)
 N=; ! command -v nice >/dev/null 2>&1 || N='nice -n 5'
 any() { for p; do [ -e "$p" ] && return; done; return 1; }
-say() { # code names...: nothing was asked, and why
+say() { # code names...: nothing was run, and why
   c=$1; shift
   for n; do printf '\n%s o %s %s 0\n\n' "$T" "$n" "$c"; done
 }
-there() { # patterns: those that name something
+there() { # patterns: print those that match a file
   o=
   for p; do [ ! -e "$p" ] || o="$o$p:
 "; done
   printf '\n%s o there 0 %s\n%s\n' "$T" ${#o} "$o"
 }
-end() { # a session whose leader is outside our PID namespace has the number 0, as have those of strangers
+end() { # sessions led from outside our PID namespace all have the number 0, even those of strangers
   read -r _ _ _ _ _ s _ </proc/self/stat
   [ "${s:-0}" != 0 ] && pkill -KILL -s "$s" || kill -KILL 0
 }
@@ -28,7 +28,7 @@ a= left=
 """.strip("\n")
 
 QUICK = r"""
-f() { # name cap command: printed here and named there, unless it has to be asked with care
+f() { # name cap command: print the frame on 5 and the name on 1, unless it needs a lane
   case " $a" in *" $1 "*) return;; esac
   o=$(exec 2>/dev/null 5>&-; unset o r; eval "$3")
   r=$?
@@ -38,9 +38,9 @@ f() { # name cap command: printed here and named there, unless it has to be aske
   printf '%s ' "$1"
 }
 """.strip("\n")
-"""Most hosts answer everything at once, and then one shell and one `timeout` are enough. What failed or hung
-is left to the lanes, which have a limit for each command and keep what it prints on stderr. No command holds
-a pipe of the probe, so not even one that cannot be killed holds this up."""
+"""Most hosts answer everything at once, and then one shell and one `timeout` are enough. Commands that failed
+or hung are left to the lanes, which have a limit for each command and keep its stderr. No command holds a
+pipe of the probe, so even one that cannot be killed does not delay this."""
 
 TIMEOUT = 'command -v timeout >/dev/null 2>&1 || timeout() { [ "$1" = -s ] && shift 2; shift; "$@"; }'
 CALL = r"""
@@ -65,6 +65,6 @@ g() { # name cap seconds command... before the moment E
   elif [ $((E-u)) -gt "$3" ]; then f "$@"
   elif [ "$E" -gt "$u" ]; then n=$1 c=$2; shift 3; f "$n" "$c" $((E-u)) "$@"
   else printf '\n%s o %s 122 0\n\n' "$T" "$1"; return; fi
-  case $o in *' hung '[1-9][0-9]*) H=1; esac # it was given the most time that there is
+  case $o in *' hung '[1-9][0-9]*) H=1; esac # it had the longest possible time
 }
 """.strip("\n")

@@ -1,1 +1,1 @@
-"""Who is examined: host names from node sets, hostfiles, inventories, rank tables and Slurm."""
+"""The hosts to examine: from node sets, hostfiles, inventories, rank tables and Slurm."""

@@ -1,4 +1,4 @@
-"""The hosts that a scheduler gave to this job: Slurm, PBS or LSF, by the variables that it sets."""
+"""The hosts that a scheduler (Slurm, PBS or LSF) gave to this job, from the variables that it sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from doctor.text.nodeset import unfold
 from doctor.text.textfile import shown
 
 NODE_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
-"""Variables of PBS and LSF: each names a file with a line for each slot."""
+"""Variables of PBS and LSF: each names a file with one line per slot."""
 NAME_THEM = """\
 Name them: HOSTS such as 'node[1-4]' or node1..4, -F HOSTFILE, --inventory FILE or --rank-table FILE.
 A job of Slurm, PBS or LSF has them in SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_DJOB_HOSTFILE.
@@ -23,7 +23,7 @@ A job of Slurm, PBS or LSF has them in SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_D
 
 
 def allocation(environ: Mapping[str, str]) -> tuple[tuple[Host, ...], str] | None:
-    """The hosts, and who says so. Raises UsageError where they are said in a way that cannot be read."""
+    """The hosts and their source. Raises UsageError if the source cannot be read."""
     nodelist = environ.get("SLURM_JOB_NODELIST", "").strip()
     if nodelist:
         try:
@@ -36,23 +36,23 @@ def allocation(environ: Mapping[str, str]) -> tuple[tuple[Host, ...], str] | Non
                 listed = read_hostfile(Path(file))
             except InputErrors as error:
                 raise UsageError(f"{variable}: {error.message}", NAME_THEM) from None
-            # A slot may be a processor: it does not say how many ranks there will be.
+            # A slot may be a processor, so slots are not a number of ranks.
             return tuple(replace(host, ranks=None) for host in listed), variable
     return None
 
 
 def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
-    """This machine does not stand for a Slurm job of several nodes whose names are lost."""
+    """Refuse to examine this machine in place of a Slurm job with several nodes whose names are lost."""
     if environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NUM_NODES", environ.get("SLURM_NNODES")) != "1":
         raise UsageError(
-            f"The nodes of Slurm job {shown(environ['SLURM_JOB_ID'])} are not known: "
+            f"The nodes of Slurm job {shown(environ['SLURM_JOB_ID'])} are unknown: "
             "SLURM_JOB_NODELIST is not set (lost in sudo, or on the way into a container?).",
             NAME_THEM,
         )
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
-    """The tasks of each node, as in `8(x4)`. One is not a number of ranks: a launcher may start the others.
+    """The tasks per node, as in `8(x4)`. A single task does not count: it may be a launcher of more ranks.
 
     Without a request for tasks, Slurm may count CPUs there.
     """

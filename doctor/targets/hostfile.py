@@ -1,4 +1,4 @@
-"""Hostfiles -> hosts, in any of the dialects that launchers read, recognized line by line.
+"""Hostfiles -> hosts, in any of the dialects that launchers read, recognised line by line.
 
     node1                        plain; also user@node1, 10.0.0.1, fd00::1, [fd00::1]
     node[1-4] slots=8            OpenMPI and DeepSpeed, here with a node set (also max_slots=, user=)
@@ -6,9 +6,9 @@
     node1 ifhn=10.1.0.1          MPICH: the address that ranks connect to
     # a comment                  on a line of its own or after a host
 
-Slots become the ranks of the host, and those of a host on several lines add up, as in OpenMPI. Plain lines
-say nothing about slots, unless one of them is repeated: then each line is one slot, as in a PBS node file.
-Ports and jump hosts have no place here; they go into the inventory.
+Slots become the ranks of the host; if a host is on several lines, they are added up, as in OpenMPI. Plain
+lines say nothing about slots, unless one of them is repeated: then each line is one slot, as in a PBS node
+file. Ports and jump hosts cannot be given here; they go into the inventory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from doctor.text.nodeset import MOST_HOSTS, check_host, check_user, split_number
 from doctor.text.textfile import read_text, refuse, said, shown
 
 MOST_NAMES = 3 * MOST_HOSTS
-"""In a whole file, where a host may stand on as many lines as it has slots."""
+"""The most names in a file, where a host may be on as many lines as it has slots."""
 
 _KEYS = {
     **dict.fromkeys(("slots", "cpu", "cpus", "count"), "slots"),
@@ -34,12 +34,12 @@ _KEYS = {
     "ifhn": "ifhn",
 }
 _EQUALS = re.compile(r"[ \t]*=[ \t]*")
-_BLANKS = re.compile(r"[ \t]+")  # str.split() would take control characters for blanks
+_BLANKS = re.compile(r"[ \t]+")  # str.split() treats control characters as blanks
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What one line says of each of its hosts."""
+    """What one line says about each of its hosts."""
 
     number: int
     hosts: tuple[str, ...]
@@ -81,7 +81,7 @@ def read_hostfile(path: Path) -> tuple[Host, ...]:
 def _read_line(text: str, number: int) -> list[_Line]:
     first, *words = _BLANKS.split(_EQUALS.sub("=", text))
     if "=" in first:
-        raise UsageError(f"{shown(first)}: the line begins with a host, and that is none")
+        raise UsageError(f"{shown(first)}: a line must begin with a host, and this is not one")
     values = _read_words(words)
     target, after_colon = split_number(first)
     if after_colon is not None:
@@ -106,7 +106,7 @@ def _read_words(words: list[str]) -> dict[str, str]:
         key, equals, value = word.partition("=")
         known = _KEYS.get(key.lower())
         if not equals and word.isdigit():
-            raise UsageError(f"{shown(word)} stands alone", f"for that many ranks write slots={word[:9]}")
+            raise UsageError(f"{shown(word)} has no key", f"for that many ranks write slots={word[:9]}")
         if known is None or not equals:
             raise UsageError(f"unknown word {shown(word)}", suggest(key.lower(), _KEYS))
         if known in values:
@@ -117,7 +117,7 @@ def _read_words(words: list[str]) -> dict[str, str]:
 
 def _slots(text: str, after_colon: bool) -> int:
     try:
-        return check_ranks(text)  # a bigger number after ':' is most likely a port
+        return check_ranks(text)  # a larger number after ':' is most likely a port
     except UsageError as error:
         hint = "'host:8' means 8 slots; a port goes into the inventory" if after_colon else ""
         raise UsageError(f"slots: {error.message}", hint) from None
@@ -145,6 +145,6 @@ def _merge(lines: list[_Line], file: str) -> tuple[tuple[Host, ...], list[Mistak
 
 
 def _counts_lines(lines: list[_Line]) -> bool:
-    """Whether a plain line is one slot: only a repeated plain host shows that the file means it so."""
+    """Whether a plain line is one slot: only a repeated plain host shows that the file means this."""
     plain = [name for line in lines if line.slots is None for name in line.hosts]
     return len(set(plain)) < len(plain)

@@ -1,6 +1,6 @@
-"""The settings of a host that an inventory may give: what each key takes, and what is refused.
+"""The settings of a host in an inventory: the values of each key, and what is refused.
 
-Pure text to values; knows nothing of files and lines. Whatever passes is safe to quote into a command line.
+Pure: text to values, without files and lines. Every accepted value is safe to quote into a command line.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check_backend(text: str) -> Backend | None:
         return None
     names = [backend.value for backend in Backend]
     if text not in names:
-        raise UsageError(f"{shown(text)} is none of auto, {', '.join(names)}", suggest(text, names))
+        raise UsageError(f"{shown(text)} is not one of auto, {', '.join(names)}", suggest(text, names))
     return Backend(text)
 
 

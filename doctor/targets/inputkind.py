@@ -1,6 +1,6 @@
-"""What an input file is, by what stands in it: for a file that was given to the wrong option.
+"""Detect the kind of an input file from its contents, to help when it was given to the wrong option.
 
-Only what is certain is said. A log, or a file with mistakes in it, is none of these.
+Only certain results are returned. A log, or a file with mistakes in it, has none of these kinds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import msgspec
 from doctor.errors import InputErrors, Mistake
 
 MOST = 2_000_000
-"""Characters that are looked at."""
+"""How many characters are examined."""
 
 
 class InputKind(Enum):
-    """Its name, and the command that takes it."""
+    """The name of the kind, and the command that takes such a file."""
 
     RANK_TABLE = ("a rank table", "doctor ranktable check {}")
     HOSTFILE = ("a hostfile", "doctor check --hostfile {}")
@@ -49,7 +49,7 @@ _LOG_LINE = re.compile(r"^\[|\b\d\d:\d\d:\d\d\b|^Traceback ", re.MULTILINE)
 
 
 def input_kind(text: str, name: str = "") -> InputKind | None:
-    """`name` is that of the file; None where it may be anything else."""
+    """The kind of a file with this text; None if uncertain. `name` is the name of the file."""
     head = text[:MOST].lstrip(_BLANK)
     if head.startswith("{"):
         return _of_json(text.lstrip(_BLANK))
@@ -74,7 +74,7 @@ def _of_json(text: str) -> InputKind | None:
 
 
 def _lists_hosts(head: str, name: str) -> bool:
-    """A word alone on a line may be anything: its file is called after hosts, or all end in a number."""
+    """Whether the lines are hosts. Plain words count only if slots, the file's name or numbers confirm it."""
     lines = [line.partition("#")[0].strip() for line in head.splitlines()]
     found = [_HOST_LINE.fullmatch(line) for line in lines if line]
     if not found or not all(found):
@@ -87,14 +87,14 @@ def _lists_hosts(head: str, name: str) -> bool:
 
 
 class OtherKind(Mistake):
-    """A whole sentence about a file."""
+    """A mistake that is printed as one sentence about a file."""
 
     def __str__(self) -> str:
         return f"{self.file} {self.message}"
 
 
 def refuse_other(path: str, text: str, *wanted: InputKind) -> None:
-    """One sentence and the right command, if the file is clearly of another kind. Raises InputErrors."""
+    """One sentence and the right command if the file is clearly of another kind. Raises InputErrors."""
     kind = input_kind(text, path)
     if kind is not None and kind not in wanted:
         raise InputErrors([OtherKind(path, None, f"is {kind.called}. Type: {kind.command(path)}")])

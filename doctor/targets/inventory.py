@@ -1,12 +1,12 @@
-"""Who is examined: node sets, a hostfile, an inventory or a scheduler's allocation -> hosts in rank order.
+"""The hosts to examine: node sets, hostfile, inventory or a scheduler's allocation -> hosts in rank order.
 
-Hosts are named in one way: node sets, a hostfile or --local. Without any of them a rank table's servers are
-taken, else the inventory's own hosts, else the hosts of the Slurm, PBS or LSF job, else this machine; but an
-inventory, or a Slurm job of more than one node, means other hosts, and this machine is not taken for them. An
-inventory that is given as well adds its settings to the hosts; if it lists hosts, a host that it does not
-list is a mistake, if it lists none, its `defaults` hold for all. What a hostfile says about a host (user,
-slots) overrides the inventory.
-The order in which hosts are named is the order of ranks; a host named twice counts once.
+Hosts are named in one way: node sets, a hostfile or --local. Otherwise they come from a rank table, else from
+the inventory, else from the Slurm, PBS or LSF job, else it is this machine. But an inventory without hosts,
+or a Slurm job of more than one node, means other hosts, and this machine does not replace them. An inventory
+beside named hosts adds its settings to them: if it lists hosts, a named host that it does not list is a
+mistake; if it lists none, its `defaults` hold for all. What a hostfile says about a host (user, slots)
+overrides the inventory. The order in which hosts are named is the order of ranks; a host named twice counts
+once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMMAND_LINE, LOCAL = "the command line", "local"
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The hosts in rank order, who named them, and what the inventory wishes for the job."""
+    """The hosts in rank order, who named them, and what the inventory requests of the job."""
 
     hosts: tuple[Host, ...]
     source: str
@@ -46,7 +46,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Hosts as one source names them: only what that source says of them is set."""
+    """Hosts as one source names them, with only those values that the source gives."""
 
     hosts: tuple[Host, ...]
     source: str
@@ -62,7 +62,7 @@ def read_targets(
     environ: Mapping[str, str],
     rank_table: Path | None = None,
 ) -> Targets:
-    """The hosts of this run. Raises UsageError; mistakes of all the input files come as one InputErrors."""
+    """The hosts of this run. Raises UsageError; mistakes of all input files are one InputErrors."""
     _refuse_two_ways(nodesets, hostfile, local)
     stock, listed = _read_files(inventory, hostfile)
     if rank_table is not None:
@@ -70,10 +70,10 @@ def read_targets(
         stock = replace(stock, wishes=replace(stock.wishes, table=file))
         if not (nodesets or listed or local):
             stock, listed = _of_table(file, stock)
-    named = _named(nodesets, listed, local, stock, environ)
-    hosts = named.hosts if named.source.startswith("inventory ") else _settled(named, stock)
+    named = _choose_hosts(nodesets, listed, local, stock, environ)
+    hosts = named.hosts if named.source.startswith("inventory ") else _with_settings(named, stock)
     if len(hosts) > MOST_HOSTS:
-        raise UsageError(f"{len(hosts):,} hosts are named, and {MOST_HOSTS:,} is the most")
+        raise UsageError(f"{len(hosts):,} hosts are named, but at most {MOST_HOSTS:,} are supported")
     left = _without(hosts, exclude, stock)
     wishes = _wishes(stock, hosts, left)
     if named.source == SLURM and (ranks := slurm_tasks(environ)):
@@ -82,9 +82,9 @@ def read_targets(
 
 
 def local_if_alone(found: Targets) -> Targets:
-    """A host that is the only one, under a name of this very machine, needs no login: it is asked here.
+    """If the only host is this machine under one of its own names, examine it without a login.
 
-    What gives it a login, a port or another address means something else, and so does another host beside it.
+    This does not hold if it has a login, a port or another address, or if there are other hosts.
     """
     host = found.hosts[0]
     dialled = host.user or host.port or host.jump or host.address != host.name
@@ -104,12 +104,12 @@ def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool
     ways = [("node sets", bool(nodesets)), ("--hostfile", hostfile is not None), ("--local", local)]
     used = [name for name, given in ways if given]
     if len(used) > 1:
-        hint = "an inventory may stand beside any one of them"
+        hint = "an inventory may be combined with any one of them"
         raise UsageError(f"the hosts are named in {len(used)} ways: {' and '.join(used)}", hint)
 
 
 def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _Named | None]:
-    """Both files, even if the first has mistakes: a person fixes them in one go."""
+    """Read both files, even if the first has mistakes, so that a person can fix all of them at once."""
     stock = Inventory()
     listed: _Named | None = None
     mistakes: list[Mistake] = []
@@ -126,7 +126,7 @@ def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventor
 
 
 def table_file(path: Path, called: str) -> TableFile:
-    """The rank table of a file, under the name that it is to be called by. Raises InputErrors."""
+    """The rank table in a file, under the given name. Raises InputErrors."""
     data = read_bytes(path)
     text = text_of(data, str(path))
     refuse_other(str(path), text, InputKind.RANK_TABLE)
@@ -134,9 +134,9 @@ def table_file(path: Path, called: str) -> TableFile:
 
 
 def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
-    """The table's servers, under the names that the inventory has for them.
+    """The table's servers, under their names in the inventory.
 
-    A table that says nothing of its servers names no hosts; what is wrong with it is then a mistake of input.
+    A table without servers names no hosts; then its flaws are mistakes in the input.
     """
     table, flaws = read_table(file.text)
     if table is None or not table.hosts():
@@ -153,7 +153,9 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
         known = next((h for h in stock.hosts.values() if {h.name, h.address, h.data} & set(ids)), None)
         name = known.name if known else next((text for text in ids if is_host(text)), None)
         if name is None:
-            message = f"server_id {shown(server)} is no host name; name the hosts as well, in the same order"
+            message = (
+                f"server_id {shown(server)} is not a host name; name the hosts as well, in the same order"
+            )
             mistakes.append(Mistake(file.path, lines[server], message))
             continue
         hosts[name] = known or Host(name, name)
@@ -163,7 +165,7 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
     return stock, _Named(tuple(hosts.values()), f"rank table {file.path}")
 
 
-def _named(
+def _choose_hosts(
     nodesets: Sequence[str], listed: _Named | None, local: bool, stock: Inventory, environ: Mapping[str, str]
 ) -> _Named:
     if nodesets:
@@ -196,33 +198,33 @@ def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | 
     return tuple(hosts.values())
 
 
-def _settled(named: _Named, stock: Inventory) -> tuple[Host, ...]:
-    """The named hosts with the inventory's settings under what was said where they were named."""
+def _with_settings(named: _Named, stock: Inventory) -> tuple[Host, ...]:
+    """The named hosts with the inventory's settings; values given with the names take precedence."""
     if named.local:
-        return tuple(_here(host.name, stock) for host in named.hosts)
+        return tuple(_this_machine(host.name, stock) for host in named.hosts)
     strange = [host.name for host in named.hosts if stock.hosts and host.name not in stock.hosts]
     if strange:
         message = f"{shown(fold(strange), 200)} is not in the inventory {stock.file}"
         raise UsageError(message, suggest(strange[0], stock.hosts))
-    return tuple(_over(host, stock) for host in named.hosts)
+    return tuple(_apply_settings(host, stock) for host in named.hosts)
 
 
-def _over(host: Host, stock: Inventory) -> Host:
+def _apply_settings(host: Host, stock: Inventory) -> Host:
     under = stock.hosts.get(host.name) or Host(host.name, host.address, **stock.defaults)
     said = {name: getattr(host, name) for name in ("user", "ranks", "data") if getattr(host, name)}
     return replace(under, **said)
 
 
-def _here(name: str, stock: Inventory) -> Host:
-    """This machine, with its settings if the inventory knows it; nothing is dialled."""
+def _this_machine(name: str, stock: Inventory) -> Host:
+    """This machine, with its settings if the inventory lists it; nothing is dialled."""
     known = stock.hosts.get(name) or stock.hosts.get(name.partition(".")[0])
     host = known or Host(name, name, **stock.defaults)
     return replace(host, address="localhost", user=None, port=None, jump=None)
 
 
 def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) -> tuple[Host, ...]:
-    """Hosts that the inventory lists may be excluded even if they are not of this run: a name is only
-    suspicious where nothing knows it."""
+    """Remove the excluded hosts. A host that only the inventory lists may be excluded too; a name that is
+    unknown everywhere is a mistake."""
     known = {host.name for host in hosts} | set(stock.hosts)
     out: set[str] = set()
     for text in exclude:
@@ -239,13 +241,13 @@ def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) 
 
 
 def _wishes(stock: Inventory, hosts: Iterable[Host], left: Iterable[Host]) -> JobWishes:
-    """A head that does not take part is ignored; an unknown one is a mistake."""
+    """The wishes of the inventory. A head that is excluded is ignored; an unknown head is a mistake."""
     head = stock.wishes.head
     if head is None or head.value in {host.name for host in left}:
         return stock.wishes
     known = [host.name for host in hosts]
     if not stock.hosts and head.value not in known:
         raise UsageError(
-            f"{head.source}: head {shown(head.value)} is none of the hosts", suggest(head.value, known)
+            f"{head.source}: head {shown(head.value)} is not one of the hosts", suggest(head.value, known)
         )
     return replace(stock.wishes, head=None)

@@ -1,24 +1,24 @@
-"""The inventory file (YAML) -> hosts, groups, and what the person wishes for the job.
+"""The inventory file (YAML) -> hosts, groups, and what the person requests of the job.
 
     hosts:                      # node sets, in rank order: a list, or a mapping with settings
       node[1-4]: {user: root, jump: bastion, devices: 8}
       gpu7: {address: 10.0.0.7, port: 2222, data: 192.168.1.7}
-    groups: {train: 'node[1-4]', all: ['@train', gpu7]}   # chosen as @train; earlier groups may be used
-    defaults: {user: root}      # any setting of a host but address and data
+    groups: {train: 'node[1-4]', all: ['@train', gpu7]}   # selected with @train; may contain earlier groups
+    defaults: {user: root}      # any setting of a host except address and data
     backend: hccl
     head: node1
     master_port: 29500
     ranks_per_host: 8
     launch: {HCCL_SOCKET_IFNAME: eth0}      # the environment of the job
-    plan: {dp: 4, tp: 2, framework: mindspore}      # how the model is spread; as --plan
+    plan: {dp: 4, tp: 2, framework: mindspore}      # how the model is divided; like --plan
     expect: {shm_mb: 1024}
 
 Every key is optional. Settings of a host: address (what SSH dials), data (what ranks connect to), user,
 port, jump, enter (a command that runs the probe in a container), enter_from (host or controller), ranks,
 devices, python, expect. A file without `hosts` holds settings for hosts that are named elsewhere.
 
-Two machines cannot share an address, except behind different jump hosts; two containers of one machine
-may, since their `enter` differs. Every mistake of the file is reported at once, in the order of its lines.
+Two machines cannot share an address, except behind different jump hosts; two containers of one machine may,
+because their `enter` differs. All mistakes in the file are reported at once, in line order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """`defaults` are fields of Host, and already in each of `hosts`; they are for hosts named elsewhere."""
+    """`defaults` are fields of Host, for hosts named elsewhere; `hosts` already include them."""
 
     file: str = ""
     hosts: Mapping[str, Host] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Inventory:
 
 
 def read_inventory(path: Path) -> Inventory:
-    """The file, understood. Raises InputErrors with every mistake of the file."""
+    """The parsed file. Raises InputErrors with every mistake of the file."""
     text = read_text(path)
     try:
         document = parse_yaml(text, str(path))
@@ -86,7 +86,7 @@ _EXPECTATION = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 
 
 class _InventoryReader:
-    """Reads on after a mistake, so that one run shows them all."""
+    """Reads on after a mistake, so that one run reports all of them."""
 
     def __init__(self, file: str, mistakes: list[Mistake]) -> None:
         self.file = file
@@ -95,17 +95,17 @@ class _InventoryReader:
     def inventory(self, root: Node | None) -> Inventory:
         if not isinstance(root, Table):
             line = root.line if root else None
-            self._say(line, f"{_kind(root)} stands where keys such as 'hosts:' are expected")
+            self._report(line, f"keys such as 'hosts:' are expected, but here is {_kind(root)}")
             return Inventory()
-        top = self._known(root, _TOP_KEYS)
+        top = self._known_keys(root, _TOP_KEYS)
         defaults = self._settings(top.get("defaults"), [k for k in HOST_KEYS if k not in OF_ONE_HOST])
         hosts, lines = self._hosts(top["hosts"], defaults) if "hosts" in top else ({}, {})
         self._compare(hosts, lines)
         groups = self._groups(top.get("groups"), hosts)
         head = self._wish(top, "head", check_host)
         if head and hosts and head.value not in hosts:
-            message = f"head: {shown(head.value)} is none of the hosts"
-            self._say(top["head"].line, message, suggest(head.value, hosts))
+            message = f"head: {shown(head.value)} is not one of the hosts"
+            self._report(top["head"].line, message, suggest(head.value, hosts))
         wishes = JobWishes(
             backend=self._wish(top, "backend", check_backend),
             head=head,
@@ -117,35 +117,35 @@ class _InventoryReader:
         )
         return Inventory(self.file, hosts, groups, defaults, wishes)
 
-    def _say(self, line: int | None, message: str, hint: str = "") -> None:
+    def _report(self, line: int | None, message: str, hint: str = "") -> None:
         self.mistakes.append(Mistake(self.file, line, f"{message}; {hint}" if hint else message))
 
-    def _known(self, table: Table, keys: Collection[str]) -> dict[str, Node]:
+    def _known_keys(self, table: Table, keys: Collection[str]) -> dict[str, Node]:
         for key, _ in table.rows:
             if key.text not in keys:
                 hint = suggest(key.text, keys)
                 if key.text in HOST_KEYS:
                     hint = "it belongs to one host, not to 'defaults:'" if key.text in OF_ONE_HOST else hint
                     hint = hint or "it belongs to a host, or under 'defaults:'"
-                self._say(key.line, f"unknown key {shown(key.text)}", hint)
+                self._report(key.line, f"unknown key {shown(key.text)}", hint)
         return {key.text: value for key, value in table.rows if key.text in keys}
 
     def _table(self, node: Node | None, expected: str) -> Table:
-        """The mapping; an empty one where nothing is given, or something else by mistake."""
+        """The mapping; an empty one if nothing is given, or something else by mistake."""
         if isinstance(node, Table):
             return node
         if node is not None and not _is_null(node):
-            self._say(node.line, f"{expected}, and here is {_kind(node)}")
+            self._report(node.line, f"{expected}, but here is {_kind(node)}")
         return Table(0, ())
 
     def _value(self, key: str, node: Node, read: Callable[[str], T]) -> T | None:
         if not isinstance(node, Scalar) or node.value is None:
-            self._say(node.line, f"{key}: one value is expected, and here is {_kind(node)}")
+            self._report(node.line, f"{key}: one value is expected, but here is {_kind(node)}")
             return None
         try:
             return read(node.text)
         except UsageError as error:
-            self._say(node.line, f"{key}: {said(error)}")
+            self._report(node.line, f"{key}: {said(error)}")
             return None
 
     def _wish(self, top: Mapping[str, Node], key: str, read: Callable[[str], T | None]) -> Sourced[T] | None:
@@ -157,7 +157,7 @@ class _InventoryReader:
         texts: dict[str, str] = {}
         for key, value in self._table(node, "names with values are expected, as in 'name: value'").rows:
             if not names.fullmatch(key.text):
-                self._say(key.line, f"{shown(key.text)} is not {what}")
+                self._report(key.line, f"{shown(key.text)} is not {what}")
             elif (text := self._value(key.text, value, check_text)) is not None:
                 texts[key.text] = text
         return texts
@@ -169,11 +169,11 @@ class _InventoryReader:
         try:
             return Sourced(layout_of(texts), f"inventory {self.file}:{node.line}")
         except UsageError as error:
-            self._say(node.line, f"plan: {said(error)}")
+            self._report(node.line, f"plan: {said(error)}")
             return None
 
     def _expectations(self, node: Node | None) -> dict[str, str]:
-        """Thresholds of checks, by name; each must be one, of the right kind."""
+        """Thresholds of checks, by name; each name must exist, and each value must have the right type."""
         texts = self._texts(node, _EXPECTATION, "the name of an expectation")
         lines = {key.text: key.line for key, _ in node.rows} if isinstance(node, Table) else {}
         for name, text in texts.items():
@@ -184,11 +184,11 @@ class _InventoryReader:
         try:
             read_value(name, text)
         except UsageError as error:
-            self._say(line, f"{error.message} {error.hint}".strip())
+            self._report(line, f"{error.message} {error.hint}".strip())
 
     def _settings(self, node: Node | None, keys: Collection[str]) -> dict[str, Any]:
         """Fields of Host; `devices` is an expectation under a short name."""
-        known = self._known(self._table(node, "settings such as 'user: root' are expected"), keys)
+        known = self._known_keys(self._table(node, "settings such as 'user: root' are expected"), keys)
         expected = self._expectations(known.pop("expect", None))
         values = {key: self._value(key, value, SETTINGS[key]) for key, value in known.items()}
         settings = {key: value for key, value in values.items() if value is not None}
@@ -207,22 +207,24 @@ class _InventoryReader:
             if len(names) > 1:
                 for name in OF_ONE_HOST:
                     if settings.pop(name, None):
-                        self._say(key.line, f"{shown(key.text)}: {len(names)} hosts cannot share one {name}")
+                        self._report(
+                            key.line, f"{shown(key.text)}: {len(names)} hosts cannot share one {name}"
+                        )
             made = {**defaults, **settings}
             made["expected"] = {**defaults.get("expected", {}), **settings.get("expected", {})}
             if "enter_from" in made and "enter" not in made:
-                self._say(key.line, f"{shown(key.text)} has enter_from, but no enter")
+                self._report(key.line, f"{shown(key.text)} has enter_from, but no enter")
             for name in names:
                 if name in hosts:
-                    self._say(key.line, f"{shown(name)} is defined twice, first on line {lines[name]}")
+                    self._report(key.line, f"{shown(name)} is defined twice, first on line {lines[name]}")
                     continue
                 hosts[name] = Host(**{"name": name, "address": name, **made})
                 lines[name] = key.line
             if len(hosts) > MOST_HOSTS:
-                self._say(key.line, f"more than {MOST_HOSTS:,} hosts up to here: is it a slip?")
+                self._report(key.line, f"more than {MOST_HOSTS:,} hosts up to here: is it a slip?")
                 break
         if not hosts and not self.mistakes:
-            self._say(node.line, "'hosts' names no host")
+            self._report(node.line, "'hosts' names no host")
         return hosts, lines
 
     def _entries(self, node: Node) -> Iterator[tuple[Scalar, Node | None]]:
@@ -231,14 +233,14 @@ class _InventoryReader:
         elif isinstance(node, Listing):
             for item in node.items:
                 if isinstance(item, Listing):
-                    self._say(item.line, "a node set is expected, and here is a list")
+                    self._report(item.line, "a node set is expected, but here is a list")
                 else:
                     yield from self._entries(item)
         elif not _is_null(node):
             yield node, None
 
     def _compare(self, hosts: Mapping[str, Host], lines: Mapping[str, int]) -> None:
-        """Two names of one machine would make it examine, and train with, itself."""
+        """Report names that share one machine, which would examine and train with itself."""
         dialled: dict[object, str] = {}
         data: dict[str, str] = {}
         for host in hosts.values():
@@ -246,25 +248,27 @@ class _InventoryReader:
             if host.enter_from == "host":
                 first = dialled.setdefault((_machine(host), host.enter), host.name)
                 if first != host.name:
-                    self._say(line, f"{shown(host.name)} and {shown(first)} are one machine: {host.address}")
+                    self._report(
+                        line, f"{shown(host.name)} and {shown(first)} are one machine: {host.address}"
+                    )
             if host.data is not None:
                 first = data.setdefault(host.data, host.name)
                 if _machine(hosts[first]) != _machine(host):
                     message = f"{shown(host.name)} and {shown(first)} share the data address {host.data}"
-                    self._say(line, message)
+                    self._report(line, message)
 
     def _groups(self, node: Node | None, hosts: Mapping[str, Host]) -> dict[str, tuple[str, ...]]:
         groups: dict[str, tuple[str, ...]] = {}
         for key, value in self._table(node, "groups: names with node sets are expected").rows:
             if not _GROUP.fullmatch(key.text):
-                self._say(key.line, f"{shown(key.text)} is not the name of a group")
+                self._report(key.line, f"{shown(key.text)} is not the name of a group")
             members: dict[str, None] = {}
             for item in value.items if isinstance(value, Listing) else (value,):
                 names = self._value(key.text, item, lambda text: unfold(text, groups)) or []
                 strange = [name for name in names if hosts and name not in hosts]
                 if strange:
                     hint = suggest(strange[0], hosts)
-                    self._say(item.line, f"{key.text}: {shown(strange[0])} is none of the hosts", hint)
+                    self._report(item.line, f"{key.text}: {shown(strange[0])} is not one of the hosts", hint)
                 members.update(dict.fromkeys(names))
             groups[key.text] = tuple(members)
         return groups

@@ -1,12 +1,12 @@
-"""What every process of a job is told, and how to make sense of it. Pure: no host is reached.
+"""What the processes of a job were given at their start, and what it means. Pure: no host is reached.
 
 read_launch_files(paths)          --launch: dumps of environments, env files, launch scripts; nothing is run
 launch_of_processes(by_host)      processes that run now, grouped into jobs
 common_env(launch)                the variables on which all its processes agree
-told_tables(launch.told)          the rank tables that its processes are told of
+told_tables(launch.told)          the rank tables that its processes were given
 
 A `ProcessEnv` is one process. `rank_env` reads its place (rank, master, hosts) from its variables,
-`Directory` says whose an address is, and `ranks` says which ranks are missing, doubled or impossible.
+`Directory` finds the owner of an address, and `ranks` finds ranks that are missing, duplicate or impossible.
 """
 
 from doctor.job.launch.common import common_env

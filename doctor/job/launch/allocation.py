@@ -1,4 +1,4 @@
-"""What the variables of a Slurm job say of its nodes."""
+"""The nodes of a Slurm job, from its variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def allocated(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def first_node(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Of the step, else of the job."""
+    """The first node of the step, or of the job if there is no step."""
     return _nodes(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "")[:1]
 
 

@@ -1,4 +1,4 @@
-"""What a shell works out in `((…))` and `$((…))`: whole numbers, variables, comparisons, assignments."""
+"""Shell arithmetic, `((…))` and `$((…))`: whole numbers, variables, comparisons, assignments."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DEEPEST = 20
 
 
 class Unknown(Exception):
-    """It depends on what is not known, or is not understood."""
+    """The result depends on an unknown value, or the expression is not understood."""
 
 
 def evaluate(text: str, values: MutableMapping[str, int | None]) -> int | None:
-    """None where it is not known. Variables that it assigns are changed in `values`, and not known then."""
+    """The value, or None if it is unknown. Assigned variables change in `values`, then to None as well."""
     try:
         return _Reader(text, values).whole()
     except (Unknown, ZeroDivisionError):

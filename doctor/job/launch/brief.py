@@ -1,4 +1,4 @@
-"""The table of launchers as plain data, for programs that cannot import it: on hosts and inside jobs."""
+"""The table of launchers as plain data, for programs on hosts and inside jobs that cannot import it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _IDS = {each.job_id_option for each in LAUNCHERS}
 
 
 def brief() -> Row:
-    """`names` are all variables that it speaks of."""
+    """The whole table; `names` are all variables that it mentions."""
     table: Row = {
         "launchers": [_commands(each) for each in LAUNCHERS if each.commands],
         "ranks": rank_rows(),
@@ -29,14 +29,14 @@ def brief() -> Row:
 
 
 def rank_rows() -> list[Row]:
-    """The variables that say which rank a process is: those of the first row that it has."""
+    """The variables that give a process its rank; the first row that a process has counts."""
     order = [*NUMBERS]
     rows = [(launcher, each) for launcher in LAUNCHERS for each in launcher.ranks]
     return [_numbers(*row) for row in sorted(rows, key=lambda row: order.index(row[1].rank))]
 
 
 def _numbers(launcher: Launcher, of: RankVariables) -> Row:
-    """Outer launchers may number the ranks of a host in any order: one says nothing of the next."""
+    """One row. Outer launchers may number the ranks of a host in any order, so `local_world` is left out."""
     return {
         "launcher": launcher.name if launcher.commands else "",
         "outer": launcher.outer,
@@ -68,7 +68,7 @@ def _commands(launcher: Launcher) -> Row:
 
 
 def _of_a_job(launcher: Launcher) -> list[str]:
-    """What the ranks of one job have in common, beside the place where they meet and what is secret."""
+    """What the ranks of one job have in common, except for the place where they meet and secrets."""
     if launcher.job_id and not launcher.outer:
         return [launcher.job_id]
     first = next(iter(launcher.ranks), None)

@@ -1,6 +1,6 @@
-"""A command line -> which launcher it is, what that was told, and which program it starts.
+"""A command line -> its launcher, the options of that launcher, and the program that it starts.
 
-Words that still hold a `$` were not known where the command was read; nothing is concluded from them.
+A word that still contains a `$` was unknown where the command was read; nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WRAPPERS = frozenset(
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
-"""Of Python: one letter each, any number of them in a word."""
+"""Python's switches: one letter each, any number of them in one word."""
 _TRAINS_NOTHING = re.compile(
     r"[\[:.]+|awk|basename|break|cat|ch(?:mod|own)|continue|cp|curl|cut|date|df|dirname|du|echo|eval|exit|false"
     r"|find|free|fuser|grep|g?zip|head|hccn_tool|hostname|install|iostat|ip|jobs|kill(?:all)?|ln|logger|ls(?:of)?"
@@ -37,25 +37,25 @@ _LONGEST_WORD = 300
 
 @lru_cache(4096)
 def read_command(words: tuple[str, ...]) -> LaunchCommand | None:
-    """None: neither a launcher nor Python."""
+    """The parsed command; None if it starts neither a launcher nor Python."""
     return _read(words, _DEPTH)
 
 
 def kept_words(words: Sequence[str]) -> tuple[str, ...]:
-    """Of a command line the launcher, what it says of the ranks, and the program: never its arguments."""
+    """The launcher, its options about ranks, and the program of a command line, but never its arguments."""
     words = tuple(word[:_LONGEST_WORD].replace("\t", " ") for word in words[:_MOST_WORDS])
     if not words:
         return ()
     command = read_command(words)
     shown = list(command.shown if command is not None else words[:1])
-    for end in (0, -1):  # a process may have put all that it wants to say in its first word
+    for end in (0, -1):  # a process may have put a whole title into its first word
         if not shown[end].startswith(("$", "`")):
             shown[end] = shown[end].partition(" ")[0]
     return tuple(redact("\t".join(shown)).split("\t"))
 
 
 def bare_program(words: Sequence[str]) -> str:
-    """The program of a command that is neither; "" where it is known to train nothing."""
+    """The program of a command that starts neither; "" if it is known to train nothing."""
     for word in words[:20]:
         name = _name(word)
         if name in WRAPPERS or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
@@ -81,13 +81,13 @@ def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:
 
 
 def _name(word: str) -> str:
-    """Of the file that a word names; also of `$(which torchrun)`."""
+    """The name of the file that a word refers to; also for `$(which torchrun)`."""
     looked_up = _LOOKED_UP.fullmatch(word)
     return looked_up[1] if looked_up else word.rpartition("/")[2]
 
 
 def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
-    """`env A=b numactl -N 0 python train.py`: what stands behind the first word that can start ranks."""
+    """`env A=b numactl -N 0 python train.py`: the command from the first word that can start ranks."""
     sets: dict[str, str] = {}
     for position, word in enumerate(words[1:20], start=1):
         name = _name(word)
@@ -103,7 +103,7 @@ def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
 
 
 def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> LaunchCommand:
-    """Its options stand from `begin` on."""
+    """The command of a launcher whose options start at `begin`."""
     given = read_options(words[begin:], known.options)
     before = words[begin : len(words) - len(given.rest) + 1]
     partly = any(word.startswith(("$", "`")) for word in before)

@@ -1,4 +1,4 @@
-"""What a launch says as a whole: what all its processes agree on, and whether it spans hosts."""
+"""A launch as a whole: what all its processes agree on, and whether it spans hosts."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from doctor.job.launch.variables import PER_PROCESS
 
 
 def common_env(launch: Launch) -> Mapping[str, str]:
-    """Options of launchers count as the variables that they stand for; a default address counts for nothing.
+    """The variables on which the processes agree.
 
-    What ranks were given overrides what their launchers were given.
+    An option of a launcher counts as the variable it stands for, unless it is a loopback address. What the
+    ranks were given overrides what their launchers were given.
     """
     agents = [told for told in launch.told if launcher(told)]
     ranks = [told for told in launch.told if not launcher(told)]
-    return {**_agreed(agents), **_agreed(ranks)}
+    return {**_agreed_values(agents), **_agreed_values(ranks)}
 
 
-def _agreed(told: Sequence[ProcessEnv]) -> dict[str, str]:
-    seen = [_said(each) for each in told]
+def _agreed_values(told: Sequence[ProcessEnv]) -> dict[str, str]:
+    seen = [_env_with_options(each) for each in told]
     names = dict.fromkeys(name for said in seen for name in said if not PER_PROCESS.fullmatch(name))
     agreed = {}
     for name in names:
@@ -41,7 +42,7 @@ def _agreed(told: Sequence[ProcessEnv]) -> dict[str, str]:
     return agreed
 
 
-def _said(told: ProcessEnv) -> dict[str, str]:
+def _env_with_options(told: ProcessEnv) -> dict[str, str]:
     agent, master, said = launcher(told), master_of(told), dict(told.env)
     if agent and master:
         address, port = agent.launcher.master_variables
@@ -53,11 +54,11 @@ def _said(told: ProcessEnv) -> dict[str, str]:
 
 
 def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most_on_a_host: int) -> bool:
-    """Whether the job runs on several hosts, by its own account, else by that of the plan.
+    """Whether the job runs on several hosts, according to itself, otherwise according to the plan.
 
-    `hosts` are those of its processes. The plan has `several` hosts or one, and `most_on_a_host` ranks on one
-    of them, 0 where nobody says how many. That ranks are missing on the only host that has any does not show
-    that there are other hosts, unless those that are left are just what one of several hosts would have.
+    `hosts` are those of its processes. The plan has `several` hosts or one, and at most `most_on_a_host`
+    ranks on one host (0: unknown). If ranks are missing on the only host that has any, this does not prove
+    that there are other hosts, unless the ranks present are exactly the share of one of several hosts.
     """
     if len({host for host in hosts if host is not None}) > 1:
         return True
@@ -87,16 +88,16 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most
 
 
 def _is_all_here(launch: Launch) -> bool:
-    """Whether all ranks run where they were seen; what starts its ranks itself says nothing of others."""
+    """Whether all ranks run where they were seen, by the world size or because they start their own ranks."""
     ranks = ranks_of(launch)
     worlds = {world.value for told in ranks if (world := world_of(told)) is not None}
     return worlds == {len(ranks)} or all(map(starts_its_ranks, launch.told))
 
 
 def port_is_drawn(launch: Launch, port: int) -> bool:
-    """Whether the ranks meet at a port that was drawn at random when the job started: another one each time.
+    """Whether the ranks meet at a port that was drawn at random, a new one at each start of the job.
 
-    So it is with torchrun --standalone, or with a rendezvous, whose endpoint is not where the ranks meet.
+    This happens with torchrun --standalone, or with a rendezvous, whose endpoint is not where the ranks meet.
     """
     agents = [agent for told in launch.told if (agent := launcher(told))]
     given = {master.port for told in launch.told if launcher(told) and (master := master_of(told))}
@@ -111,7 +112,7 @@ def port_is_drawn(launch: Launch, port: int) -> bool:
 
 
 def is_larger(launch: Launch, hosts: int) -> bool:
-    """Whether the job has more than this number of hosts, by its own account."""
+    """Whether the job has more than this number of hosts, according to itself."""
     for told in launch.told:
         nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
         if nodes is not None and nodes[1] > hosts:

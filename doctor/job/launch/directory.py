@@ -1,4 +1,4 @@
-"""Which host of the job is meant by a name or an address, as the hosts themselves tell it."""
+"""Find the host of the job that a name or an address refers to, using what the hosts report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from doctor.job.launch.rank_env import is_loopback_name
 
 
 def as_address(text: str) -> str | None:
-    """An address in the one form in which addresses are compared; None for a name."""
+    """An address in its normal form, for comparison; None for a name."""
     try:
         return str(ipaddress.ip_address(text.strip("[]").partition("%")[0]))
     except ValueError:
@@ -19,9 +19,9 @@ def as_address(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """`called`: host -> what else it is called. `held`: host -> its addresses, of the hosts that told them.
+    """`called`: host -> its other names. `held`: host -> its addresses, for the hosts that reported them.
 
-    `resolved`: host -> name -> the addresses that this host resolves it to.
+    `resolved`: host -> name -> the addresses to which this host resolves it.
     """
 
     hosts: Sequence[str]
@@ -43,7 +43,7 @@ class Directory:
         object.__setattr__(self, "_by_short", by_short)
 
     def host(self, name: str | None) -> str | None:
-        """The host of that name; a short name stands for a long one. None where none or several fit."""
+        """The host with that name; a short name matches a long one. None if none or several match."""
         if not name or name in self._by_name.get(name, ()):
             return name or None
         wanted = name.lower()
@@ -62,13 +62,13 @@ class Directory:
         return frozenset(host for host, held in self.held.items() if meant & held)
 
     def meant(self, where: str) -> frozenset[str]:
-        """The addresses that a name stands for on any host; loopback belongs to no host."""
+        """The addresses to which any host resolves a name; loopback belongs to no host."""
         address = as_address(where)
         found = {address} if address else {a for seen in self.views(where).values() for a in seen}
         return frozenset(a for a in found if not is_loopback_name(a))
 
     def views(self, name: str) -> dict[str, frozenset[str]]:
-        """Host -> what the name is there, of the hosts that were asked; nothing is "not found"."""
+        """Host -> the addresses of the name there, for the hosts that were asked; empty means "not found"."""
         return {
             host: frozenset(as_address(a) or a for a in names[name])
             for host, names in self.resolved.items()
@@ -76,7 +76,7 @@ class Directory:
         }
 
     def alike(self, one: str, other: str) -> bool:
-        """Whether two ways of writing mean one host."""
+        """Whether two spellings mean the same host."""
         if one == other:
             return True
         return len(self.owners(one)) == 1 and self.owners(one) == self.owners(other)

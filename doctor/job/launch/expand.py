@@ -1,7 +1,7 @@
-"""Words of a script -> the texts that a command would get, where the script itself settles them.
+"""Words of a script -> the texts that a command would receive, as far as the script itself determines them.
 
-Worked out are variables, arithmetic, and what `seq`, `expr`, `pwd` and `dirname` print. START stands for the
-folder in which the script is started, which another machine may call differently.
+Variables, arithmetic, and the output of `seq`, `expr`, `pwd` and `dirname` are evaluated. START stands for
+the folder in which the script is started, which may have another name on another machine.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.shell_tokens import Part, ShellError, Word, tokens
 
 Value = str | tuple[str, ...] | None
-"""A string, a list, or not known."""
+"""A string, a list, or None if unknown."""
 Values = Mapping[str, Value]
 LONGEST = 4000
 MOST_WORDS = 1000
 MOST_TURNS = 1024
-"""Of one loop; more ranks no host has."""
+"""The most turns of one loop; no host has more ranks."""
 START = "\ufdd0"
-"""No character of any text: a word that holds it is a path below the folder of the script."""
+"""A character that no text contains: a word with it is a path below the folder of the script."""
 FOLDER = "PWD"
 _LISTED = re.compile(
     r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}]{1,100})\]\}"
 )
-"""The arguments, and what is asked of a list."""
+"""The arguments, and expressions about a list."""
 _BRACES = re.compile(
     r"(.{0,200}?)\{(?:(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?|([^{}]*,[^{}]*))\}(.{0,200})", re.DOTALL
 )
 
 
 def fields(words: Sequence[Word], values: Values) -> list[str]:
-    """A variable without quotes may be several words or none; what is not known stays as it is written."""
+    """The words as texts. An unquoted variable may be several words or none; unknown parts stay as is."""
     found: list[str] = []
     for word in words:
         texts: list[str | None] = [None]
@@ -51,7 +51,7 @@ def fields(words: Sequence[Word], values: Values) -> list[str]:
 
 
 def one(parts: Sequence[Part], values: Values) -> str | None:
-    """The parts as one text; None where one of them is not known."""
+    """The parts as one text; None if one of them is unknown."""
     text = ""
     for part in parts:
         value = part.text if part.kind == "text" else _value(part, values)
@@ -62,13 +62,13 @@ def one(parts: Sequence[Part], values: Values) -> str | None:
 
 
 def written(parts: Sequence[Part], values: Values) -> str:
-    """The parts as one text, those that are not known as they are written."""
+    """The parts as one text; unknown parts stay as written."""
     found = ((part, part.text if part.kind == "text" else _value(part, values)) for part in parts)
     return "".join(value if isinstance(value, str) else part.raw for part, value in found)[:LONGEST]
 
 
 def _pieces(part: Part, values: Values, most: int) -> list[str]:
-    """Not more than `most`, and no more work than for these."""
+    """The texts of a part: at most `most`, and no more work than for these."""
     if part.kind == "text":
         return [part.text]
     value = _value(part, values)
@@ -81,12 +81,12 @@ def _pieces(part: Part, values: Values, most: int) -> list[str]:
 
 
 def _value(part: Part, values: Values) -> Value:
-    """A default counts only where the script itself decides whether it is needed."""
+    """The value of a part. A default counts only if the script itself determines whether it is needed."""
     if part.kind == "dynamic":
         return (
-            _computed(part.raw, values)
+            _dynamic_value(part.raw, values)
             if (listed := _LISTED.fullmatch(part.raw)) is None
-            else _listed(listed, values)
+            else _list_value(listed, values)
         )
     if part.text not in values:
         return None
@@ -98,8 +98,8 @@ def _value(part: Part, values: Values) -> Value:
     return value
 
 
-def _listed(match: re.Match[str], values: Values) -> Value:
-    """What stands for `$@`, `${@:2}`, `${#list[@]}`, `${!list[@]}`, `${list[$i]}`."""
+def _list_value(match: re.Match[str], values: Values) -> Value:
+    """The value of `$@`, `${@:2}`, `${#list[@]}`, `${!list[@]}` or `${list[$i]}`."""
     arguments, skipped, mark, name, index = match.groups()
     value = values.get("@" if arguments else name)
     if isinstance(value, str) and not arguments:
@@ -117,10 +117,10 @@ def _listed(match: re.Match[str], values: Values) -> Value:
 
 
 def in_numbers(text: str, values: Values) -> str:
-    """Arithmetic, with the lengths and the items of lists put in."""
+    """An arithmetic text with the lengths and items of lists filled in."""
 
     def put(match: re.Match[str]) -> str:
-        value = _listed(match, values)
+        value = _list_value(match, values)
         return value if isinstance(value, str) else match[0]
 
     return _LISTED.sub(put, text)
@@ -151,8 +151,8 @@ class Numbers(MutableMapping[str, int | None]):
         return len(self._values)
 
 
-def _computed(raw: str, values: Values) -> str | None:
-    """What stands for `$((…))`, `$(…)`, `$1`."""
+def _dynamic_value(raw: str, values: Values) -> str | None:
+    """The value of `$((…))`, `$(…)` or `$1`."""
     if raw.startswith("$((") and raw.endswith("))"):
         number = evaluate(in_numbers(raw[3:-2], values), Numbers(dict(values)))
         return None if number is None else str(number)
@@ -164,13 +164,13 @@ def _computed(raw: str, values: Values) -> str | None:
         value = values.get("0" if len(argument[1]) > 1 else argument[1])
         return value if isinstance(value, str) else None
     inner = raw[2:-1] if raw.startswith("$(") else raw[1:-1] if raw.startswith("`") else ""
-    return _printed(inner, values) if 0 < len(inner) <= _LONGEST_COMMAND else None
+    return _command_output(inner, values) if 0 < len(inner) <= _LONGEST_COMMAND else None
 
 
 _LONGEST_COMMAND = 200
 
 
-def _printed(command: str, values: Values) -> str | None:
+def _command_output(command: str, values: Values) -> str | None:
     """The output of a command that prints the same everywhere."""
     if re.fullmatch(r"\s*cd\s.*&&\s*pwd(\s+-[LP])?\s*", command, re.DOTALL):
         words, then = command.rpartition("&&")[0].split(None, 1)[1].strip(), True
@@ -202,7 +202,7 @@ def _printed(command: str, values: Values) -> str | None:
 
 
 def moved(folder: Value, to: str) -> str | None:
-    """The folder that a path leads to from another; None where that is not known."""
+    """The folder that a path leads to from `folder`; None if unknown."""
     start = to if to.startswith(("/", START)) else f"{folder}/{to}" if isinstance(folder, str) else None
     if start is None or unknown(to):
         return None
@@ -219,7 +219,7 @@ def moved(folder: Value, to: str) -> str | None:
 
 
 def unknown(text: str) -> bool:
-    """Whether a text holds something that is not worked out."""
+    """Whether a text contains something that was not evaluated."""
     return re.search(r"[$`]", text) is not None
 
 
@@ -235,7 +235,7 @@ def _sequence(given: Sequence[str]) -> str | None:
 
 
 def turns(words: Sequence[Word], values: Values) -> tuple[str, ...] | None:
-    """The values of a loop over these words; None where they are not known."""
+    """The values of a loop over these words; None if they are unknown."""
     found: list[str] = []
     for word in words:
         texts = _braces(word.plain) if word.plain and "{" in word.plain else fields([word], values)
@@ -246,7 +246,7 @@ def turns(words: Sequence[Word], values: Values) -> tuple[str, ...] | None:
 
 
 def _braces(text: str) -> list[str]:
-    """`a{0..3}b` and `{a,b}`; one pair of braces."""
+    """The words of `a{0..3}b` or `{a,b}`, for one pair of braces."""
     match = _BRACES.fullmatch(text)
     if match is None:
         return [text]

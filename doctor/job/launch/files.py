@@ -22,8 +22,8 @@ from doctor.job.launch.variables import kept
 from doctor.text.textfile import read_text, refuse, shown
 
 LIMIT = 256_000
-"""Bytes of one file: more than any environment or launch script needs."""
-NOTHING = "holds no variable of a job and no command that starts one"
+"""The most bytes of one file: more than any environment or launch script needs."""
+NOTHING = "contains no variable of a job and no command that starts one"
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})=(.*)")
 _FUNCTION = re.compile(r"BASH_FUNC_[^=]{1,200}=\(\) \{")
 _OF_A_PROCESS = re.compile(r"(?:PATH|PWD|HOME|OLDPWD|SHELL)=/[^$]*$|SHLVL=\d|_=/|(?:USER|LOGNAME|LANG)=\w")
@@ -37,7 +37,7 @@ def no_slots(_: Path) -> Sequence[int]:
 
 
 def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
-    """What the files say, together; `slots` reads the hostfiles that they name.
+    """The contents of all files together; `slots` reads the hostfiles that they mention.
 
     Raises InputErrors with every mistake of every file.
     """
@@ -67,13 +67,13 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Without folders, where that tells the files apart."""
+    """The names of the files, without folders if they are distinct."""
     short = [path.name for path in paths]
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
 _Read = tuple[list[ProcessEnv], list[TableBeside], Sequence[tuple[str, str]]]
-"""Of one file: its processes, the tables that it leaves behind, and what it needs that is not here."""
+"""From one file: its processes, the tables it leaves behind, and what it needs that is not here."""
 
 
 def _try_file(path: Path, name: str, slots: Slots) -> tuple[_Read, Sequence[Mistake]]:
@@ -110,7 +110,7 @@ def _read_file(path: Path, name: str, slots: Slots) -> _Read:
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:
-    """The folder to which its script goes, where that is not here and the script does not make it."""
+    """The folder to which the script goes, if it does not exist here and the script does not create it."""
     folder = each.folder or ""
     if not each.home or not folder.startswith(f"{each.home}/") or os.path.isdir(folder) or "*" in made:
         return ""
@@ -118,7 +118,7 @@ def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:
 
 
 def _read_sourced(path: str) -> str | None:
-    """A file that a script sources; None where it is not here."""
+    """A file that a script sources; None if it is not here."""
     try:
         return read_text(Path(path), LIMIT) if os.path.isfile(path) else None
     except InputErrors:
@@ -128,9 +128,10 @@ def _read_sourced(path: str) -> str | None:
 def _find_tables(
     told: Sequence[ProcessEnv], copied: frozenset[str], name: str
 ) -> tuple[list[ProcessEnv], list[TableBeside]]:
-    """Whether the tables are there where the script has gone by the time that it starts a rank.
+    """Check that the tables exist in the folder where the script is when it starts a rank.
 
-    What is not here at all is expected by the script; a copy that the script makes is as good as its source.
+    If a file is not here at all, the script expects it elsewhere; a copy made by the script is as good as its
+    source.
     """
     found: list[ProcessEnv] = []
     lost: dict[tuple[str, str, str], list[str]] = {}
@@ -196,10 +197,10 @@ def _of_script(script: ShellScript, name: str, home: str, slots: Slots) -> list[
 
 
 def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
-    """Of the commands of a script those that start the last job in it, and run side by side.
+    """The commands of a script that start its last job and run side by side.
 
-    Launchers go before plain Python, Python that was given a rank before one that only prepares data, and
-    that before any other program.
+    Launchers come before plain Python, Python with a rank before Python that only prepares data, and that
+    before any other program.
     """
     launchers = [line for line in lines if line.command.launcher is not None]
     ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
@@ -223,12 +224,12 @@ def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
 
 
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
-    """Whether a loop starts a rank only once the one before it has ended."""
+    """Whether a loop starts a rank only after the one before it has ended."""
     return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
-    """The same rank that meets the others elsewhere."""
+    """Whether it starts the same rank but meets the others elsewhere."""
     ports = {each.env.get(port) for each in (line, rank) for port in PORTS}
     return bool(_numbers(line)) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
 
@@ -249,14 +250,14 @@ def _is_dump(text: str) -> bool:
 
 
 def _is_env_file(text: str) -> bool:
-    """Nothing but assignments, empty lines and comments."""
+    """Whether there is nothing but assignments, empty lines and comments."""
     lines = [line.strip() for line in text.splitlines()]
     rows = [line for line in lines if line and not line.startswith("#")]
     return bool(rows) and all(_ASSIGNMENT.match(line) for line in rows)
 
 
 def _read_dump(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
-    """Lines that begin no variable belong to the value above them."""
+    """The variables. A line that begins no variable belongs to the value above it."""
     env: dict[str, list[str]] = {}
     twice: list[tuple[int, str]] = []
     current: list[str] = []
@@ -278,7 +279,7 @@ def _read_dump(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
 
 
 def _read_env_file(text: str) -> dict[str, str]:
-    """As docker reads it, but for quotes around a whole value. Of two values the last one counts."""
+    """Like docker, but quotes around a whole value are removed. The last of two values counts."""
     env: dict[str, str] = {}
     for line in text.splitlines():
         match = _ASSIGNMENT.fullmatch(line.strip())
@@ -287,7 +288,7 @@ def _read_env_file(text: str) -> dict[str, str]:
         name, value = match[1], match[2]
         quoted = re.fullmatch(r"""(["'])(.*)\1""", value)
         value = quoted[2] if quoted else value
-        known = _settled(value, env)
+        known = _substituted(value, env)
         if known is None:
             env.pop(name, None)
         else:
@@ -295,8 +296,8 @@ def _read_env_file(text: str) -> dict[str, str]:
     return env
 
 
-def _settled(value: str, env: Mapping[str, str]) -> str | None:
-    """With the variables of the same file put in; None where something stays open."""
+def _substituted(value: str, env: Mapping[str, str]) -> str | None:
+    """The value with the variables of the same file filled in; None if something remains unknown."""
 
     def put(match: re.Match[str]) -> str:
         return env.get(match[1] or match[2], match[0])

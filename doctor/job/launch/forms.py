@@ -1,4 +1,4 @@
-"""How a launch is printed: what is known of it, and what each form makes of that."""
+"""How a launch is printed: what is known about it, and how each form prints it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pathlib import Path
 from doctor.model import Backend
 
 NODE_RANK, RANKS_HERE = "$NODE_RANK", "$NPROC_PER_NODE"
-"""What only the shell of each host can fill in."""
+"""Variables that only the shell of each host can fill in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """The hosts of a go, the head first, the others in rank order."""
+    """The hosts that start the job: the head first, the others in rank order."""
 
     hosts: tuple[str, ...]
     spares: tuple[str, ...]
     left_out: tuple[str, ...]
     ranks: Mapping[str, int]
     address: str
-    """Of the head, for the ranks."""
+    """The head's address for the ranks."""
     port: int
     notes: tuple[str, ...] = ()
 
@@ -32,7 +32,7 @@ class Go:
 
     @property
     def each(self) -> int | None:
-        """The ranks of a host; None where hosts differ."""
+        """The ranks per host; None if hosts differ."""
         counts = {self.ranks[host] for host in self.hosts}
         return counts.pop() if len(counts) == 1 else None
 
@@ -43,8 +43,8 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class LaunchParts:
-    """What a launch line is made of. `hostfile` is one that holds these hosts with their ranks, if there is
-    one; `tasks` are those of each node, as the allocation has them."""
+    """What a launch line is made of. `hostfile` is a file with exactly these hosts and ranks, if there is
+    one; `tasks` is the number of tasks per node in the allocation."""
 
     going: Go
     id: str = "doctor"
@@ -62,7 +62,7 @@ class LaunchParts:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """By what `--print launch` chooses: the hosts that go, this process's variables, and those of the job."""
+    """What `--print launch` depends on: the hosts, this process's variables, and the variables of the job."""
 
     hosts: Sequence[str]
     environ: Mapping[str, str]
@@ -73,9 +73,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One way to print the launch. `fits` is when it is chosen unless another one was asked for.
+    """One way to print the launch. `fits` tells whether it is chosen by default.
 
-    `order`: the launcher numbers the hosts itself, in this order of the hosts that are given.
+    `order`: the order in which the launcher itself numbers the given hosts.
     """
 
     lines: Callable[[LaunchParts], list[str]]
@@ -84,7 +84,7 @@ class Form:
 
 
 def shell_line(*words: str) -> str:
-    """Every word quoted but for the variables that the shell of each host fills in."""
+    """One line with every word quoted, except for the variables that the shell of each host fills in."""
     return " ".join(map(_quoted, words))
 
 

@@ -1,6 +1,6 @@
-"""What is known of one launcher, and what can be asked of a process that it runs in.
+"""What is known about one launcher, and about a process that runs it.
 
-The launchers themselves are in `doctor.job.launch.launchers`, one file for each.
+The launchers themselves are in `doctor.job.launch.launchers`, one file each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MASTER, PORT = "MASTER_ADDR", "MASTER_PORT"
 
 @dataclass(frozen=True, slots=True)
 class ToldNumber:
-    """A number as it was given: `said` is the variable or option. `value` is None where it is not one."""
+    """A number as it was given; `said` is the variable or option. `value` is None if it is not a number."""
 
     said: str
     text: str
@@ -32,7 +32,7 @@ class ToldNumber:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Where the ranks meet. `on` is who has to be there; `said` is the variable or option that says so."""
+    """Where the ranks meet. `on` is the process that must be there; `said` is the variable or option used."""
 
     address: str
     port: str
@@ -42,13 +42,14 @@ class Master:
 
 @dataclass(frozen=True, slots=True)
 class OptionNames:
-    """The options of a command. Names are without dashes and with underscores.
+    """The options of a command. Names have no dashes and use underscores.
 
-    `values` take a value, and say what it is called here: `ranks`, `nproc_per_node`, `nnodes`, `node_rank`,
-    `master_addr`, `master_port` mean the same for every launcher; "" is read and dropped. `pairs` take two
-    words; of those in `sets` the value is a variable for every rank. `abbreviated`: the beginning of a name
-    is enough, as with argparse. `glued`: `-n8` is `-n 8`. `shared` options have to be the same wherever the
-    launcher is started. `variables` begins the name of a variable that stands for an option.
+    `values` are the options with a value, and the name of that value here: `ranks`, `nproc_per_node`,
+    `nnodes`, `node_rank`, `master_addr`, `master_port` mean the same for every launcher; "" is read and
+    dropped. `pairs` take two words; the value of an option in `sets` is a variable for every rank.
+    `abbreviated`: the beginning of a name is enough, as with argparse. `glued`: `-n8` is `-n 8`. `shared`
+    options must be the same on every host that starts the launcher. `variables` is the prefix of variables
+    that stand for options.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -73,26 +74,26 @@ class OptionNames:
 
 
 def named(*names: str) -> dict[str, str]:
-    """Options that are called here as the launcher calls them."""
+    """Options that have the same name here as in the launcher."""
     return {name: name for name in names}
 
 
 def unnamed(*names: str) -> dict[str, str]:
-    """Options whose value says nothing of the ranks."""
+    """Options whose value says nothing about the ranks."""
     return dict.fromkeys(names, "")
 
 
 @dataclass(frozen=True, slots=True)
 class RankVariables:
-    """The variables by which a process knows which rank it is. `world` may have several names.
+    """The variables that tell a process its rank. `world` may have several names.
 
-    They count only together with one of `only_with`, where others set them as well, and not where a variable
-    has a value that is in `unless`. `by_hand`: people and platforms set them too, so that they may be wrong.
-    `may_be_name`: the rank need not be a number; then `spare` may be.
+    If `only_with` is set, they count only together with one of these, because others set them too; they do
+    not count if a variable has a value that is in `unless`. `by_hand`: people and platforms set them too, so
+    they may be wrong. `may_be_name`: the rank need not be a number; then `spare` may be.
 
-    For --in-job, `identity` is what the ranks of one job have in common and no other job has; without any
+    For --in-job, `identity` is what all ranks of one job have in common and no other job has; without it,
     these variables do not lead to rank 0. Those in `secret` are random, and only the job's user can read
-    them. Where `master` is not set, rank 0 may be at `heads`. `give_master` is how it can be set.
+    them. If `master` is not set, rank 0 may be at `heads`. `give_master` shows how to set it.
     """
 
     rank: str
@@ -128,9 +129,9 @@ class RankVariables:
 class LaunchCommand:
     """`launcher` is None for a program that starts no ranks. `sets` are variables that it gives to its ranks.
 
-    `program` is the script or module, without its folder. `partly`: words that were not known may hold more
-    options. `shown` is what may be shown of it: nothing that stands behind the program. `inside`: another
-    launcher starts this one.
+    `program` is the script or module, without its folder. `partly`: unknown words may contain more options.
+    `shown` is the part that may be shown: nothing after the program. `inside`: another launcher starts this
+    one.
     """
 
     launcher: Launcher | None
@@ -142,7 +143,7 @@ class LaunchCommand:
     inside: bool = False
 
     def option(self, name: str) -> str | None:
-        """Its value; None where there is none, or it is not known."""
+        """The value of an option; None if it is absent or unknown."""
         value = self.options.get(name)
         return value if value and "$" not in value and "`" not in value else None
 
@@ -156,14 +157,14 @@ class LauncherAgent:
     env: Mapping[str, str]
 
     def given(self, name: str) -> str | None:
-        """An option, or the variable in its place; no default."""
+        """The value of an option, or of the variable in its place; defaults do not count."""
         value, variables = self.command.option(name), self.launcher.options.variables
         if value is None and variables and name not in self.command.options:
             value = self.env.get(f"{variables}{name.upper()}")
         return value
 
     def setting(self, name: str) -> ToldNumber | None:
-        """An option or its default, where that is certain."""
+        """The value of an option, or its default if the option is certainly absent."""
         given = self.given(name)
         if given is not None:
             return ToldNumber(self.spelled(name), given)
@@ -173,13 +174,13 @@ class LauncherAgent:
         return ToldNumber(f"the default of {self.launcher.name}", default)
 
     def unknown(self, *names: str) -> bool:
-        """Whether one of these options may be there with a value that is not known."""
+        """Whether one of these options may be present with an unknown value."""
         return self.command.partly or any(
             self.command.options.get(name) and self.command.option(name) is None for name in names
         )
 
     def spelled(self, name: str) -> str:
-        """An option as this launcher calls it."""
+        """The name of an option in this launcher."""
         return self.launcher.options.spelled(name)
 
     @property
@@ -212,16 +213,16 @@ class LauncherAgent:
 
 
 def nodes_in(text: str) -> tuple[int, int] | None:
-    """torchrun takes a range."""
+    """The fewest and the most hosts in a text, as torchrun takes a range."""
     match = re.fullmatch(r"(\d{1,6})(?::(\d{1,6}))?", text)
     return (int(match[1]), int(match[2] or match[1])) if match else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launcher:
-    """One row of the table; docs/adding-a-launcher.md goes through the fields.
+    """One row of the table; docs/adding-a-launcher.md explains the fields.
 
-    Fields that hold names of variables are extended regular expressions that grep, awk and Python read alike.
+    Fields with names of variables are extended regular expressions that grep, awk and Python read alike.
     """
 
     name: str
@@ -229,72 +230,72 @@ class Launcher:
     # Its command line.
     commands: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    """Started by `python -m`."""
+    """Modules started by `python -m`."""
     subcommand: str = ""
-    """The word that has to follow the command."""
+    """The word that must follow the command."""
     programs: tuple[str, ...] = ()
     """Its own programs between it and the ranks of a host; their command lines say nothing."""
     by_name: bool = False
-    """Nor does its own: it is only known to be above ranks."""
+    """Its own command line says nothing either: it is only known to be an ancestor of ranks."""
     outer: bool = False
-    """It starts whatever follows, perhaps another launcher."""
+    """It starts any program that follows, even another launcher."""
     options: OptionNames = OptionNames()
     master: Callable[[LauncherAgent], Master | None] | None = None
-    """Where its ranks will meet; None where that is what their variables say."""
+    """Where its ranks will meet; None if the variables of the ranks say so."""
     goes_by_node_rank: Callable[[LauncherAgent], bool] = lambda _: False
-    """Whether each host has to be given a number of its own."""
+    """Whether each host must be given its own number."""
     first_node: str = ""
-    """The node rank where none is given."""
+    """The node rank if none is given."""
     ignores: str = ""
-    """Variables that it makes for its ranks and does not read itself."""
+    """Variables that it creates for its ranks and does not read itself."""
 
-    # What it tells a rank.
+    # What it gives to a rank.
     ranks: tuple[RankVariables, ...] = ()
-    """Without any, RANK, WORLD_SIZE and so on, as in plain.py."""
+    """If empty, its ranks have RANK, WORLD_SIZE and so on, as in plain.py."""
     role: str = ""
     roles: Mapping[str, Role] = field(default_factory=dict)
-    """The variable that says what a process is, and its values."""
+    """The variable with the role of a process, and its values."""
     step: str = ""
-    """A variable that tells two jobs of one program apart."""
+    """A variable that distinguishes two jobs of one program."""
     system: str = ""
-    """What its jobs are named after, if not after itself."""
+    """What its jobs are named after, if not after the launcher."""
     array: tuple[str, ...] = ()
-    """The variables with the id of an array of jobs and the number of a job in it."""
+    """The variables with the id of an array of jobs and the job's number in it."""
     title: str = ""
-    """How a daemon of it calls itself, as a regular expression with the id of the job and its step."""
+    """The process title of its daemon, as a regular expression with the id of the job and its step."""
     job_id: str = ""
     job_id_option: str = ""
     no_job_id: str = ""
-    """The variable and option that hold the id of a job, and what it is when none was given."""
+    """The variable and the option with the id of a job, and the id if none was given."""
     kept: str = ""
     """Further variables that matter to a job."""
     per_rank: str = ""
-    """Those of them that differ from rank to rank."""
+    """The variables among these that differ from rank to rank."""
     per_helper: tuple[str, ...] = ()
-    """Those that a rank hands to the helpers that it starts."""
+    """Variables that a rank passes to the helpers that it starts."""
     must_agree: str = ""
-    """Those that all ranks have to be told alike."""
+    """Variables that must be equal on all ranks."""
     own: str = ""
-    """What no program may inherit that a rank starts and that is not a rank itself."""
+    """Variables that must not be inherited by a program that a rank starts and that is not itself a rank."""
 
     forms: Mapping[str, Form] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
     ends_job: str = ""
-    """When it ends the whole job because one rank has failed; "" is never. docs/in-job.md has it."""
+    """When it ends the whole job because one rank failed; "" means never. docs/in-job.md repeats it."""
 
     @property
     def counts_twice(self) -> bool:
-        """Whether it is given the ranks of all hosts, and those of each host as well."""
+        """Whether it is given both the ranks of all hosts and the ranks of each host."""
         return {"ranks", "nproc_per_node"} <= set(self.options.values.values())
 
     @property
     def master_variables(self) -> tuple[str, str]:
-        """What its ranks find the master's address and port in."""
+        """The variables in which its ranks find the master's address and port."""
         return (self.ranks[0].master, self.ranks[0].port) if self.ranks else (MASTER, PORT)
 
 
 def master_given(agent: LauncherAgent) -> Master | None:
-    """Where ranks meet, for a launcher that says so by options only."""
+    """Where ranks meet, for a launcher that defines it only by options."""
     address, port = agent.given("master_addr"), agent.setting("master_port")
     if address is None:
         return None

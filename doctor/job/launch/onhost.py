@@ -1,7 +1,7 @@
-"""What a host is asked for its processes of jobs: a script of grep and awk.
+"""The script of grep and awk that finds the processes of jobs on a host.
 
-Nothing leaves the host that does not matter to a job: no other variable, and of a command line nothing that
-stands behind the program.
+Only what matters to a job leaves the host: no other variables, and nothing of a command line after the
+program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from doctor.job.launch.told_table import VARIABLES as TABLES
 from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 
 MOST = 300
-"""Processes of one host. Helpers that a rank has started do not count."""
+"""The most processes of one host. Helpers that a rank started do not count."""
 CANDIDATES = 4000
 _SIGNS = "|".join(
     (
@@ -39,7 +39,7 @@ _WRAPPERS = (
 
 
 def _options(launcher: Launcher) -> str:
-    """Its options: =v has a value, =u one that is not kept, =p two, =f none."""
+    """Its options: =v has a value, =u one that is dropped, =p two, =f none."""
     known = launcher.options
     marks = {name: "v" if called else "u" for name, called in known.values.items()}
     marks |= dict.fromkeys(known.pairs, "p") | dict.fromkeys(known.flags - known.values.keys(), "f")
@@ -47,7 +47,7 @@ def _options(launcher: Launcher) -> str:
     return " ".join([f"@{launcher.name}={how}", *(f"{name}={mark}" for name, mark in sorted(marks.items()))])
 
 
-# What of a command line leaves the host is what doctor.job.launch.command.kept_words would keep of it.
+# The script sends the part of a command line that doctor.job.launch.command.kept_words would keep.
 _AWK = r"""
 BEGIN { n = split(commands, t, " ")
   for (i = 1; i <= n; i++) { split(t[i], a, "="); starts[a[1]] = a[2]; if (a[3] != "") then[a[1]] = a[3] }
@@ -135,7 +135,7 @@ END { n = 0; count = split(numbers, keys, " "); tables = split(told, table, " ")
 
 
 def awk_words() -> tuple[str, ...]:
-    """What awk is called with, but for the session that the probe itself runs in."""
+    """The arguments of awk, except for the session in which the probe itself runs."""
     given = {
         "most": str(MOST),
         "numbers": " ".join(PER_HELPER),

@@ -1,7 +1,7 @@
 """The words of a command line -> the options of its launcher.
 
-Only options that say something of the ranks have a name; of the others it is enough to know whether the word
-behind them belongs to them.
+Only options that concern the ranks have a name; for the others it is enough to know whether the next word
+belongs to them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from doctor.job.launch.launcher import OptionNames
 
 NOT_GIVEN = "(not given)"
 NOT_KNOWN = "$…"
-"""Stands for words of a script that are not known."""
+"""Stands for words of a script that are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenOptions:
-    """What stands before the program, and where the program begins. `sets` are variables for every rank.
+    """The options before the program, and where the program begins. `sets` are variables for every rank.
 
-    `shown` are the words that say something of the ranks. Others may hold a secret; of those that were not
-    known, what is left is that they were there.
+    `shown` are the words that concern the ranks. Others may contain a secret; if they were unknown, a mark
+    shows that they were there.
     """
 
     values: Mapping[str, str]
@@ -31,7 +31,7 @@ class GivenOptions:
 
 
 def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
-    """Both `--x=y` and `--x y`, `-` and `_` alike."""
+    """Parse the options: `--x=y` and `--x y`, with `-` and `_` alike."""
     values: dict[str, str] = {}
     sets: dict[str, str] = {}
     shown: list[str] = []
@@ -78,11 +78,11 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
 
 
 def _settings(text: str) -> dict[str, str]:
-    """`NAME=value`, or several with commas between them."""
+    """The variables in `NAME=value`, or in several with commas between them."""
     parts = (part.partition("=") for part in text.split(","))
     return {name: value for name, equals, value in parts if name and equals}
 
 
 def _is_value(words: Sequence[str], position: int) -> bool:
-    """Whether the word behind an unknown option belongs to it; another option or a script does not."""
+    """Whether the word after an unknown option belongs to it; another option or a script does not."""
     return position + 1 < len(words) and not words[position].startswith("-") and ".py" not in words[position]

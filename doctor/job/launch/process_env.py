@@ -1,4 +1,4 @@
-"""What one process was told, and how such processes make up a launch."""
+"""The environment and command of one process of a job, and how such processes form a launch."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """What the rank table says of a process that was told its device alone.
+    """What the rank table says about a process that was given only its device.
 
-    `ranks` are those of its server, by their devices; `rank` is None where that has no such device.
+    `ranks` are those of its server, by device; `rank` is None if the server has no such device.
     """
 
     rank: int | None
@@ -21,16 +21,16 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnv:
-    """What one process was told: a rank, an agent such as torchrun, a scheduler.
+    """What one process was given: a rank, an agent such as torchrun, or a scheduler.
 
-    `env` holds variables that matter to a job and no others; secrets are hidden, in `command` too. `host` is
-    the name as the run has it. Where `whole` is false, a variable that is not in `env` may be set all the
-    same: a script does not show what it inherits. A command in a `loop` stands for several processes. Its
-    relative paths start from `folder`, where that is known; what lies below `home`, the folder of the script,
-    may lie elsewhere on the hosts. `unknown` are variables that the script sets to what is not known, and
-    `seat` is only known once the rank table is. `share` is how many ranks its launcher starts on a host,
-    by the hosts that it is given; 0 where those are in a file that is not here, or are not alike.
-    `behind`: its script starts it only once another rank has ended.
+    `env` holds only variables that matter to a job; secrets are hidden, in `command` too. `host` is the
+    host's name in this run. If `whole` is false, a variable that is not in `env` may still be set, because a
+    script does not show what it inherits. A command in a `loop` stands for several processes. Relative paths
+    start from `folder`, if it is known; what lies below `home`, the folder of the script, may have another
+    place on the hosts. `unknown` are variables that the script sets to unknown values; `seat` is known only
+    after the rank table has been read. `share` is how many ranks its launcher starts on a host, according to
+    the hosts it is given; 0 if these are in a file that is not here, or differ. `behind`: its script starts
+    it only after another rank has ended.
     """
 
     source: str
@@ -51,9 +51,9 @@ class ProcessEnv:
 
 @dataclass(frozen=True, slots=True)
 class TableBeside:
-    """A rank table that lies beside the script, at `path`, and which ranks look for elsewhere, in vain.
+    """A rank table beside the script, at `path`, while the ranks look for it elsewhere, in vain.
 
-    `said` is the variable, `text` what it holds, `folders` where the script has gone by then.
+    `said` is the variable, `text` its value, `folders` where the script is by then.
     """
 
     path: str
@@ -67,9 +67,9 @@ class TableBeside:
 class Launch:
     """Processes that belong to one job. `complete`: every rank that exists should be among `told`.
 
-    `live`: they run right now, so that what is not seen does not run where it was looked for. `asked`: it has
-    been started and the run is about it, so that what its processes hold is rightly theirs. `beside`: the
-    rank tables that its script leaves behind. `unread`: what of it could not be read.
+    `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
+    job was started and the run is about it, so its processes hold their resources rightly. `beside`: the rank
+    tables that its script leaves behind. `unread`: the parts of it that could not be read.
     """
 
     name: str

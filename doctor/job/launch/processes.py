@@ -1,4 +1,4 @@
-"""Processes that run now -> the jobs that they belong to."""
+"""Running processes -> the jobs that they belong to."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from doctor.job.launch.rank_env import (
 
 @dataclass(frozen=True, slots=True)
 class JobProcess:
-    """A process of a job, with the variables and the words of its command line that matter to the job.
+    """A process of a job, with those variables and words of its command line that matter to the job.
 
-    `spawns`: it has started ranks by multiprocessing, whose variables only they know. `folder` is where it
-    is, if it was told a relative path of a rank table.
+    `spawns`: it started ranks by multiprocessing, whose variables only they know. `folder` is its working
+    directory, if it was given a relative path of a rank table.
     """
 
     pid: int
@@ -54,15 +54,15 @@ _KEYS = (
     _values("RANK_TABLE_FILE"),
     _host,
 )
-"""What tells two jobs of one program apart."""
+"""What distinguishes two jobs of one program."""
 
 
 def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[Launch, ...]:
     """One launch for each job.
 
-    Jobs are told apart by their program and by an id that a scheduler or torchrun gave them. Beyond that,
-    processes that were told different masters are jobs of their own only where each of these is whole by
-    itself, or where they share ranks on one host: otherwise the difference is the fault to be found.
+    Jobs are distinguished by their program and by an id from a scheduler or torchrun. Beyond that, processes
+    with different masters are separate jobs only if each of these is complete, or if they have the same ranks
+    on one host: otherwise the difference is the fault to be found.
     """
     told = [
         ProcessEnv(f"process {p.pid}", host, p.env, p.command, pid=p.pid, parent=p.parent, folder=p.folder)
@@ -98,7 +98,7 @@ def _id(told: ProcessEnv) -> str | None:
 
 
 def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
-    """Processes without an id join the only id that there is."""
+    """The processes grouped by job id; those without an id join the only id, if there is just one."""
     groups: dict[str | None, list[ProcessEnv]] = {}
     for each in told:
         groups.setdefault(_id(each), []).append(each)
@@ -114,7 +114,7 @@ def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
 
 
 def _home(told: ProcessEnv) -> str | None:
-    """The host of a job that stays on one, by its own account, and that no process elsewhere could join."""
+    """The host of a job that, by its own account, stays on one host, and that no other process could join."""
     master = master_of(told)
     if master is not None and not is_loopback_name(master.address):
         return None
@@ -127,7 +127,7 @@ def _home(told: ProcessEnv) -> str | None:
 
 
 def _split(told: list[ProcessEnv]) -> Iterator[list[ProcessEnv]]:
-    """The jobs in it that stand by themselves."""
+    """The separate jobs among these processes."""
     ranks = [each for each in told if role_of(each) != "agent"] or told
     agents = [] if ranks is told else [each for each in told if role_of(each) == "agent"]
     for key in (_home, *_KEYS):
@@ -143,7 +143,7 @@ def _split(told: list[ProcessEnv]) -> Iterator[list[ProcessEnv]]:
 
 
 def _apart(parts: list[list[ProcessEnv]], key: Key) -> list[list[ProcessEnv]]:
-    """The parts that are jobs of their own, and what is left together."""
+    """The parts that are separate jobs, and everything else together."""
     if key is _home or all(map(_is_whole, parts)) or _side_by_side(parts):
         return parts
     whole = [part for part in parts if key is not _host and _is_whole(part)]
@@ -155,7 +155,7 @@ def _apart(parts: list[list[ProcessEnv]], key: Key) -> list[list[ProcessEnv]]:
 def _agents_of(
     part: list[ProcessEnv], agents: Sequence[ProcessEnv], parts: Sequence[list[ProcessEnv]]
 ) -> list[ProcessEnv]:
-    """Those that have started its ranks, or that are the only ones on its hosts."""
+    """The agents that started the ranks of `part`, or that are the only ones on its hosts."""
 
     def starts(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any((each.host, each.parent) == (agent.host, agent.pid) for each in some)
@@ -172,7 +172,7 @@ def _agents_of(
 
 
 def _is_whole(told: Sequence[ProcessEnv]) -> bool:
-    """Every rank exactly once, by what they were told themselves."""
+    """Whether every rank is there exactly once, according to the processes themselves."""
     ranks = [each for each in told if role_of(each) == "rank"]
     worlds = {size.value for each in told if (size := world_of(each)) is not None}
     numbers = {number.value for each in ranks if (number := rank_of(each)) is not None}
@@ -185,7 +185,7 @@ def _is_whole(told: Sequence[ProcessEnv]) -> bool:
 
 
 def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
-    """Whether every two parts have the same rank on the same host: no job would do that."""
+    """Whether every two parts have the same rank on the same host, which one job never has."""
     ranks = ([each for each in part if role_of(each) == "rank"] for part in parts)
     seats = [{(each.host, rank.value) for each in part if (rank := rank_of(each))} for part in ranks]
     return all(one & other for i, one in enumerate(seats) for other in seats[:i])

@@ -1,7 +1,7 @@
-"""What a process was told of its place in the job: which rank of how many, on which node, who is the master.
+"""A process's place in its job, from its variables: its rank, the number of ranks, its node, the master.
 
-Each launcher has rules of its own, which are in its row of `doctor.job.launch.launchers`. What WORLD_SIZE
-means where a launcher itself was told one depends on the platform.
+Each launcher has its own rules, in its row of `doctor.job.launch.launchers`. If a launcher itself was given a
+WORLD_SIZE, its meaning depends on the platform.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import ProcessEnv
 
 DEVICE = "DEVICE_ID"
-"""Of the host; with a rank table it says which rank a process is that was told no number."""
+"""A device of the host; with a rank table it gives the rank of a process that has no number."""
 
 
 def launcher(told: ProcessEnv) -> LauncherAgent | None:
-    """None for a process that starts no ranks."""
+    """The launcher that a process runs; None for a process that starts no ranks."""
     command = read_command(told.command)
     return LauncherAgent(command.launcher, command, told.env) if command and command.launcher else None
 
@@ -34,7 +34,7 @@ def role_of(told: ProcessEnv) -> Role | Literal["agent"]:
 
 
 def role_variable(told: ProcessEnv) -> str | None:
-    """The variable that says whether it is a rank or a scheduler, where its launcher has one."""
+    """The variable that says whether it is a rank or a scheduler, if its launcher has one."""
     return next((name for name in ROLES if name in told.env), None)
 
 
@@ -46,7 +46,7 @@ def rank_of(told: ProcessEnv) -> ToldNumber | None:
 
 
 def world_of(told: ProcessEnv) -> ToldNumber | None:
-    """How many ranks there are, by what its own rank is counted in."""
+    """How many ranks there are, from the variables that go with its own rank."""
     if told.seat is not None:
         return ToldNumber("ranks in the rank table", str(told.seat.world))
     agent, variables = launcher(told), _variables(told)
@@ -66,7 +66,7 @@ def local_world_of(told: ProcessEnv) -> ToldNumber | None:
 
 
 def node_rank_of(told: ProcessEnv) -> ToldNumber | None:
-    """Of an agent, or of a file that speaks for a node."""
+    """The node rank of an agent, or of a file that describes a node."""
     agent = launcher(told)
     if agent is not None:
         return agent.node_rank
@@ -80,7 +80,7 @@ def nodes_of(told: ProcessEnv) -> tuple[int, int] | None:
 
 
 def master_of(told: ProcessEnv) -> Master | None:
-    """None where nothing is said, it is not known, or it is not a host of the job (etcd)."""
+    """Where the ranks meet; None if not given, unknown, or not a host of the job (etcd)."""
     agent = launcher(told)
     if agent is not None and agent.launcher.master is not None:
         return agent.launcher.master(agent)
@@ -91,7 +91,7 @@ def master_of(told: ProcessEnv) -> Master | None:
 
 
 def shared_options(told: ProcessEnv) -> dict[str, str]:
-    """The options that all agents of a job have to share, as they are spelled; only what is known."""
+    """The options that all agents of a job must share, as they are spelled; only those that are known."""
     agent = launcher(told)
     found: dict[str, str] = {}
     if agent is None:
@@ -106,13 +106,13 @@ def shared_options(told: ProcessEnv) -> dict[str, str]:
 
 
 def starts_its_ranks(told: ProcessEnv) -> bool:
-    """Whether it is a program that does so by itself, and was not told of any other host."""
+    """Whether it is a program that starts its own ranks and was not given any other host."""
     numbers = (rank_of(told), world_of(told), nodes_of(told), node_rank_of(told))
     return launcher(told) is None and numbers == (None,) * 4 and role_variable(told) is None
 
 
 def is_loopback_name(address: str) -> bool:
-    """Whether every host means itself by it."""
+    """Whether every host takes this address for itself."""
     name = address.strip("[]").partition("%")[0].lower()
     if re.fullmatch(r"(?:ip6-)?(?:localhost|loopback)(?:\d)?(?:\.localdomain\d?)?", name):
         return True
@@ -124,7 +124,7 @@ def is_loopback_name(address: str) -> bool:
 
 
 def _variables(told: ProcessEnv) -> RankVariables | None:
-    """The first that number a rank; where a process has a role, those of the launcher that gives roles."""
+    """The first variables that give a rank; if the process has a role, those of the launcher with roles."""
     if launcher(told) is not None:
         return None
     role = role_variable(told)

@@ -1,4 +1,4 @@
-"""Which ranks of a launch are doubled, missing or impossible, by what its processes were told."""
+"""Ranks of a launch that are duplicate, missing or impossible, according to its processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_RANKS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A rank that was told another device than the rank table has for it."""
+    """A rank whose device differs from its device in the rank table."""
 
     told: ProcessEnv
     rank: int
@@ -38,7 +38,7 @@ class Clash:
 
 
 def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tuple[Clash, ...]:
-    """DEVICE_ID against the table. With visible devices the numbers count those, and say nothing."""
+    """Ranks whose DEVICE_ID contradicts the table. With visible devices, the number has another meaning."""
     found = []
     for told in ranks_of(launch):
         rank = rank_of(told)
@@ -56,12 +56,12 @@ def visible_devices(told: ProcessEnv) -> str | None:
 
 
 def ranks_of(launch: Launch) -> list[ProcessEnv]:
-    """Its processes that are one rank each."""
+    """The processes of the launch that are exactly one rank."""
     return [told for told in launch.told if role_of(told) == "rank" and not told.loop]
 
 
 def world_of_launch(launch: Launch) -> ToldNumber | None:
-    """How many ranks there are, where at least one process says so and all agree."""
+    """How many ranks there are, if at least one process says so and all agree."""
     said = [world for told in ranks_of(launch) if (world := world_of(told)) is not None]
     values = {world.value for world in said}
     (value,) = values if len(values) == 1 else (None,)
@@ -70,10 +70,10 @@ def world_of_launch(launch: Launch) -> ToldNumber | None:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Ranks that no process has. `ranks` is empty where they have no numbers; `hosts` should have them.
+    """Ranks that no process has. `ranks` is empty if they have no numbers; `hosts` should have them.
 
-    Where no table could be read that says which rank a device is, `ranks` are devices: `by_device`.
-    `certain`: the processes of the host say themselves that there should be more, or all were given.
+    If no table could be read that maps devices to ranks, `ranks` are devices: `by_device`. `certain`: the
+    processes of the host themselves say that there should be more, or all processes were given.
     """
 
     count: int
@@ -86,11 +86,11 @@ class Absent:
 def missing_ranks(
     launch: Launch, hosts: Collection[str], silent: Collection[str], busy: Collection[str] = ()
 ) -> tuple[list[Absent], str]:
-    """Who is missing, and why it cannot be told of others. `hosts` were looked at, `silent` should have been.
+    """The missing ranks, and why others may be missing. `hosts` were looked at, `silent` could not be.
 
-    A host that runs fewer ranks than it was told to is certain. Whole hosts may be outside of what was looked
-    at: they count only when the idle hosts are as many as the missing ones; hosts that are `busy` with any
-    job are not idle. One process alone proves nothing: it may be another program that has inherited the
+    A host that runs fewer ranks than it was asked to is certain. Whole hosts may be outside of what was
+    looked at: they count only if exactly as many hosts are idle as are missing; hosts that are `busy` with
+    any job are not idle. One process alone proves nothing: it may be another program that inherited the
     variables.
     """
     world, present = world_of_launch(launch), ranks_of(launch)
@@ -106,7 +106,7 @@ def missing_ranks(
         return [], ""
     lacking = set(range(world.value)) - values if values else set[int]()
     if len(present) >= world.value and (by_device or any(each.seat for each in present)):
-        return [], ""  # as many as there should be: the device that is missing was given twice
+        return [], ""  # as many as there should be: the missing device's place is taken by a duplicate
     count = len(lacking) if values else world.value - len(present)
     if count <= 0:
         return [], ""
@@ -130,7 +130,7 @@ def missing_ranks(
 
 
 def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: ToldNumber | None) -> str:
-    """Why it is not known who is missing, where no table says which ranks the devices are.
+    """Why the missing ranks are unknown, if no table maps the devices to ranks.
 
     On one host with as many devices as ranks, each device is one of them.
     """
@@ -147,11 +147,11 @@ def _device_of(told: ProcessEnv) -> ToldNumber:
 
 
 def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]) -> tuple[str, ...] | None:
-    """The host of a job that has only one, and ran all its ranks there; None where it may have others.
+    """The host of a job that has only one and ran all its ranks there; None if it may have others.
 
-    Nobody else can join ranks that meet at a loopback address. Where the plan has one host as well, ranks on
-    other hosts would have to be other numbers of ranks than on this one. What has its number from Slurm alone
-    may be any command of a step: those of a step do not end together.
+    No one else can join ranks that meet at a loopback address. If the plan also has one host, another host
+    would have another number of ranks than this one. A process with its number from Slurm alone may be any
+    command of a step: those of a step do not end together.
     """
     seen = {process.host for process in present}
     if len(seen) != 1 or None in seen or any(map(local_world_of, present)):
@@ -168,7 +168,7 @@ def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]
 
 
 def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Absent]:
-    """Ranks that belong to a host by its own LOCAL_RANK and LOCAL_WORLD_SIZE, or by the rank table."""
+    """Missing ranks of hosts, by their own LOCAL_RANK and LOCAL_WORLD_SIZE, or by the rank table."""
     found: dict[str, set[int]] = {}
     for told in present:
         if told.host is not None and told.seat is not None:
@@ -210,7 +210,7 @@ def _elsewhere(
 
 
 def is_share(present: Iterable[ProcessEnv], world: int) -> bool:
-    """Whether the ranks are just those that one host would have."""
+    """Whether the ranks are exactly those that one host would have."""
     values = sorted(rank.value for told in present if (rank := rank_of(told)) and rank.value is not None)
     size = len(values)
     whole = size > 0 and values == list(range(values[0], values[0] + size))
@@ -218,10 +218,10 @@ def is_share(present: Iterable[ProcessEnv], world: int) -> bool:
 
 
 def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
-    """Whether these have one rank only because a pod hands it to all that is started in it by hand.
+    """Whether these share a rank only because a pod hands it to everything that is started in it by hand.
 
-    So it is where no launcher started them, no process of that program has another number, and nothing else
-    tells them apart.
+    This is so if no launcher started them, no process of that program has another number, and nothing else
+    distinguishes them.
     """
     numbers = {number.text for told in ranks_of(launch) if (number := rank_of(told)) is not None}
     own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
@@ -231,7 +231,7 @@ def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
 
 
 def _is_by_hand(number: ToldNumber) -> bool:
-    """DEVICE_ID is never set by a launcher."""
+    """Whether a number may be set by hand; a launcher never sets DEVICE_ID."""
     return number.said == DEVICE or NUMBERS[number.said].by_hand
 
 

@@ -1,4 +1,4 @@
-"""How many ranks a launcher starts on each host, by the hosts that its command line or hostfile names."""
+"""How many ranks a launcher starts on each host, by the hosts in its command line or hostfile."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from doctor.job.launch.launcher import LaunchCommand
 
 Slots = Callable[[Path], Sequence[int]]
-"""The slots of each host of a hostfile, 0 where it does not say; nothing where it is not here."""
+"""The slots of each host of a hostfile, 0 if not given; empty if the file is not here."""
 _HOSTFILE = re.compile(r"--?(?:hostfile|machinefile|machine-file|f)(?:=(.+))?")
 
 
 def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slots) -> int | None:
-    """None where it is given no hosts; 0 where they do not say it. A hostfile is relative to `home`."""
+    """The ranks per host; None if no hosts are given, 0 if they do not say. Paths start from `home`."""
     if command.launcher is None or not command.launcher.outer:
         return None
     if (each := command.option("each")) and each.isdecimal():

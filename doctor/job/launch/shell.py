@@ -1,7 +1,7 @@
 """A shell script -> the commands that may start ranks, each with the variables that it would see.
 
-Nothing is run. A variable is known where the script itself gives it a plain value; what depends on the
-machine, on arguments or on a branch that may not be taken is not known, and is left out rather than guessed.
+Nothing is run. A variable is known if the script itself gives it a plain value. A value that depends on the
+machine, on arguments or on a branch that may not be taken is unknown, and is left out rather than guessed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from doctor.job.launch.shell_tokens import ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
-"""Commands that leave a block, and which one."""
+"""Commands that leave a block, and the block that each leaves."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _OF_A_MACHINE = re.compile(
@@ -45,9 +45,8 @@ _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 @dataclass(frozen=True, slots=True)
 class ShellScript:
-    """`env` is what the script has set at its end, exported or not. `copied` are patterns of the names of
-    files that it copies, `made` the folders that it makes. `unread`: what it needs that is not here.
-    """
+    """`env` holds what the script has set at its end, exported or not. `copied` are patterns for the names of
+    files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here."""
 
     lines: tuple[ShellCommand, ...]
     env: Mapping[str, str]
@@ -61,7 +60,7 @@ def _none(_: str) -> str | None:
 
 
 def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScript:
-    """`folder` is where it is started; `read` gives the files that it sources. Raises ShellError."""
+    """`folder` is where the script starts; `read` returns the files that it sources. Raises ShellError."""
     shell = _Shell(blocks(tokens(text)), folder, read)
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
@@ -71,7 +70,7 @@ def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScr
 
 
 def _shell_text(words: Sequence[Word]) -> tuple[int, int]:
-    """Where the shell and the text of `bash -c TEXT` stand; the text at 0 where this is none."""
+    """The positions of the shell and of the text in `bash -c TEXT`; the text is at 0 if there is none."""
     for at, word in enumerate(words[:-2]):
         if (words[0].plain or "") in ("echo", "printf", "trap"):
             break
@@ -81,7 +80,7 @@ def _shell_text(words: Sequence[Word]) -> tuple[int, int]:
     return 0, 0
 
 
-def _parsed(text: str) -> Blocks | None:
+def _parse_or_none(text: str) -> Blocks | None:
     try:
         return blocks(tokens(text))
     except ShellError:
@@ -89,7 +88,7 @@ def _parsed(text: str) -> Blocks | None:
 
 
 class _Shell(ShellFlow):
-    """What each command does."""
+    """A shell that knows the effect of each command."""
 
     def __init__(self, found: Blocks, folder: str, read: Read) -> None:
         super().__init__(found, folder)
@@ -103,14 +102,14 @@ class _Shell(ShellFlow):
         self.made: set[str] = set()
 
     def read_all(self) -> None:
-        """Functions that nobody calls count where nothing else starts ranks."""
+        """Read the whole script. Functions without a call count only if nothing else starts ranks."""
         self.go_through(0, len(self.blocks.commands))
         if not self.lines:
             for name in [name for name in self.functions if name not in self.called]:
                 self.call(name, ())
 
     def _source(self, said: str, line: int) -> None:
-        """Its commands as if they stood here. A machine's own settings say nothing of a job."""
+        """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
         found, path = self._file(said)
         if found is None:
             self.unread += [] if _OF_A_MACHINE.search(said) else [("sources", said)]
@@ -121,10 +120,10 @@ class _Shell(ShellFlow):
         self.values["BASH_SOURCE"] = before
 
     def _file(self, said: str) -> tuple[Blocks | None, str | None]:
-        """Another script, and its path; None where it is not here, is being read, or is not one."""
+        """Another script and its path; None if it is not here, is being read already, or is not a script."""
         path = None if unknown(said) else moved(self.values.get(FOLDER), said)
         text = None if path is None or path in self.open else self.read(self.placed(path))
-        return (None if text is None else _parsed(text)), path
+        return (None if text is None else _parse_or_none(text)), path
 
     def _inside(self, found: Blocks, line: int) -> None:
         """Read other commands; what they start counts as started by this line."""
@@ -142,7 +141,7 @@ class _Shell(ShellFlow):
         self.leaving = "" if self.leaving == "return" else self.leaving
 
     def _child(self, found: Blocks, line: int, starter: tuple[str, ...] = ()) -> bool:
-        """Whether another shell, which reads these commands, starts ranks. What it sets is its own."""
+        """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
         before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
         self.values, self.exported, self.functions = dict(self.values), set(self.exported), {}
         starter = (*self.prefix, *starter)
@@ -153,7 +152,7 @@ class _Shell(ShellFlow):
         return len(self.lines) > lines
 
     def _script(self, line: tuple[str, ...], number: int) -> bool:
-        """`bash go.sh` and `./go.sh`: whether it is here and starts ranks."""
+        """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
         words = line[1:] if line[0].rpartition("/")[2] in _SHELLS else line
         words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
         if not words or (words is line and not words[0].endswith((".sh", ".bash"))):
@@ -218,7 +217,7 @@ class _Shell(ShellFlow):
         if not line:
             return
         shell, text = _shell_text(words)
-        found = _parsed(written(words[text].parts, self.values)) if text else None
+        found = _parse_or_none(written(words[text].parts, self.values)) if text else None
         if found and self._child(found, words[0].line, tuple(fields(words[:shell], self.values))):
             return
         if line[0] in ("cd", "pushd"):
@@ -237,7 +236,7 @@ class _Shell(ShellFlow):
         elif line[0] in (".", "source") and len(line) > 1:
             self._source(line[1], words[0].line)
         elif line[0] == "eval":
-            if found := _parsed(" ".join(line[1:])):
+            if found := _parse_or_none(" ".join(line[1:])):
                 self._inside(found, words[0].line)
         elif line[0] in self.functions:
             self.set(prefix)
@@ -249,7 +248,7 @@ class _Shell(ShellFlow):
             self._launch(words[0].line, line, prefix)
 
     def _in_script(self, line: tuple[str, ...], number: int, prefix: Mapping[str, Value]) -> bool:
-        """With the variables before it, which it alone is given."""
+        """Like `_script`, with the variables before the command, which only this command receives."""
         before, exported = dict(self.values), set(self.exported)
         self.values.update(prefix)
         self.exported |= {name for name in prefix if is_kept(name)}
@@ -258,7 +257,7 @@ class _Shell(ShellFlow):
         return started
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
-        """Keep the command, if it is one that may start ranks."""
+        """Keep the command if it may start ranks."""
         if self.prefix and read_command(line) is None:
             return
         line = tuple(word.replace(START, "$PWD") for word in (*self.prefix, *line))

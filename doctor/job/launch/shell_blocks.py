@@ -1,4 +1,4 @@
-"""The commands of a script in their order, and which of them a loop or a function holds."""
+"""The commands of a script in order, and which of them belong to a loop or a function."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from doctor.job.launch.shell_tokens import Part, Separator, Word
 
 _LOOPS = frozenset({"for", "select", "while", "until"})
 _LEADING = frozenset({"then", "do", "else", "elif", "if", "!", "time"})
-"""Reserved words that a command may follow at once."""
+"""Reserved words that a command may directly follow."""
 _NAME = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
 
 
@@ -24,9 +24,9 @@ class SimpleCommand:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """`done`: a loop's head -> its end. `functions`: where one begins -> its name, its body, its end.
+    """`done`: a loop's head -> its end. `functions`: where a function begins -> its name, body and end.
 
-    All are places in `commands`.
+    All of these are positions in `commands`.
     """
 
     commands: tuple[SimpleCommand, ...]
@@ -59,7 +59,7 @@ def blocks(found: Sequence[Word | Separator]) -> Blocks:
 
 
 def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
-    """A list is put behind its name."""
+    """The simple commands. The items of a list follow its name."""
     words: list[Word] = []
     skip = False
     for item in found:
@@ -79,9 +79,9 @@ def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
 
 
 def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
-    """`for ((…)) { … }` is `for ((…)) do … done`."""
+    """The commands with `for ((…)) { … }` written as `for ((…)) do … done`."""
     opened: list[bool] = []
-    head = False  # of such a loop, on its own so far
+    head = False  # whether only the head of such a loop was read so far
     for place, command in enumerate(commands):
         words = list(command.words)
         counted = len(words) > 1 and words[0].plain == "for" and words[1].raw.startswith("((")
@@ -107,7 +107,7 @@ def _reserved(text: str, word: Word) -> Word:
 
 
 def _leading(words: Sequence[Word]) -> Iterator[str]:
-    """The reserved words that it begins with, and those that open or close a block."""
+    """The reserved words at the beginning, and those that open or close a block."""
     for place, word in enumerate(words):
         plain = word.plain or ""
         if plain == "function" and place + 2 < len(words) and words[place + 2].plain == "{":
@@ -120,7 +120,7 @@ def _leading(words: Sequence[Word]) -> Iterator[str]:
 
 
 def _function(commands: Sequence[SimpleCommand], place: int) -> tuple[str, int] | None:
-    """The name of the function that begins here, and where its `{` stands."""
+    """The name of the function that begins here, and the position of its `{`."""
     words = [word.plain or "" for word in commands[place].words]
     if words[:1] == ["function"] and len(words) > 1:
         words = words[1:]

@@ -1,6 +1,6 @@
-"""The order in which a shell goes through a script: blocks, loops, functions, and lists of commands.
+"""The order in which a shell runs a script: blocks, loops, functions, and lists of commands.
 
-A loop whose bounds are known is gone through, so that each rank has its own variables; a function is read
+A loop with known bounds is run turn by turn, so that each rank has its own variables; a function is read
 where it is called. A branch that may not be taken decides nothing.
 """
 
@@ -21,7 +21,7 @@ _GONE_THROUGH = Turns("", (), None)
 _MOST_VARIABLES = 2000
 _MOST_LINES = 2000
 _MOST_REPEATED = 100_000
-"""Commands that are read once more, in loops and functions."""
+"""How many commands may be read again in loops and functions."""
 DEEPEST_CALL = 10
 
 
@@ -29,10 +29,10 @@ DEEPEST_CALL = 10
 class ShellCommand:
     """One command. `names` are all variables that it would inherit from the script, known or not.
 
-    `loop`: it stands for several, in a loop whose bounds are not known; in one that was gone through `turn`
-    says for which value. `folder` is the one in which it is started. `wave`: how often the script has waited
-    before it. Of two with different branches of one choice only one is started. `bare`: no launcher, and no
-    Python. `behind`: it is started once another rank has ended.
+    `loop`: it stands for several, in a loop with unknown bounds; if the loop was run turn by turn, `turn`
+    names the value. `folder` is where it is started. `wave`: how often the script has waited before it. Of
+    two commands in different branches of one choice, only one is started. `bare`: it starts neither a
+    launcher nor Python. `behind`: it is started after another rank has ended.
     """
 
     line: int
@@ -50,13 +50,13 @@ class ShellCommand:
     behind: bool = False
 
     def excludes(self, other: ShellCommand) -> bool:
-        """Whether only one of the two is started, since they are in different branches."""
+        """Whether only one of the two is started, because they are in different branches."""
         mine = dict(self.branches)
         return any(mine.get(choice, branch) != branch for choice, branch in other.branches)
 
 
 class ShellFlow(ShellState):
-    """Goes through blocks; `perform` is what a command does, and `lines` what was kept of them."""
+    """Runs through blocks; `perform` handles one command, and `lines` are the commands that were kept."""
 
     def __init__(self, found: Blocks, folder: str) -> None:
         super().__init__(folder)
@@ -76,9 +76,9 @@ class ShellFlow(ShellState):
         raise NotImplementedError
 
     def go_through(self, start: int, stop: int, words: list[Word] | None = None) -> None:
-        """Read these commands, and see which run in the background: alone, in a pipeline or in brackets.
+        """Read these commands, and find those in the background: alone, in a pipeline or in brackets.
 
-        `words` are those of the first, where it stands on the line of its block's head.
+        `words` are those of the first command, if it is on the line of its block's head.
         """
         groups: list[int] = []
         first, place = len(self.lines), start
@@ -102,7 +102,7 @@ class ShellFlow(ShellState):
                 first = len(self.lines)
 
     def _at(self, place: int) -> int:
-        """Read the command there, or the whole loop; where to go on."""
+        """Read the command or the whole loop there; return the next position."""
         command = self.blocks.commands[place]
         if place in self.blocks.functions:
             name, _, end = self.blocks.functions[place]
@@ -116,14 +116,14 @@ class ShellFlow(ShellState):
         self.negated = False
         words, loop = self._blocks(words, end, place)
         if loop is _GONE_THROUGH:
-            return self._behind(place)
+            return self._after_loop(place)
         if loop is not None:
             return self._loop(loop, words, place)
         self._simple(words, end)
         return place + 1
 
     def _loop(self, loop: Turns, rest: list[Word], place: int) -> int:
-        """Go through it; `rest` is what stands on the line of its head."""
+        """Run through the loop; `rest` is the rest of the line of its head."""
         done = self.blocks.done[place]
         depth = self.guard()
         for value in loop.values:
@@ -132,21 +132,21 @@ class ShellFlow(ShellState):
             self.go_through(place, done, rest)
             self.turns.pop()
             del self.frames[depth:]
-            if self._left():
+            if self._leaves_loop():
                 break
         else:
             self.values[loop.name] = loop.left
         del self.frames[depth - 1 :]
-        return self._behind(place)
+        return self._after_loop(place)
 
-    def _behind(self, place: int) -> int:
-        """Where to go on once a loop has been gone through."""
+    def _after_loop(self, place: int) -> int:
+        """The position after a loop."""
         done = self.blocks.done[place]
         if self.blocks.commands[done].end not in ("&&", "||", "|"):
             self.close("list")
         return done + 1
 
-    def _left(self) -> bool:
+    def _leaves_loop(self) -> bool:
         """Whether the loop is left for good."""
         if self.leaving == "continue":
             self.leaving = ""
@@ -156,7 +156,7 @@ class ShellFlow(ShellState):
         return left
 
     def _while(self, test: list[Word], until: bool, place: int) -> bool:
-        """Go through it as long as its test is known; otherwise leave everything as it was."""
+        """Run through the loop as long as its test is known; otherwise leave everything as it was."""
         done = self.blocks.done[place]
         name = counter_of(test, self.blocks.commands[place:done])
         before = (dict(self.values), set(self.exported), len(self.lines), self.waits, self.repeats)
@@ -170,7 +170,7 @@ class ShellFlow(ShellState):
             self.go_through(place + 1, done)
             self.turns.pop()
             del self.frames[depth:]
-            if self._left():
+            if self._leaves_loop():
                 more = until
                 break
             more = holds(test, self.values)
@@ -215,7 +215,7 @@ class ShellFlow(ShellState):
         self._list(words, end)
 
     def _list(self, words: list[Word], end: str) -> None:
-        """What stands behind `&&` and `||` may be run or not; behind a decided test that is known."""
+        """A command after `&&` or `||` may run or not; after a decided test this is known."""
         top = self.frames[-1] if self.frames else None
         behind = top is not None and top.kind == "list"
         if end not in ("&&", "||"):
@@ -237,7 +237,7 @@ class ShellFlow(ShellState):
                 self.frames[-1].mark = end
 
     def _blocks(self, words: list[Word], end: str, place: int) -> tuple[list[Word], Turns | None]:
-        """Take reserved words off the front, and keep account of the blocks that they open and close."""
+        """Strip the leading reserved words, and track the blocks that they open and close."""
         while words:
             word = words[0].plain
             if word in ("if", "elif"):
@@ -274,7 +274,7 @@ class ShellFlow(ShellState):
         return words, None
 
     def _loop_head(self, words: list[Word], place: int) -> tuple[list[Word], Turns | None]:
-        """What stands behind it on its line, and its turns where they are known."""
+        """The rest of the line of a loop's head, and its turns if they are known."""
         done = self.blocks.done.get(place)
         if self.skipping():
             self.enter("loop")
@@ -296,7 +296,7 @@ class ShellFlow(ShellState):
         return rest, None
 
     def call_any(self) -> None:
-        """One whose name is not known may be called: what any of them sets is not known any more."""
+        """Any function may be called, since the name is unknown: whatever they set becomes unknown."""
         for name in [name for name in self.functions if name not in self.called]:
             self.enter("if")
             self.call(name, ())

@@ -1,4 +1,4 @@
-"""How often a loop of a script goes round, and with which values."""
+"""How many turns a loop of a script has, and with which values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ASSIGNED = re.compile(r"([A-Za-z_]\w{0,199})(?:\+?=|\+\+|--)")
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """`left` is what the variable holds behind the loop."""
+    """The turns of a loop. `left` is the value of the variable after the loop."""
 
     name: str
     values: tuple[str, ...]
@@ -25,13 +25,13 @@ class Turns:
 
 
 def turns_of(words: Sequence[Word], values: Values) -> tuple[Turns | None, list[Word]]:
-    """The turns, where they are known, and the words that stand behind the head of the loop."""
+    """The turns, if they are known, and the words after the head of the loop."""
     if words[0].plain in ("while", "until"):
         return None, list(words[1:])
     head = words[1].parts[0].raw if len(words) > 1 and words[1].parts else ""
     if head.startswith("(("):
         rest = words[3:] if len(words) > 2 and words[2].plain == "do" else words[2:]
-        return _counted(head[2:-2], values), list(rest)
+        return _counted_turns(head[2:-2], values), list(rest)
     name = words[1].plain if len(words) > 1 else None
     if not name or len(words) < 3 or words[2].plain != "in":
         return None, []
@@ -40,14 +40,14 @@ def turns_of(words: Sequence[Word], values: Values) -> tuple[Turns | None, list[
 
 
 def counter_of(test: Sequence[Word], body: Iterable[SimpleCommand]) -> str:
-    """The variable that a `while` counts up, of those in its test."""
+    """The first variable in the test of a `while` that its body counts."""
     named = re.findall(r"[A-Za-z_]\w{0,99}", " ".join(word.raw for word in test))
     counted = carried(body)
     return next((name for name in named if name in counted), "")
 
 
-def _counted(head: str, values: Values) -> Turns | None:
-    """`((i=0;i<8;i++))`, gone through to its end."""
+def _counted_turns(head: str, values: Values) -> Turns | None:
+    """The turns of `((i=0;i<8;i++))`."""
     parts = in_numbers(head, values).split(";")
     name = _INIT.match(parts[0])
     if len(parts) != 3 or name is None:
@@ -65,7 +65,7 @@ def _counted(head: str, values: Values) -> Turns | None:
 
 
 def carried(body: Iterable[SimpleCommand]) -> set[str]:
-    """The variables that a loop counts up, so that they are not the same in each turn."""
+    """The variables that a loop counts, so that they differ from turn to turn."""
     found: set[str] = set()
     for command in body:
         for word in command.words:

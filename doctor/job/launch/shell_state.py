@@ -1,4 +1,4 @@
-"""The variables of a shell while a script is read: values, which are exported, and what blocks change."""
+"""The variables of a shell while a script is read: their values, exports, and what blocks change."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _DEEPEST = 100
 class _Frame:
     """A block that is being read, with the values from before it.
 
-    `skip`: it is certainly not run. `taken`: of decided branches, whether one has been run; None where they
-    are not decided. `mark`: what stands before the list, `&&` or `||`.
+    `skip`: it certainly does not run. `taken`: whether one of its branches has run, or None if that is
+    undecided. `mark`: the `&&` or `||` before the list.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class _Frame:
 
 
 class ShellState:
-    """`folder` is the one in which the script is started."""
+    """The state of a shell; `folder` is where the script is started."""
 
     def __init__(self, folder: str) -> None:
         own = f"{START}/script"
@@ -63,7 +63,7 @@ class ShellState:
         self.entered = 0
 
     def guard(self, kind: str = "turn") -> int:
-        """What is read now cannot close the blocks around it. How many blocks there are then."""
+        """Begin a region that cannot close the blocks around it; return the number of open blocks."""
         self.frames.append(_Frame(kind, {}))
         return len(self.frames)
 
@@ -71,7 +71,7 @@ class ShellState:
         return any(frame.skip for frame in self.frames)
 
     def decided(self, until: str) -> bool:
-        """Whether this is certainly run, in the innermost block of that kind; "" is the script."""
+        """Whether this certainly runs, within the innermost block of that kind; "" is the script."""
         for frame in reversed(self.frames):
             if frame.kind == until:
                 return True
@@ -82,7 +82,7 @@ class ShellState:
         return not until
 
     def enter(self, kind: str, taken: bool | None = None) -> None:
-        """`taken`: it is decided, and whether it is run."""
+        """Open a block. `taken`: whether it runs, or None if undecided."""
         if len(self.frames) >= _DEEPEST:
             raise ShellError(1, "its blocks are nested too deeply for a launch script")
         self.entered += 1
@@ -91,7 +91,7 @@ class ShellState:
         self.frames.append(frame)
 
     def other_branch(self, kind: str, holds: bool | None = None) -> None:
-        """`holds`: whether it would be run if none before it was."""
+        """Begin the next branch. `holds`: whether it would run if no branch before it did."""
         if self.frames and self.frames[-1].kind == kind:
             frame = self.frames[-1]
             if frame.taken or (frame.decided and holds is not None):
@@ -104,7 +104,7 @@ class ShellState:
             self.values = dict(frame.values)
 
     def close(self, kind: str) -> None:
-        """What a branch that may not be taken has set is not known behind it; a loop is run at least once."""
+        """Close a block. What a branch that may not run has set becomes unknown; loops count as run."""
         if not self.frames or self.frames[-1].kind != kind:
             return
         frame = self.frames.pop()
@@ -120,7 +120,7 @@ class ShellState:
         return {n for n in names if self.values.get(n, missing) != frame.values.get(n, missing)}
 
     def assignment(self, words: Sequence[Word], at: int) -> tuple[str, Value, int]:
-        """The name, the value, and how many words that took; no name where no assignment comes first."""
+        """The name, the value, and the number of words used; no name if there is no assignment at `at`."""
         first = words[at].parts[:1]
         text = first[0].text if first and first[0].kind == "text" and not first[0].quoted else ""
         match = _ASSIGNMENT.match(text)
@@ -138,7 +138,7 @@ class ShellState:
         if append and value is not None:
             value = (known + value)[:LONGEST] if isinstance(known, str) else None
         if value is None and name in TABLES:
-            value = written(parts, self.values)  # to be named as it is written
+            value = written(parts, self.values)  # so that a message can quote it as written
         return name, value, 1
 
     def set(self, values: Mapping[str, Value]) -> None:
@@ -147,7 +147,7 @@ class ShellState:
             self.exported |= {name for name in values if is_kept(name)}
 
     def arguments(self, given: Sequence[str] | None) -> dict[str, Value]:
-        """Set `$1` and so on; None where they are not known. What they were before."""
+        """Set `$1` and so on (None: unknown), and return their previous values."""
         places = [str(number) for number in range(1, 10)]
         before = {place: self.values.get(place) for place in (*places, "@")}
         self.values["@"] = None if given is None else tuple(given)
@@ -183,7 +183,7 @@ class ShellState:
         self.values["OLDPWD"] = before
 
     def known(self, seen: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-        """A rank table is kept even if its path is not known: that there is one counts as well."""
+        """The known values. A rank table is kept even if its path is unknown: its presence counts too."""
         for name, value in seen.items():
             if name in TABLES:
                 yield name, self.placed(value) if isinstance(value, str) else f"${name}"

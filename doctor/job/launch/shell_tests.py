@@ -1,4 +1,4 @@
-"""What a test of a script comes to: `[ $i -lt 8 ]`, `[[ … ]]`, `((i<8))`, `true`."""
+"""The results of a script's tests: `[ $i -lt 8 ]`, `[[ … ]]`, `((i<8))`, `true`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ASSIGNS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 
 
 def holds(words: Sequence[Word], values: Values) -> bool | None:
-    """None where that is not known, or the test would change something."""
+    """Whether a test holds; None if unknown, or if the test would change something."""
     if not words:
         return None
     name = words[0].plain
@@ -47,11 +47,11 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
         return None if turned is None else not turned
     texts = [one(word.parts, values) for word in given]
     known = [text for text in texts if text is not None]
-    return _compared(known, patterns=name == "[[") if len(known) == len(texts) else None
+    return _compare(known, patterns=name == "[[") if len(known) == len(texts) else None
 
 
-def _compared(texts: Sequence[str], patterns: bool) -> bool | None:
-    """A single word is not decided: `[ $i < 8 ]` looks like one, and compares nothing."""
+def _compare(texts: Sequence[str], patterns: bool) -> bool | None:
+    """The result of a comparison. A single word is undecided: `[ $i < 8 ]` is one and a redirection."""
     if len(texts) == 2 and texts[0] in ("-z", "-n"):
         return (texts[1] == "") == (texts[0] == "-z")
     if len(texts) != 3:

@@ -1,8 +1,8 @@
 """Shell text -> words and the marks between commands. Nothing is run, and nothing is looked up.
 
-Understood is what launch scripts need: quotes, line continuations, comments, here-documents, variables
-with and without braces, arrays. Whatever else a shell would work out (`$(…)`, arithmetic, `${x%…}`) becomes a
-part that stays as it is written.
+It understands what launch scripts need: quotes, line continuations, comments, here-documents, variables with
+and without braces, arrays. Any other expansion (`$(…)`, arithmetic, `${x%…}`) becomes a part that stays as
+written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Kind = Literal["text", "variable", "list", "dynamic"]
 
 
 class ShellError(Exception):
-    """A line that no shell would take either."""
+    """A line that a shell would reject too."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -25,9 +25,9 @@ class ShellError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a word. `text` is the piece itself or the name of a variable; `raw` is how it is written.
+    """A piece of a word. `text` is the piece itself or the name of a variable; `raw` is its spelling.
 
-    `default` is what stands behind `:-`, for a variable that is empty.
+    `default` is the text after `:-`, for a variable that is empty.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ class Word:
 
     @property
     def plain(self) -> str | None:
-        """The word, when nothing in it is quoted or has to be looked up."""
+        """The word, if nothing in it is quoted or must be expanded."""
         literal = all(part.kind == "text" and not part.quoted for part in self.parts)
         return "".join(part.text for part in self.parts) if literal else None
 
@@ -126,7 +126,7 @@ class _TokenReader:
         return match is not None
 
     def _redirection(self) -> bool:
-        """The file, or the end of the here-document, is the word behind the mark."""
+        """Read a redirection, if there is one. Its file or the end of its here-document is the next word."""
         if self.text.startswith(("<(", ">("), self.at):
             return False
         match = _REDIRECTION.match(self.text, self.at)
@@ -154,7 +154,7 @@ class _TokenReader:
         self.documents = []
 
     def _arithmetic(self) -> None:
-        """`((…))`, also the head of a for loop: one word that is not worked out."""
+        """`((…))`, also in the head of a for loop: one word that stays unevaluated."""
         line, raw = self.line, self._nested("(", ")")
         self.found.append(Word((Part("dynamic", raw, raw),), line))
 
@@ -190,7 +190,7 @@ class _TokenReader:
         self.found.append(Word(tuple(_from_home(parts)), line))
 
     def _list(self, parts: list[Part], line: int) -> None:
-        """`NAME=(a b c)`: the words up to the bracket become a command of their own, called `NAME=(`."""
+        """`NAME=(a b c)`: the words up to the bracket become a separate command called `NAME=(`."""
         self.at += 1
         self.found.append(Word((_text("".join(part.text for part in parts) + "("),), line))
         while self.at < len(self.text) and self.text[self.at] != ")":
@@ -255,7 +255,7 @@ class _TokenReader:
         return _dynamic(self._over(2), quoted) if special else _text(self._over(1), quoted)
 
     def _nested(self, opening: str, closing: str) -> str:
-        """From here to the bracket that closes the next one; quotes may hide brackets."""
+        """The text from here to the bracket that closes the next one; quotes may hide brackets."""
         line, at, depth = self.line, self.at, 0
         while at < len(self.text):
             char = self.text[at]
@@ -280,7 +280,7 @@ def _opens_list(parts: list[Part]) -> bool:
 
 
 def _from_home(parts: list[Part]) -> list[Part]:
-    """`~/x` and `NAME=~/x` without quotes begin with the value of HOME."""
+    """Unquoted `~/x` and `NAME=~/x` begin with the value of HOME."""
     first = parts[0] if parts else _text("")
     match = re.fullmatch(rf"((?:{_NAME}=)?)~(/.*|)", first.text, re.DOTALL)
     if match is None or first.quoted or first.kind != "text" or (not match[2] and len(parts) > 1):

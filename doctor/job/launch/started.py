@@ -1,4 +1,4 @@
-"""What was understood of a launch: how it starts its ranks, and how many on each host."""
+"""What is known about a launch: how it starts its ranks, and how many on each host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOURCE = re.compile(r"(.*):(\d+)(?: \([^()]*\))?", re.DOTALL)
 
 
 def file_of(process: ProcessEnv) -> str:
-    """The file of --launch that speaks of it."""
+    """The file of --launch that a process comes from."""
     match = _SOURCE.fullmatch(process.source) if process.command else None
     return match[1] if match else process.source
 
@@ -38,7 +38,7 @@ def files_of(launch: Launch) -> dict[str, list[ProcessEnv]]:
 
 
 def ranks_by_script(launch: Launch) -> dict[str, list[ProcessEnv]]:
-    """The ranks of scripts that start each of them by itself, several of them; none where one does not."""
+    """The ranks of scripts that start several ranks one by one; empty if any script does not."""
     scripts = files_of(launch)
     found = {
         name: [process for process in processes if role_of(process) == "rank"]
@@ -52,9 +52,9 @@ def ranks_by_script(launch: Launch) -> dict[str, list[ProcessEnv]]:
 
 
 def world_said(launch: Launch) -> ToldNumber | None:
-    """How many ranks there are, where all that say so agree.
+    """How many ranks there are, if all processes that say so agree.
 
-    WORLD_SIZE alone does not count: for a program that starts its ranks itself it may be the number of hosts.
+    WORLD_SIZE alone does not count: for a program that starts its own ranks it may be the number of hosts.
     """
     by_hand = len(ranks_of(launch)) < 2
     said = [
@@ -69,7 +69,7 @@ def world_said(launch: Launch) -> ToldNumber | None:
 
 
 def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
-    """How many ranks it starts on each host; None where it does not say, or not the same for each."""
+    """How many ranks it starts on each host; None if that is unknown or differs between hosts."""
     started = {number.value for process in launch.told if (number := local_world_of(process))}
     started |= {process.share for process in launch.told if process.share is not None}
     if 0 in started:
@@ -90,7 +90,7 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
 
 
 def understood(launch: Launch) -> str:
-    """How the ranks are started, in a few words; "" for one that runs, or of which nothing is known."""
+    """How the ranks are started, in a few words; "" for a running job or if nothing is known."""
     if launch.live:
         return ""
     words = [f"{_kind(launch)} in {launch.name}"]
@@ -118,14 +118,14 @@ def _kind(launch: Launch) -> str:
 
 
 def not_understood(launch: Launch) -> Iterator[str]:
-    """What is left open of how many ranks it starts."""
+    """The open questions about how many ranks it starts."""
     if launch.live:
         return
     yield from launch.unread
-    yield from dict.fromkeys(text for process in launch.told for text in _open(launch, process))
+    yield from dict.fromkeys(text for process in launch.told for text in _open_questions(launch, process))
 
 
-def _open(launch: Launch, process: ProcessEnv) -> Iterator[str]:
+def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
     agent = launcher(process)
     if agent is not None:
         if world_of(process) is None and local_world_of(process) is None:
@@ -135,12 +135,12 @@ def _open(launch: Launch, process: ProcessEnv) -> Iterator[str]:
     elif not process.command and not process.whole:
         yield f"nothing in {process.source} is known to start ranks"
     elif process.command and process.loop:
-        yield f"how often the loop around {process.source} goes round is not known"
+        yield f"the number of turns of the loop around {process.source} is unknown"
     elif process.command and world_said(launch) is None and len(ranks_of(launch)) < 2:
         command = read_command(process.command)
         program = command.program if command and command.program else process.command[-1]
         yield f"the number of ranks is in {program}"
     elif is_by_device(process):
-        return  # the rank table says it
+        return  # the rank table has it
     elif not process.command and world_of(process) is None and local_world_of(process) is None:
         yield f"{process.source} does not say how many ranks there are"

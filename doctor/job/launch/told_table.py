@@ -1,4 +1,4 @@
-"""Where a launch says that its rank table is: the one place in which RANK_TABLE_FILE becomes a path."""
+"""The rank table of a launch: the only place where RANK_TABLE_FILE becomes a path."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from doctor.job.launch.rank_env import DEVICE, launcher, rank_of, role_of, role_
 VARIABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
 OPTION = "rank_table_file"
 MOST_TABLES = 64
-"""Of one launch, where each rank is told another: more files are not asked of a host."""
+"""The most tables of one launch, if each rank is given another; a host is not asked for more files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToldTable:
-    """A rank table as a launch names it: `said` is the variable or option, `text` what it holds.
+    """A rank table as a launch names it: `said` is the variable or option, `text` its value.
 
-    `path` is absolute, and empty where it is not known: then `why` says what is missing. `beside`: it lies by
+    `path` is absolute, or empty if unknown: then `why` says what is missing. `beside`: the table is beside
     the script, which may have another place on the hosts.
     """
 
@@ -32,9 +32,9 @@ class ToldTable:
 
 
 def table_path(text: str, folder: str | None) -> tuple[str, str]:
-    """The absolute path of a table, or "" and why it is not known. `folder` is what it is relative to."""
+    """The absolute path of a table, or "" and why it is unknown. A relative path starts from `folder`."""
     if re.search(r"[$`]", text):
-        return "", "depends on what is not known here"
+        return "", "depends on a value that is not known here"
     if text.startswith("/"):
         return text, ""
     if folder is None:
@@ -43,14 +43,14 @@ def table_path(text: str, folder: str | None) -> tuple[str, str]:
 
 
 def told_tables(processes: Iterable[ProcessEnv]) -> tuple[ToldTable, ...]:
-    """The tables that these processes are told of, each once."""
+    """The tables that these processes are given, each once."""
     return tuple(dict.fromkeys(table for process in processes for table in _of_process(process)))[
         :MOST_TABLES
     ]
 
 
 def is_by_device(process: ProcessEnv) -> bool:
-    """Whether it was told a rank table and its device, and no number of its own: the table says its rank."""
+    """Whether it was given a rank table and its device but no rank: the table says its rank."""
     if DEVICE not in process.env or not process.env.keys() & set(VARIABLES) or process.loop:
         return False
     numbered = replace(process, seat=None)
@@ -61,13 +61,13 @@ def _of_process(process: ProcessEnv) -> Iterator[ToldTable]:
     agent = launcher(process)
     option = agent.given(OPTION) if agent else None
     if agent and option:
-        yield _told(agent.spelled(OPTION), option, process)
+        yield _table_at(agent.spelled(OPTION), option, process)
         return
     for name in VARIABLES:
         if text := process.env.get(name):
-            yield _told(name, text, process)
+            yield _table_at(name, text, process)
 
 
-def _told(said: str, text: str, process: ProcessEnv) -> ToldTable:
+def _table_at(said: str, text: str, process: ProcessEnv) -> ToldTable:
     path, why = table_path(text, process.folder)
     return ToldTable(said, text, path, why, bool(process.home and path.startswith(f"{process.home}/")))

@@ -13,7 +13,7 @@ _PLACE = (
     f"{launchers.KEPT}|RANK_[A-Z0-9_]+|MINDSPORE_[A-Z0-9_]+|DEVICE_ID|DEVICE_NUM|ASCEND_DEVICE_ID"
     "|CM_(CHIEF_IP|CHIEF_PORT|CHIEF_DEVICE|WORKER_SIZE|WORKER_IP)"
 )
-"""Who a rank is, and where the others are. Others begin with MS_, too."""
+"""Who a rank is, and where the others are. Other kinds of variables also begin with MS_."""
 
 _SETTINGS = "|".join(
     (
@@ -23,35 +23,35 @@ _SETTINGS = "|".join(
         *EVERY_VISIBLE,
     )
 )
-"""What the libraries of a job go by."""
+"""Settings of the libraries of a job."""
 
 JOB_VARIABLES = f"{_PLACE}|{_SETTINGS}"
 """Their names, as an extended regular expression that grep, awk and Python read alike."""
 
 SECRET = "(KEY|TOKEN|SECRET|PASS|PWD|WEBHOOK|CRED)"
-"""No variable with this in its name is read, whatever else it is called."""
+"""No variable with one of these words in its name is ever read."""
 
 LONGEST = 4000
-"""Characters of a value. Ranks are given what is kept: half a path would be a wrong one."""
+"""The most characters of a value. Ranks are given what is kept, and half a path would be a wrong path."""
 
 PER_PROCESS = re.compile(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
-"""Meant to differ from rank to rank: never true of a whole launch."""
+"""Variables that are meant to differ from rank to rank, so they never hold for a whole launch."""
 
 HOW_MANY_HERE = "LOCAL_WORLD_SIZE|(PET_)?NPROC_PER_NODE|DEVICE_NUM|\\w+_COMM_WORLD_LOCAL_SIZE"
-"""Ranks of this host; other hosts may have more."""
+"""How many ranks this host has; other hosts may have more."""
 
 PER_HOST = re.compile(
     r"HCCL_IF_IP|HCCL_LOGIC_SUPERPOD_ID|HCCL_WHITELIST_FILE|\w+_SOCKET_IFNAME|CM_WORKER_IP|MS_WORKER_IP"
     r"|NCCL_(?:IB_HCA|IB_GID_INDEX|HOSTID|TOPO_FILE|GRAPH_FILE|CONF_FILE|OOB_NET_IFNAME)"
     r"|NCCL_(?:HOME|VERSION|INSTALL_PATH)|NCCL_(?:ROOT|LIB|INCLUDE)\w*"
 )
-"""May differ from host to host: hosts call their devices, and the place of a library, differently."""
+"""May differ between hosts, which name their devices and the places of their libraries differently."""
 
 ONLY_WORDS = re.compile(
     r"NCCL_(?:DEBUG|TOPO_DUMP|GRAPH_DUMP|PROFILE|RAS|SET_THREAD_NAME)\w*"
     r"|HCCL_(?:ENTRY_LOG_ENABLE|DIAGNOSE_ENABLE|DEBUG_CONFIG)"
 )
-"""Change what is logged, not what is done."""
+"""Affects only what is logged."""
 
 ONLY_PRESENCE = frozenset(
     {
@@ -74,12 +74,12 @@ def is_kept(name: str) -> bool:
 
 
 def is_setting(name: str) -> bool:
-    """Whether ranks of any job on these hosts may be given it."""
+    """Whether ranks of any job on these hosts may be given this variable."""
     return is_kept(name) and _PLACES.fullmatch(name) is None
 
 
 def must_agree(name: str) -> bool:
-    """Whether every rank of a job has to be told the same."""
+    """Whether every rank of a job must be given the same value."""
     if name in ONLY_PRESENCE:
         return True
     excused = PER_HOST.fullmatch(name) or ONLY_WORDS.fullmatch(name)
@@ -87,6 +87,6 @@ def must_agree(name: str) -> bool:
 
 
 def kept(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that matter to a job, without secrets, and without what is too long to be one."""
+    """The variables that matter to a job, without secrets and without values that are too long."""
     mine = {name: text for name, text in variables.items() if is_kept(name) and len(text) <= LONGEST}
     return redact_values(mine)

@@ -1,7 +1,7 @@
-"""The job that the cluster is examined for: who, how many, which ports, which addresses, and who said so.
+"""The plan of the job: hosts, ranks, ports and addresses, and the source of each.
 
-A plan is drafted from what the person gave, before any host was asked, and settled once with what the hosts
-say of themselves. Everything later reads the settled plan and nothing else.
+A plan is drafted from what the person gave, before any host is asked, and settled once with the answers of
+the hosts. Everything later reads only the settled plan.
 """
 
 from doctor.job.plan.draft import draft

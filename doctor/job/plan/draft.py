@@ -1,4 +1,4 @@
-"""The plan that flags, files and the scheduler give.
+"""The plan from flags, files and the scheduler.
 
 Precedence: flags, --launch, the rank table, Slurm, the inventory, defaults.
 """
@@ -25,22 +25,22 @@ from doctor.model import Backend, Host, Sourced
 T = TypeVar("T")
 HCCL_BASE_PORT = 60000
 WORLDS = ("WORLD_SIZE", "RANK_SIZE")
-"""Say how many ranks there are also where no launcher that sets them is known."""
+"""Variables with the number of ranks, even if no known launcher sets them."""
 _DEFAULT_PORT = Sourced(29500, "default")
 
 
 def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
-    """What is known of the plan before the hosts are asked."""
+    """The plan as far as it is known before the hosts are asked."""
     told = common_env(wishes.launch) if wishes.launch else {}
     env = {**wishes.env, **told}
     table = read_table(wishes.table.text)[0] if wishes.table else None
     started = ranks_of_a_host(wishes.launch, len(hosts)) if wishes.launch else None
     servers = ServersByName(table.servers if table else ())
-    planned = tuple(_planned(host, wishes, servers, started) for host in hosts)
+    planned = tuple(_plan_host(host, wishes, servers, started) for host in hosts)
     tables = _told_tables(wishes)
     port = _master_port(wishes, told)
     base = env.get("HCCL_IF_BASE_PORT", "")
-    master = _first(told, _teller(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
+    master = _first(told, _launch_source(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
     return JobPlan(
         hosts=planned,
         backend=_backend(wishes, table, tables),
@@ -48,7 +48,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         wished_head=wishes.head,
         master_port=port,
         master_port_drawn=wishes.launch is not None
-        and not _flagged(wishes.master_port)
+        and not _is_flag(wishes.master_port)
         and port_is_drawn(wishes.launch, port.value),
         hccl_base_port=Sourced(int(base), "HCCL_IF_BASE_PORT")
         if re.fullmatch(r"[0-9]{4,5}", base) and 1024 <= int(base) <= 65520
@@ -65,8 +65,8 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
 
 
 def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTable]) -> Sourced[Backend]:
-    """No other library reads a rank table."""
-    if wishes.backend and _flagged(wishes.backend):
+    """The backend; only HCCL reads a rank table."""
+    if wishes.backend and _is_flag(wishes.backend):
         return wishes.backend
     if table:
         return Sourced(Backend.HCCL, "rank table")
@@ -76,9 +76,9 @@ def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTabl
 
 
 def _told_tables(wishes: JobWishes) -> tuple[ToldTable, ...]:
-    """The inventory counts where the launch names none.
+    """The rank tables of the launch, or else of the inventory.
 
-    A rank of a job that runs answers for its own table only: there all have to agree.
+    A rank of a running job speaks only for its own table, so in that case all ranks must agree.
     """
     told = told_tables(wishes.launch.told) if wishes.launch else ()
     if wishes.launch and wishes.launch.live:
@@ -92,7 +92,7 @@ def _table_paths(wishes: JobWishes, told: Sequence[ToldTable]) -> tuple[str, ...
     return tuple(dict.fromkeys([*said, *([wishes.table.path] if wishes.table else [])]))
 
 
-def _teller(wishes: JobWishes) -> str:
+def _launch_source(wishes: JobWishes) -> str:
     return RUNNING if wishes.launch and wishes.launch.live else "--launch"
 
 
@@ -108,7 +108,7 @@ def _said_world(wishes: JobWishes, table: RankTable | None) -> Sourced[int] | No
 
 
 def _worlds_told(wishes: JobWishes) -> Iterator[Sourced[int]]:
-    """What each process of the launch was told, and what the inventory says."""
+    """What each process of the launch was given, and what the inventory says."""
     launch = wishes.launch
     told = [(f"of {launch.name}", each) for each in launch.told] if launch else []
     told.append(("in the inventory", ProcessEnv("inventory", None, wishes.env)))
@@ -123,20 +123,20 @@ def _first(env: Mapping[str, str], where: str, names: Sequence[str]) -> Sourced[
     return next((Sourced(env[name], f"{where} {name}") for name in names if env.get(name)), None)
 
 
-def _flagged(value: Sourced[T] | None) -> bool:
+def _is_flag(value: Sourced[T] | None) -> bool:
     return value is not None and value.source.startswith("--")
 
 
 def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> Sourced[int]:
-    said = _first(told, _teller(wishes), PORTS) or (
+    said = _first(told, _launch_source(wishes), PORTS) or (
         None if wishes.master_port else _first(wishes.env, "inventory", PORTS)
     )
-    if said and not _flagged(wishes.master_port) and re.fullmatch(r"[0-9]{1,5}", said.value):
+    if said and not _is_flag(wishes.master_port) and re.fullmatch(r"[0-9]{1,5}", said.value):
         return Sourced(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
     return wishes.master_port or _DEFAULT_PORT
 
 
-def _planned(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:
+def _plan_host(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:
     data = Sourced(host.data, "inventory") if host.data else None
     plain = PlannedHost(host.name, host.address, None, data)
     server = servers.of(plain, {})
@@ -146,11 +146,11 @@ def _planned(host: Host, wishes: JobWishes, servers: ServersByName, started: int
 def _said_ranks(
     host: Host, wishes: JobWishes, server: Server | None, started: int | None
 ) -> Sourced[int] | None:
-    """What flags say, else --launch, the rank table, Slurm, hostfile or inventory, else a rank a device."""
-    if _flagged(wishes.ranks_per_host):
+    """The ranks from flags, --launch, rank table, Slurm, hostfile or inventory, otherwise one per device."""
+    if _is_flag(wishes.ranks_per_host):
         return wishes.ranks_per_host
     if started is not None and 0 < started <= MOST_RANKS:
-        return Sourced(started, _teller(wishes))
+        return Sourced(started, _launch_source(wishes))
     if server and server.entries:
         return Sourced(len(server.entries), "rank table")
     if wishes.ranks_per_host and wishes.ranks_per_host.source == SLURM:

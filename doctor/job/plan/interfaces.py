@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 INTERFACE_VARIABLES = ("HCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 VIRTUAL = ("lo", "docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "kube", "tunl", "lxc")
-"""Beginnings of interface names that no other host can reach."""
+"""Prefixes of the names of interfaces that no other host can reach."""
 
 
 def matching_interfaces(variable: str, wish: str, interfaces: Mapping[str, object]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The plan itself: frozen values, each with its source; and which of its hosts is the head."""
+"""The plan itself: frozen values, each with its source; and the choice of the head."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from doctor.text.addresses import Holders
 
 HCCL_PORTS = 32
 HCCL_PORTS_UP_TO_8_0 = 16
-"""How many ports HCCL takes from its base: in the latest CANN, and in those up to 8.0."""
+"""How many ports HCCL takes from its base: in the latest CANN, and in CANN up to 8.0."""
 GUESSES = ("default route", "only interface")
-"""Sources of a data address that was not chosen: what rests on them alone is a warning."""
+"""Sources of a data address that nobody chose: a fault that rests on them alone is a warning."""
 ON_BUS = "on the PCI bus"
-"""Source of a backend that only devices without a driver speak for."""
+"""The source of a backend that was derived only from devices without a driver."""
 FIRST_HOST = "first host"
 EXAMINED = "on the examined hosts"
-"""Source of the number of ranks where nothing says that the job is larger."""
+"""The source of the number of ranks if nothing says that the job is larger."""
 MOST_RANKS = 1024
-"""Of one host."""
+"""The most ranks of one host."""
 RUNNING = "the running job"
-"""Source of what a job was told that runs right now: its launcher holds its port."""
+"""The source of values that a running job was given: its launcher holds its port."""
 Held = Mapping[str, tuple[set[str], Mapping[str, Sequence[str]]]]
-"""Host -> its addresses, and what names stand for on it."""
+"""Host -> its addresses, and the addresses to which it resolves names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedHost:
-    """One host of the job. `ranks` is None until the devices were counted; `given` is what SSH dials."""
+    """One host of the job. `ranks` is None until the devices are counted; `given` is what SSH dials."""
 
     name: str
     given: str
     ranks: Sourced[int] | None
     data: Sourced[str] | None
     server: Server | None = None
-    """What the rank table calls it."""
+    """Its entry in the rank table."""
 
 
 @dataclass(frozen=True)
 class JobPlan:
     """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address.
 
-    What is counted over all hosts is counted once: checks ask for it on each of thousands.
+    Values over all hosts are computed once, because checks ask for them on each of thousands.
     """
 
     hosts: tuple[PlannedHost, ...]
@@ -61,19 +61,19 @@ class JobPlan:
     layout: Sourced[Layout] | None = None
     wished_head: Sourced[str] | None = None
     servers: tuple[Server, ...] = ()
-    """All that the rank table names."""
+    """All servers of the rank table."""
     vendor: Vendor | None = None
-    """Whose devices the job uses; None where no host shows any."""
+    """The vendor of the devices that the job uses; None if no host shows any."""
     master_port_drawn: bool = False
-    """The launch draws its port at random: nobody can keep it free beforehand."""
+    """The launch draws its port at random, so nobody can keep it free beforehand."""
     launch: str = ""
     """What was understood of the launch, in words."""
     told_tables: tuple[ToldTable, ...] = ()
-    """The rank tables as the launch names them, else the inventory."""
+    """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
-    """Where a rank table may lie on the hosts: first where the launch says it does."""
+    """Where a rank table may be on the hosts: first where the launch says so."""
     said_world: Sourced[int] | None = None
-    """The most ranks that the launch, the rank table or --plan gives the whole job."""
+    """The largest number of ranks that the launch, the rank table or --plan gives for the whole job."""
 
     @cached_property
     def by_name(self) -> Mapping[str, PlannedHost]:
@@ -115,7 +115,7 @@ class JobPlan:
 
     @cached_property
     def holders(self) -> Holders:
-        """Who holds which data address."""
+        """The hosts that hold each data address."""
         return Holders({name: self.data_address(name) for name in self.names})
 
     @cached_property
@@ -125,7 +125,7 @@ class JobPlan:
 
     @cached_property
     def most_on_a_host(self) -> int:
-        """Ranks; 0 where their number is a default that nobody chose and no host showed."""
+        """The most ranks on one host; 0 if their number is only a default."""
         known = (host.ranks.value for host in self.hosts if host.ranks and host.ranks.source != "default")
         return max(known, default=0)
 
@@ -135,7 +135,7 @@ class JobPlan:
 
     @property
     def only_plugged_in(self) -> bool:
-        """Whether the job is taken for one on devices because some are on the PCI bus, without a driver."""
+        """Whether the backend was derived only from devices on the PCI bus without a driver."""
         return self.backend.source == ON_BUS
 
     def interface_wish(self) -> tuple[str, str] | None:
@@ -144,7 +144,7 @@ class JobPlan:
 
 
 class ServersByName:
-    """What a rank table calls hosts; the first server that fits counts."""
+    """The names of hosts in a rank table; the first server that matches counts."""
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self.servers = servers
@@ -154,7 +154,7 @@ class ServersByName:
                 self._place.setdefault(name, number)
 
     def of(self, host: PlannedHost, held: Mapping[str, Sequence[str]]) -> Server | None:
-        """By its name, an address that it was given, or one that it has."""
+        """The server that has the host's name, an address given to it, or one of its own addresses."""
         names = {host.name, host.given, *((host.data.value,) if host.data else ())}
         own = (a for addresses in held.values() for a in addresses if not is_loopback(a))
         return self._first(names) or self._first(own)
@@ -167,11 +167,11 @@ class ServersByName:
 def find_head(
     hosts: Sequence[PlannedHost], master: Sourced[str] | None, wish: Sourced[str] | None, held: Held
 ) -> Sourced[str]:
-    """The host that the other ranks go to first.
+    """The host that the other ranks contact first.
 
     --launch overrides the rank table, which overrides the inventory's `head`, then its variables.
     """
-    named = _named(hosts, master, held)
+    named = _host_of_master(hosts, master, held)
     told = named if master and master.source.startswith(("--", RUNNING)) else None
     first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
     of_table = Sourced(first.name, "rank table") if first else None
@@ -179,8 +179,10 @@ def find_head(
     return told or of_table or wish or named or default
 
 
-def _named(hosts: Sequence[PlannedHost], master: Sourced[str] | None, held: Held) -> Sourced[str] | None:
-    """The host that goes by this name or address, that holds it, or that its name stands for."""
+def _host_of_master(
+    hosts: Sequence[PlannedHost], master: Sourced[str] | None, held: Held
+) -> Sourced[str] | None:
+    """The host that has this name or address, holds the address, or is what the name resolves to."""
     if master is None:
         return None
     for host in hosts:

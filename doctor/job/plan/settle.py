@@ -1,4 +1,4 @@
-"""The drafted plan with what only the hosts could tell: backend, ranks a host, data addresses, the head."""
+"""Complete the drafted plan from the answers of the hosts: backend, ranks, data addresses, the head."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DEFAULT_CPU_RANKS = 2
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """What one host told that the plan depends on."""
+    """The answers of one host that the plan depends on."""
 
     devices: Mapping[Vendor, int] = field(default_factory=dict)
-    """Empty where they are not known."""
+    """Empty if they are unknown."""
     plugged_in: Mapping[Vendor, int] = field(default_factory=dict)
-    """How many there are on the PCI bus, with or without a driver."""
+    """How many devices are on the PCI bus, with or without a driver."""
     screens: Mapping[Vendor, int] = field(default_factory=dict)
     """How many of them may only drive a screen."""
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -33,19 +33,19 @@ class HostView:
 
 
 def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
-    """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
+    """The plan, completed with what only the hosts know: backend, ranks per host, data addresses."""
     vendor, why = _vendor(plan.backend, sights)
     backend = plan.backend
     if backend.source == "default":
         backend = Sourced(vendor.backend if vendor else Backend.GLOO, why)
     servers = ServersByName(plan.servers)
-    known = tuple(_known(host, servers, sights.get(host.name)) for host in plan.hosts)
+    known = tuple(_with_server(host, servers, sights.get(host.name)) for host in plan.hosts)
     held = {
         name: ({a for own in sight.addresses.values() for a in own}, sight.names)
         for name, sight in sights.items()
     }
     counts = _Counts(plan, vendor, sights)
-    resolved = _resolved(sights)
+    resolved = _addresses_by_peers(sights)
     hosts = tuple(
         replace(
             host,
@@ -58,8 +58,8 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
     return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head)
 
 
-def _known(host: PlannedHost, servers: ServersByName, sight: HostView | None) -> PlannedHost:
-    """The host with its place in the rank table, which may call it by an address that only it knows."""
+def _with_server(host: PlannedHost, servers: ServersByName, sight: HostView | None) -> PlannedHost:
+    """The host with its place in the rank table, which may list it under an address that only it knows."""
     server = host.server or (servers.of(host, sight.addresses) if sight else None)
     if server is host.server or server is None:
         return host
@@ -69,20 +69,20 @@ def _known(host: PlannedHost, servers: ServersByName, sight: HostView | None) ->
 
 
 def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[Vendor | None, str]:
-    """Whose devices the job uses, and where they were seen or that there are none."""
+    """The vendor whose devices the job uses, and how they were found, or that none were."""
     vendors = [v for v in VENDORS if wished.source == "default" or v.backend is wished.value]
     for vendor in vendors:
         if any(sight.devices.get(vendor) for sight in sights.values()):
             return vendor, "devices found"
-    plugged = {v: _plugged(v, sights) for v in vendors}
+    plugged = {v: _count_on_bus(v, sights) for v in vendors}
     most = max(plugged, key=plugged.__getitem__, default=None)
     if most and plugged[most]:
         return most, ON_BUS
     return None, "no accelerator found" if sights else "default"
 
 
-def _plugged(vendor: Vendor, sights: Mapping[str, HostView]) -> int:
-    """How many are on the bus. Those for a screen count only if most hosts have some."""
+def _count_on_bus(vendor: Vendor, sights: Mapping[str, HostView]) -> int:
+    """How many devices are on the bus. Those that may drive a screen count only if most hosts have some."""
     counts = [sight.plugged_in.get(vendor, 0) for sight in sights.values()]
     if 2 * sum(count > 0 for count in counts) > len(counts):
         return sum(counts)
@@ -90,7 +90,7 @@ def _plugged(vendor: Vendor, sights: Mapping[str, HostView]) -> int:
 
 
 class _Counts:
-    """How many devices hosts have that the job may see."""
+    """How many devices of the hosts the job may see."""
 
     def __init__(self, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> None:
         self._vendor = vendor
@@ -102,8 +102,8 @@ class _Counts:
         self._usual = others[0][0] if others else 0
 
     def ranks(self, sight: HostView | None) -> Sourced[int]:
-        """One for each device, or that could be seen if it had a driver. A host of which nothing is known is
-        taken to be like the others.
+        """One rank per device, or per device on the bus without a driver. An unknown host is assumed to be
+        like the others.
         """
         if self._vendor is None:
             return Sourced(DEFAULT_CPU_RANKS, "default")
@@ -116,7 +116,7 @@ class _Counts:
         return Sourced(plugged, ON_BUS) if plugged else Sourced(DEFAULT_CPU_RANKS, "default")
 
 
-def _resolved(sights: Mapping[str, HostView]) -> Mapping[str, Counter[str]]:
+def _addresses_by_peers(sights: Mapping[str, HostView]) -> Mapping[str, Counter[str]]:
     """Name of a host -> the addresses to which its peers resolve it, each with the number of peers."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for peer, seen in sights.items():

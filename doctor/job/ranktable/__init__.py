@@ -1,10 +1,10 @@
-"""Rank tables: read in every form that HCCL and MindSpore know, judged, and written. Pure.
+"""Rank tables: read in every form that HCCL and MindSpore accept, judged, and written. Pure.
 
-table, flaws = read_table(text)      what the file says; every flaw with line and column
-judge(table, "atlas-a2")             what is wrong with it, judged by the file alone
+table, flaws = read_table(text)      the contents of the file; every flaw with line and column
+judge(table, "atlas-a2")             what is wrong with it, judged from the file alone
 make_table(servers, "1.0")           a table of live devices
 
-Whether the hosts really have these devices is not known here.
+This package does not know whether the hosts really have these devices.
 """
 
 from doctor.job.ranktable.grouping import PRODUCTS, implied_product

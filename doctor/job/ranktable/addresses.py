@@ -1,4 +1,4 @@
-"""Addresses and ports of devices that are valid by themselves."""
+"""Rules about the addresses and ports of devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAST_SYSTEM_PORT = 1023
 
 
 def repeated_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """In form 2.0 the ranks of one server may share a network card of the host."""
+    """Addresses used twice. In form 2.0 the ranks of one server may share a network card of the host."""
     shared = case.table.form == "2.0"
     first: dict[str, RankEntry] = {}
     for entry in case.table.in_file_order():
@@ -57,7 +57,7 @@ def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def impossible_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """The card of another rank never answers at such an address; 0.0.0.0 is what tools print for none."""
+    """Addresses that the card of another rank never has; tools print 0.0.0.0 if there is no address."""
     backups = ((entry, "backup_device_ip", entry.backup) for entry in case.table.in_file_order())
     own = "addr" if case.table.form == "2.0" else "device_ip"
     given = ((entry, own, text) for entry in case.table.in_file_order() for text in entry.addresses)
@@ -72,14 +72,14 @@ def impossible_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def _kind(text: str) -> str:
-    """What it is the address of, where it cannot be that of one device."""
+    """What kind of address it is, if it cannot belong to one device; else ""."""
     address = ip_address(text)
     if address.is_unspecified:
         return "no address at all"
     if address.is_loopback:
         return "a loopback address, which no other device reaches"
     if address.is_multicast or address == IPv4Address("255.255.255.255"):
-        return "an address of many"
+        return "a multicast or broadcast address"
     return ""
 
 
@@ -88,7 +88,7 @@ def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     for entry in case.table.in_file_order():
         for name, port in entry.ports.items():
             if not 0 < port <= LAST_PORT:
-                yield case.flaw(entry, name, f"{name} is no port", f"1 to {LAST_PORT}", str(port))
+                yield case.flaw(entry, name, f"{name} is not a valid port", f"1 to {LAST_PORT}", str(port))
             elif port <= LAST_SYSTEM_PORT:
                 system.append((entry, name))
     if system:
@@ -110,7 +110,7 @@ def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """A backup matters only where operators are retried over another card, which is off by default."""
+    """Useless backups, which matter only if operators are retried over another card (off by default)."""
     owners = {(entry.server, entry.address): entry for entry in case.table.in_file_order() if entry.address}
     for entry in case.table.in_file_order():
         owner = owners.get((entry.server, entry.backup or ""))

@@ -1,4 +1,4 @@
-"""What is judged, and how a rule says what it found."""
+"""The input of the rules, and how a rule reports what it found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TableRules:
     places: Places
 
     def lacks_address(self, entry: RankEntry) -> bool:
-        """Whether there is none, rather than a wrong one or a missing key that the reader has reported."""
+        """Whether the address is absent or empty; the reader reports wrong ones and missing keys."""
         place = self.places.member(self.places.offset(entry.spot), "device_ip")
         if place is None:
             return self.table.form != "board-id"
@@ -37,7 +37,7 @@ class TableRules:
         actual: str = "",
         severity: Severity = Severity.FAIL,
     ) -> UnplacedFlaw:
-        """A flaw of a rank, of a server, of the object at a place, or of the whole file (None)."""
+        """A flaw of a rank, a server, the object at a place, or the whole file (None)."""
         who = NOBODY
         if isinstance(of, RankEntry):
             who = RankOwner(of.server, of.rank, of.device)
@@ -52,7 +52,7 @@ TableRule = Callable[[TableRules], Iterator[UnplacedFlaw]]
 
 
 def repeats(things: Iterable[T], key: Callable[[T], tuple[object, ...]]) -> Iterator[tuple[T, T]]:
-    """Each thing whose key another had before it, with the first that had it; a key with None is not one."""
+    """Each thing whose key is a repeat, with the first that had it; a key with None does not count."""
     first: dict[tuple[object, ...], T] = {}
     for thing in things:
         if None not in (own := key(thing)) and (other := first.setdefault(own, thing)) is not thing:
@@ -60,6 +60,6 @@ def repeats(things: Iterable[T], key: Callable[[T], tuple[object, ...]]) -> Iter
 
 
 def folded(numbers: Iterable[int | None]) -> str:
-    """`0-3,7`, of any numbers; no more than a line holds."""
+    """The numbers as `0-3,7`, shortened to fit on a line."""
     words = ranges(number for number in numbers if number is not None)
     return ",".join(words[:MOST_RANGES]) + (",…" if len(words) > MOST_RANGES else "")

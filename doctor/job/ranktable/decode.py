@@ -1,4 +1,4 @@
-"""The text of a file -> the JSON value in it, comments and stray commas included."""
+"""The text of a file -> the JSON value in it, despite comments and stray commas."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
 from doctor.text.textfile import shown
 
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
-"""One that its line does not close ends with the line, so that one lost quotation mark does not turn all that
-follows inside out."""
+"""A string that its line does not close ends with the line, so that one lost quotation mark does not turn
+everything after it inside out."""
 
 _COMMENT = re.compile(rf"(?P<stays>{_STRING}|/\*(?!(?s:.*?)\*/)(?s:.*))|//[^\n]*|\#[^\n]*|/\*(?s:.*?)\*/")
-"""A block comment that is not closed stays, and all that follows with it."""
+"""A block comment that is not closed stays, with everything after it."""
 _COMMA = re.compile(rf"(?P<stays>{_STRING})|,(?=[ \t\r\n]*[}}\]])")
 _CHARACTER = re.compile(r"[^\n]")
 
 
 def plain_json(text: str) -> str:
-    """The text without comments and trailing commas, all else at its place."""
-    return _without(_COMMA, _without(_COMMENT, text)[0])[0]
+    """The text with blanks in place of comments and trailing commas."""
+    return _blank_out(_COMMA, _blank_out(_COMMENT, text)[0])[0]
 
 
-def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
-    """The text with blanks in place of what is found, so that offsets stay; and where each of these began."""
+def _blank_out(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
+    """The text with each match replaced by blanks, so that offsets stay, and the offsets of the matches."""
     starts: list[int] = []
 
     def blank(match: re.Match[str]) -> str:
@@ -41,14 +41,14 @@ def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
 
 
 LONGEST_INTEGER = 15
-"""Digits. No field has more than twelve, and Python refuses to read thousands of them."""
+"""The most digits. No field has more than twelve, and Python refuses to read thousands of them."""
 
 _MOST_LINES = 8
 
 
 class Decoded(NamedTuple):
-    """`value` is None where the text is not JSON (and where it is `null`). `places` are those of the text
-    without comments and trailing commas, all else at its place."""
+    """`value` is None if the text is not JSON (or is `null`). `places` are those of the text with blanks in
+    place of comments and trailing commas."""
 
     value: object
     places: Places
@@ -56,11 +56,11 @@ class Decoded(NamedTuple):
 
 
 def decode(text: str) -> Decoded:
-    plain, comments = _without(_COMMENT, text)
-    plain, commas = _without(_COMMA, plain)
+    plain, comments = _blank_out(_COMMENT, text)
+    plain, commas = _blank_out(_COMMA, plain)
     places = Places(plain)
     flaws = [*_comments(Places(text), comments), *_commas(Places(text), commas)]
-    # What Python's decoder lets pass although it should not.
+    # Errors that Python's decoder accepts.
     odd: list[str] = []
     doubled: list[object] = []
 
@@ -84,11 +84,11 @@ def decode(text: str) -> Decoded:
         flaws.append(found(places.first, None, "is nested too deeply", "a rank table"))
         return Decoded(None, places, flaws)
     if odd:
-        message = "is no JSON value: only Python writes it"
+        message = "is not a JSON value: only Python writes it"
         flaws += [found(at, None, message, "a text or a number") for at in islice(constants(plain), ENOUGH)]
         return Decoded(None, places, flaws)
     if doubled:
-        flaws += _repeated(places)
+        flaws += _repeated_keys(places)
     return Decoded(value, places, flaws)
 
 
@@ -109,12 +109,12 @@ def _comments(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
 
 def _commas(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
     for start in starts[:ENOUGH]:
-        message, expected = "a comma stands after the last element", "no comma before the bracket"
+        message, expected = "there is a comma after the last element", "no comma before the bracket"
         yield found(start, None, message, expected, places.around(start))
 
 
-def _repeated(places: Places) -> Iterator[UnplacedFlaw]:
-    """HCCL and Python both take the last one."""
+def _repeated_keys(places: Places) -> Iterator[UnplacedFlaw]:
+    """Keys given twice; HCCL and Python both take the last one."""
     for key, at, first in islice(repeated_keys(places.text), ENOUGH):
         message = f"{shown(key)} is given twice in one object; the last one counts"
         expected = f"once; the first is on line {places.spot(first).line}"

@@ -1,4 +1,4 @@
-"""Reading the members of objects: typed, and every mistake noted instead of raised."""
+"""Read the members of objects by type, and note every mistake instead of raising it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from doctor.text.textfile import shown
 
 LONGEST_NAME = 1024
 LONGEST_ID = 64
-"""Of a server."""
+"""The most characters of a server's id."""
 MOST_ELEMENTS = 65_536
-"""Of a list. HCCL allows for as many ranks."""
+"""The most elements of a list. HCCL allows this many ranks."""
 
 MOST_COMPLAINTS = 10 * MOST_FLAWS
 _NUMBER = re.compile(r"[0-9]{1,12}")
@@ -27,13 +27,13 @@ _PLACEHOLDER = re.compile(
     r"|(?:(?:your|host|node|server)[_-]?)?(?:ip|id)",
     re.IGNORECASE,
 )
-"""What examples write in place of a server: `10.*.*.*`, `x.x.x.x`, `<server ip>`, `your_ip`."""
+"""Placeholders that examples use for a server: `10.*.*.*`, `x.x.x.x`, `<server ip>`, `your_ip`."""
 _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
 class TableNode:
-    """One object of the file, and whose it is."""
+    """One object of the file, and the server, rank or device that it describes."""
 
     members: Mapping[str, object]
     path: Path
@@ -49,8 +49,9 @@ class TableNode:
 class Fields:
     """`offsets` say where each object begins. Numbers may be written with or without quotes.
 
-    `unquoted`, `masked` and `placeholders` are the members whose numbers have no quotes, whose addresses have
-    digits replaced by '*', and that name no server: there are as many as ranks, and they are one flaw.
+    `unquoted`, `masked` and `placeholders` are members with a number without quotes, an address with digits
+    replaced by '*', and a server that is a placeholder. There may be one for every rank, so each kind is one
+    flaw.
     """
 
     def __init__(self, places: Places, offsets: Mapping[Path, int]) -> None:
@@ -91,7 +92,7 @@ class Fields:
     def name(
         self, node: TableNode, key: str, *, needed: bool = True, longest: int = LONGEST_NAME
     ) -> str | None:
-        """A text that names something, perhaps an empty one if it is not needed."""
+        """A text that names something; it may be empty if it is not needed."""
         value = self._member(node, key, "a text", needed)
         if value is _ABSENT:
             return None
@@ -111,14 +112,14 @@ class Fields:
         return None
 
     def server(self, node: TableNode) -> str:
-        """The server_id, which may be any text but that of an example; empty where it is missing or wrong."""
+        """The server_id, any text but a placeholder of an example; empty if it is missing or wrong."""
         id = self.name(node, "server_id", longest=LONGEST_ID) or ""
         if _PLACEHOLDER.fullmatch(id):
             self.placeholders.append((self.at(node), "server_id"))
         return id
 
     def addresses(self, node: TableNode, key: str) -> tuple[str, ...]:
-        """One or more, with commas between them; none where it is empty, missing or wrong."""
+        """One or more addresses, separated by commas; empty if the member is empty, missing or wrong."""
         value = self._member(node, key, "an address", False)
         if value is _ABSENT or value == "":
             return ()
@@ -140,7 +141,7 @@ class Fields:
         return {name: number for name, number in given if number is not None}
 
     def objects(self, node: TableNode, key: str) -> tuple[TableNode, ...]:
-        """The members of a list that has at least one, and only objects."""
+        """The members of a list that has at least one element, and only objects."""
         value = self._member(node, key, "a list", True)
         if value is _ABSENT:
             return ()

@@ -1,7 +1,7 @@
-"""Where things stand in a JSON text, and the flaws that are found there.
+"""The positions of things in a JSON text, and the flaws found there.
 
-The text has been read as JSON before (json.loads says what it means), so tokens are enough to find places.
-A place is looked up only for the flaws that are shown: a file of another kind may have thousands.
+The text was already parsed by json.loads, so tokens are enough to find positions. A position is computed only
+for the flaws that are shown: a file of another kind may have thousands.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from doctor.model import Severity
 from doctor.text.textfile import shown
 
 Path = tuple[str | int, ...]
-"""Keys and indexes that lead from the root to a value."""
+"""The keys and indexes that lead from the root to a value."""
 
 DEEPEST = 8
-"""No form nests its lists deeper; what lies below has no place of its own."""
+"""No form nests its lists deeper; anything below has no position of its own."""
 
 BEFORE, AFTER = 40, 40
-"""Characters that are shown of a long line, to both sides of a slip."""
+"""The number of characters of a long line that are shown on both sides of a slip."""
 
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 
 
 class Places:
-    """The places of one text; each is looked up once it is needed. `text` holds no comments."""
+    """The positions in one text, each computed when it is needed. `text` has no comments."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -49,17 +49,17 @@ class Places:
 
     @property
     def first(self) -> int:
-        """Where anything begins at all."""
+        """The offset of the first character that is not blank."""
         return len(self.text) - len(self.text.lstrip())
 
     def around(self, offset: int) -> str:
-        """The line that this offset is in, or what stands next to it in a long one."""
+        """The line with this offset; of a long line, only the part around the offset."""
         start = max(self._lines[self.spot(offset).line - 1], offset - BEFORE)
         line = self.text[start : offset + AFTER].partition("\n")[0]
         return shown(line.strip(), BEFORE + AFTER)
 
     def member(self, at: int, key: str) -> int | None:
-        """Where the value of a key begins, in the object at this offset or, failing that, inside it."""
+        """Where the value of a key begins, in the object at this offset or else nested inside it."""
         if at not in self._members:
             self._members[at] = _members(self.text, at)
         return self._members[at].get(key)
@@ -100,7 +100,7 @@ def outline(text: str) -> dict[Path, int]:
 
 
 def repeated_keys(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each key that its object has had before: the key, where it stands, and where it stood at first."""
+    """Each key that its object already had: the key, its offset, and the offset of the first one."""
     seen: list[dict[str, int]] = []
     previous: re.Match[str] | None = None
     for token in _TOKEN.finditer(text):
@@ -118,12 +118,12 @@ def repeated_keys(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def constants(text: str) -> Iterator[int]:
-    """Where NaN and Infinity stand, which only Python takes for JSON."""
+    """The offsets of NaN and Infinity, which only Python accepts as JSON."""
     return (token.start() for token in _TOKEN.finditer(text) if token[0] in ("NaN", "Infinity", "-Infinity"))
 
 
 def still_open(text: str) -> str:
-    """The brackets that would have to follow to close what is open, innermost first."""
+    """The brackets that would close everything that is open, innermost first."""
     closing: list[str] = []
     for token in _TOKEN.finditer(text):
         first = token[0][0]
@@ -164,12 +164,12 @@ def _key(token: str) -> str:
 
 MOST_FLAWS = 100
 ENOUGH = MOST_FLAWS + 1
-"""No rule needs to look for more."""
+"""No rule needs to find more."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankOwner:
-    """Whose data are looked at."""
+    """The server, rank or device that a flaw belongs to."""
 
     server: str | None = None
     rank: int | None = None
@@ -181,9 +181,9 @@ NOBODY = RankOwner()
 
 @dataclass(frozen=True, slots=True)
 class UnplacedFlaw:
-    """A flaw of the object that begins at an offset, or of the member `key` of it.
+    """A flaw of the object that begins at an offset, or of its member `key`.
 
-    Without an `actual` that is what the file has at that place.
+    An empty `actual` means the value that the file has at that position.
     """
 
     at: int
@@ -207,7 +207,7 @@ def found(
 
 
 def settle(flaws: Iterable[UnplacedFlaw], places: Places) -> tuple[Flaw, ...]:
-    """In the order of the file, each with its place; no more than a person can use."""
+    """The flaws in file order, each with its position, up to a number that a person can use."""
     ordered = sorted(flaws, key=lambda one: (one.flaw.severity is not Severity.FAIL, one.at))
     settled = [_settle(one, places) for one in ordered[:MOST_FLAWS]]
     kept = sorted(dict.fromkeys(settled), key=lambda flaw: flaw.spot or Spot(0, 0))

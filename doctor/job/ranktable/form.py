@@ -1,6 +1,6 @@
-"""Which form a file has, and the reader of form 2.0 (Ascend 950): `rank_list`, with addresses on each layer.
+"""Detect the form of a file, and read form 2.0 (Ascend 950): `rank_list`, with addresses on each layer.
 
-The lists of the file decide its form, and the version that it states must agree.
+The lists in the file decide its form, and the version that it states must agree.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ _VERSIONS = '"1.0", "1.2" or "2.0"'
 def form_of(fields: Fields, root: TableNode) -> Form | None:
     version = _version(fields, root)
     if any(key in root for key in _TOPOLOGY) and "rank_list" not in root:
-        message = "is the topology file of a server (peer_list, edge_list), which the driver brings along"
+        message = "is the topology file of a server (peer_list, edge_list), which comes with the driver"
         fields.complain(root, None, message, "a rank table, which lists ranks", "a topology file")
         return None
     if version == "1.1":
-        message = "version 1.1 is that of clusters with ranks on CPUs, which are not read here"
+        message = "version 1.1 is for clusters with ranks on CPUs, which are not supported here"
         fields.complain(root, "version", message, _VERSIONS)
         return None
     present = [key for key in _LISTS if key in root]
@@ -107,19 +107,19 @@ def form_of(fields: Fields, root: TableNode) -> Form | None:
         fields.complain(root, None, "has no list of servers or ranks", "server_list or rank_list", "neither")
         return None
     wanted = next((key for key in present if version in _LISTS[key]), present[0])
-    return _agreed(fields, root, _LISTS[wanted], version)
+    return _agreed_form(fields, root, _LISTS[wanted], version)
 
 
 def read_status(fields: Fields, root: TableNode, form: Form) -> str:
     status = fields.name(root, "status", needed=form != "2.0")
     if status is not None and status != "completed":
-        waits = "; HCCL waits for half an hour that it becomes completed"
+        waits = "; HCCL waits half an hour for it to become completed"
         waiting = waits if status == "initializing" else ""
         fields.complain(root, "status", f"status is not completed{waiting}", '"completed"')
     return status or ""
 
 
-def _agreed(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: str | None) -> Form:
+def _agreed_form(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: str | None) -> Form:
     if "group_list" in root and "group-list" in forms:
         if version is not None:
             message = "a table with group_list has no version"

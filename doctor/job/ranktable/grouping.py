@@ -1,4 +1,4 @@
-"""What each product asks of the number and the choice of devices, and of their addresses."""
+"""What each product requires of the number and choice of devices, and of their addresses."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from doctor.model import Severity
 ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950 = "atlas-training", "atlas-a2", "atlas-a3", "atlas-950"
 PRODUCTS = (ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950)
 REFUSAL = "devNum must be divisible by 8, or equal to 1, 2 or 4"
-"""HCCL's words, which MindSpore's init hands on."""
+"""The error text of HCCL, which MindSpore's init repeats."""
 
 _FORMS: Mapping[Form, str] = {"1.2": ATLAS_A3, "2.0": ATLAS_950, "group-list": ATLAS_TRAINING}
-"""The only product that a form is documented for."""
+"""The only product for which a form is documented."""
 
 _COUNTS = (1, 2, 4, 8)
 _HALF = 4
@@ -44,7 +44,7 @@ def grouping(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]:
 
 
 def implied_product(table: RankTable) -> str | None:
-    """The product that the form of a table speaks of; None where tables of several products have it."""
+    """The product that the form of a table implies; None if several products use the form."""
     if table.form == "board-id":
         return ATLAS_TRAINING if table.chip or board_architecture(table.board_id) else None
     return _FORMS.get(table.form)
@@ -121,12 +121,12 @@ def _missing_addresses(
         without = [entry for entry in server.entries if entry.address is None and case.lacks_address(entry)]
         if not without or not (several or product == ATLAS_TRAINING):
             continue
-        # Ranks may also meet at the host's address; then only the product can tell what is missing.
+        # Ranks may also meet at the host's address; then only the product decides what is missing.
         certain = product == ATLAS_TRAINING or (several and (product is not None or server.host_ip is None))
         severity = Severity.FAIL if certain else Severity.WARN
         devices = folded(entry.device for entry in without)
         expected = "the address of each device, as /etc/hccn.conf has it"
         message = "device_ip is missing, and ranks of other servers need it"
         if not several:
-            message = "device_ip is missing, and this product wants it on one server, too"
+            message = "device_ip is missing, and this product needs it even on one server"
         yield case.flaw(without[0], None, message, expected, f"none for devices {devices}", severity)

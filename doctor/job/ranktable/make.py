@@ -16,7 +16,7 @@ MakeForm = Literal["1.0", "legacy", "1.2"]
 
 @dataclass(frozen=True, slots=True)
 class LiveDevice:
-    """`device` is the physical id; `super_device` and `super_pod` are those of a superpod."""
+    """`device` is the physical id; `super_device` and `super_pod` are its ids in a superpod."""
 
     device: int
     address: str | None
@@ -26,7 +26,7 @@ class LiveDevice:
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
-    """`address` is the host's own."""
+    """`address` is the host's own address."""
 
     id: str
     address: str
@@ -34,10 +34,10 @@ class LiveServer:
 
 
 def make_table(servers: Sequence[LiveServer], form: MakeForm, architecture: str = "aarch64") -> str:
-    """Servers in the given order (in 1.2 those of a superpod together), devices ascending.
+    """Servers are in the given order (in 1.2, those of a superpod together), devices ascending.
 
-    `legacy` is the oldest form, of MindSpore 0.x, where a server is known by its address. Raises UsageError
-    for what no table can be made of.
+    `legacy` is the oldest form, of MindSpore 0.x, which identifies a server by its address. Raises UsageError
+    if no table can be made from the servers.
     """
     if not servers or not all(server.devices for server in servers):
         raise UsageError("a rank table needs servers with at least one device each")
@@ -58,7 +58,7 @@ def _current(servers: Sequence[LiveServer], form: str) -> dict[str, Any]:
             pods.setdefault(server.devices[0].super_pod or "", []).append({"server_id": server.id})
         entry["device"] = [_device(next(ranks), device, form) for device in _ascending(server)]
         if form == "1.0":
-            entry["host_nic_ip"] = "reserve"  # MindSpore's own tool writes it; newer HCCL passes over it
+            entry["host_nic_ip"] = "reserve"  # MindSpore's own tool writes it; newer HCCL ignores it
         listed.append(entry)
     document = {"version": form, "server_count": str(len(servers)), "server_list": listed}
     if form == "1.2":
@@ -118,7 +118,7 @@ def _by_pod(servers: Sequence[LiveServer]) -> list[LiveServer]:
         pod = server.devices[0].super_pod
         if pod is None or any(one.super_device is None or one.super_pod != pod for one in server.devices):
             raise UsageError(
-                f"{server.id} does not say for each device which superpod it is in, and as what",
+                f"{server.id} does not give the superpod of each device, and the id of the device in it",
                 "npu-smi info -t spod-info shows it on an Atlas A3; other products have tables of form 1.0",
             )
         pods.setdefault(pod, []).append(server)

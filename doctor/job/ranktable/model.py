@@ -1,4 +1,4 @@
-"""The nouns of rank tables: what a table says, and what can be wrong with it."""
+"""The nouns of rank tables: what a table contains, and what can be wrong with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Literal
 from doctor.model import Severity
 
 Form = Literal["1.0", "1.2", "2.0", "group-list", "board-id"]
-"""The version that the table states; or, of those without one: `group-list` names its pods and leaves the
-ranks to HCCL (Atlas training, containers), `board-id` is the oldest (MindSpore 0.x)."""
+"""The version that the table states; without a version, `group-list` is the form that names pods and leaves
+the ranks to HCCL (Atlas training, containers), and `board-id` is the oldest form (MindSpore 0.x)."""
 
 FlawCheck = Literal["rank-table-invalid", "rank-table-ranks", "rank-table-grouping"]
 
@@ -26,9 +26,10 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """One rank. What the file does not say, or says wrongly, is None.
+    """One rank. A value that is absent from the file, or wrong there, is None.
 
-    In a group list `rank` is what HCCL will give it: servers in the order of their ids, devices ascending.
+    In a group list, `rank` is the number that HCCL will assign: servers in order of their ids, devices
+    ascending.
     """
 
     rank: int | None
@@ -44,15 +45,15 @@ class RankEntry:
 
     @property
     def address(self) -> str | None:
-        """The device's own, as it is written; in form 2.0 the first that is IPv4 or IPv6."""
+        """The address of the device as it is written; in form 2.0, the first one that is IPv4 or IPv6."""
         return self.addresses[0] if self.addresses else None
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The ranks of one server, in the order of the file. `id` is empty where the file gives none.
+    """The ranks of one server, in file order. `id` is empty if the file gives none.
 
-    Form 2.0 knows no servers: there it is the instance of network layer 0, which lies within one server.
+    Form 2.0 has no servers: there it is the instance of network layer 0, which lies within one server.
     """
 
     id: str
@@ -68,7 +69,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class StatedCount:
-    """A number that the file states about itself, and what there is."""
+    """A number that the file states about itself, and the real number."""
 
     name: str
     said: int
@@ -86,7 +87,7 @@ class SuperPod:
 
 @dataclass(frozen=True, slots=True)
 class RankTable:
-    """What a rank table says. `status` is empty where it states none; `nics` are para_plane_nic_name."""
+    """The contents of a rank table. `status` is empty if not given; `nics` are para_plane_nic_name."""
 
     form: Form
     status: str
@@ -110,7 +111,7 @@ class RankTable:
 
     @property
     def server_ids(self) -> tuple[str, ...]:
-        """In the order of their lowest rank."""
+        """The servers in the order of their lowest ranks."""
         return tuple(dict.fromkeys(entry.server for entry in self.entries if entry.server))
 
     def hosts(self) -> tuple[tuple[str, str | None, tuple[int, ...]], ...]:
@@ -129,7 +130,7 @@ class RankTable:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """One thing that is wrong, and where. `message` names no server; `actual` is bounded and harmless."""
+    """One thing that is wrong, and where. `message` names no server; `actual` is short and safe to print."""
 
     check: FlawCheck
     message: str
@@ -143,15 +144,15 @@ class Flaw:
 
 
 BOARDS = {"x86_64": "0x0000", "aarch64": "0x0020"}
-"""As MindSpore's tutorials write them; its launch scripts write 0x002f for aarch64."""
+"""As in MindSpore's tutorials; its launch scripts write 0x002f for aarch64."""
 
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,8}")
 _UNCOMPARED = 0xF
-"""HCCL does not compare the last four bits of these two."""
+"""HCCL ignores the last four bits when it compares board ids."""
 
 
 def board_architecture(board_id: str | None) -> str | None:
-    """None for a board that is neither: evaluation boards and inference cards have numbers of their own."""
+    """The architecture of a board; None for other boards, such as evaluation boards and inference cards."""
     if board_id is None or not _HEX.fullmatch(board_id):
         return None
     family = int(board_id, 16) & ~_UNCOMPARED

@@ -1,7 +1,7 @@
-"""The rails of Atlas training servers: which devices share a segment of the network, and which must not.
+"""The rails of Atlas training servers: devices that must share a network segment, and those that must not.
 
-A table has no netmasks. Whatever the netmask is, the addresses of one rail agree in the bits that it covers,
-and those of two rails do not: an address is wrong where no netmask makes that true.
+A table has no netmasks. With the right netmask, the addresses of one rail are in one segment, and those of
+two rails are in different segments: an address is wrong if no netmask makes that true.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RAILS = 4
 """Devices 0 and 4, 1 and 5, 2 and 6, 3 and 7 of all servers."""
 _ALL = 2 * RAILS
 _PREFIXES = (24, *range(25, 31), *range(23, 7, -1))
-"""The usual one first, which counts where several fit equally well."""
+"""The usual one first; it wins if several fit equally well."""
 _SHOWN = 4
 
 Seats = Mapping[int, Sequence[tuple[RankEntry, IPv4Address]]]
@@ -29,7 +29,7 @@ Seats = Mapping[int, Sequence[tuple[RankEntry, IPv4Address]]]
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """The addresses as one netmask divides them: rails that are not in one segment, and rails that share."""
+    """The addresses under one netmask: the rails in several segments, and the rails that share a segment."""
 
     prefix: int
     split: tuple[int, ...]
@@ -38,10 +38,10 @@ class _Reading:
 
 
 def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
-    """`certain` is whether the product was told, or only follows from the form of the table."""
+    """`certain`: whether the product is known, or only implied by the form of the table."""
     seats = _by_rail(case)
     best = min((_read(seats, prefix) for prefix in _PREFIXES), key=lambda reading: reading.strays)
-    # Cards in slots have no rails, and addresses of one segment; later products, too.
+    # Cards in slots have no rails, and their addresses are in one segment; the same holds for later products.
     if best.shared and not (certain and _full(case)):
         return
     if best.shared:
@@ -77,7 +77,7 @@ def _by_rail(case: TableRules) -> Seats:
 
 
 def _full(case: TableRules) -> bool:
-    """Whether a server takes part with all its devices, which are then wired to each other."""
+    """Whether a server uses all its devices, which are then wired to each other."""
     return any(len(server.devices) == _ALL for server in case.table.servers)
 
 

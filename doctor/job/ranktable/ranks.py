@@ -1,4 +1,4 @@
-"""Ranks, devices, servers, superpods and the numbers that must add up."""
+"""Rules about ranks, devices, servers, superpods and the numbers that must add up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     entries = list(case.table.in_file_order())
     given = {entry.rank for entry in entries if entry.rank is not None}
     if not entries or any(entry.rank is None for entry in entries):
-        return  # which one it is that is missing cannot be told
+        return  # it is unknown which rank is missing
     wanted = range(len(entries))
     missing = [rank for rank in wanted if rank not in given]
     if not missing:
@@ -31,7 +31,7 @@ def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     place = astray[0] if astray else next(repeats(entries, lambda e: (e.rank,)))[0]
     expected = f"ranks {folded(wanted)}"
     if min(given) == 1 and len(given) == len(entries) and max(given) == len(entries):
-        message = "ranks begin at 1, and HCCL counts from 0"
+        message = "ranks begin at 1, but HCCL counts from 0"
         place = next(entry for entry in entries if entry.rank == 1)
     else:
         some = "rank" if len(missing) == 1 else "ranks"
@@ -40,7 +40,7 @@ def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """The documentation does not support it; HCCL does not check it."""
+    """Servers with mixed ranks. The documentation does not support them; HCCL does not check."""
     if case.table.form in ("2.0", "group-list"):
         return
     ordered = [entry.server for entry in case.table.entries if entry.rank is not None and entry.server]
@@ -54,7 +54,7 @@ def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def repeated_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """In form 2.0 a server is known by a chosen name, which may stand for more than one."""
+    """Devices given twice. In form 2.0 the server is a chosen name, which may stand for several servers."""
     severity = Severity.WARN if case.table.form == "2.0" else Severity.FAIL
     for entry, other in repeats(case.table.in_file_order(), lambda e: (e.server or None, e.device)):
         message = f"device {entry.device} is given twice on a server"
@@ -79,7 +79,7 @@ def wrong_counts(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """MindSpore's tutorials count the devices here, of one server or of all."""
+    """Wrong numbers of network cards. MindSpore's tutorials count the devices of one server or of all."""
     table = case.table
     most = max((len(server.entries) for server in table.servers), default=0)
     if table.nics and len(table.nics) not in (most, table.ranks):
@@ -114,11 +114,11 @@ def wrong_members(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def mixed_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """The documentation does not support it; HCCL does not check it."""
+    """Superpods with mixed servers. The documentation does not support them; HCCL does not check."""
     inside = [server for server in case.table.servers if server.super_pod is not None]
     firsts = (next(block) for _, block in groupby(inside, lambda server: server.super_pod))
     for server, _ in repeats(firsts, lambda server: (server.super_pod,)):
-        message = "the servers of a superpod do not stand together in server_list"
+        message = "the servers of a superpod are not listed together in server_list"
         expected = "all servers of one superpod, then those of the next"
         yield case.flaw(server, "server_id", message, expected, severity=Severity.WARN)
 

@@ -1,7 +1,7 @@
-"""A rank table's text -> what it says, and every flaw at once: of the file, then of what it says.
+"""A rank table's text -> its contents, and all flaws at once: of the file, then of the contents.
 
-A slip that hides nothing (comments, trailing commas, a byte order mark, a key given twice) is a flaw, and the
-table is read all the same.
+Comments, trailing commas, a byte order mark or a repeated key hide nothing: each is a flaw, but the table is
+read anyway.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _READERS = {
     "board-id": read_groups,
 }
 UNREAD = ("server_count", "para_plane_nic_num", "board_id", "chip_info")
-"""Members that HCCL, or a newer one, does not read: what they hold stops no job."""
+"""Members that HCCL, or newer HCCL, does not read: no value of theirs stops a job."""
 _BOM = "\ufeff"
 _EXPECTED = "a rank table"
 
 
 def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
-    """The table, or None where it cannot be read, and what is wrong with the file."""
+    """The table, or None if it cannot be read, and what is wrong with the file."""
     if len(text) > LIMIT:
         message = f"is larger than {LIMIT // 1_000_000} MB: is it the right file?"
         return None, settle([found(0, None, message, _EXPECTED, f"{len(text):,} characters")], Places(""))
@@ -56,9 +56,9 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
 
 
 def judge(table: RankTable, product: str | None = None) -> tuple[Flaw, ...]:
-    """What is wrong with a table that could be read, judged by the file alone.
+    """What is wrong with a readable table, judged from the file alone.
 
-    `product` as in the report (`atlas-a2`); None where it is not known, or differs between hosts.
+    `product` as in the report (`atlas-a2`); None if it is unknown or differs between hosts.
     """
     places = Places(plain_json(table.text))
     ranks = TableRules(table, "rank-table-ranks", places)
@@ -73,23 +73,23 @@ def _read(fields: Fields, root: TableNode, text: str) -> RankTable | None:
         return None
     status = read_status(fields, root, form)
     table = _READERS[form](fields, root, RankTable(form, status, (), None, text))
-    if form != "2.0":  # there numbers have no quotes
+    if form != "2.0":  # numbers have no quotes in that form
         message = "without quotes; HCCL wants a text here and says 'is not string'"
         read = [member for member in fields.unquoted if member[1] not in UNREAD]
         severity = Severity.FAIL if read else Severity.WARN
-        fields.flaws += _gathered(read or fields.unquoted, message, "double quotes", severity)
-    message = "with '*' in place of digits: an example, no address"
-    fields.flaws += _gathered(fields.masked, message, "an IPv4 or IPv6 address", Severity.FAIL)
+        fields.flaws += _gather(read or fields.unquoted, message, "double quotes", severity)
+    message = "with '*' in place of digits: an example, not an address"
+    fields.flaws += _gather(fields.masked, message, "an IPv4 or IPv6 address", Severity.FAIL)
     message = "names no server: it is left over from an example"
     expected = "the address or the name of each server"
-    fields.flaws += _gathered(fields.placeholders, message, expected, Severity.FAIL)
+    fields.flaws += _gather(fields.placeholders, message, expected, Severity.FAIL)
     return table
 
 
-def _gathered(
+def _gather(
     members: list[tuple[int, str]], message: str, expected: str, severity: Severity
 ) -> list[UnplacedFlaw]:
-    """One flaw for all members that have it, since a table that has it once has it for every rank."""
+    """One flaw for all members that have it, because a table usually has it for every rank."""
     if not members:
         return []
     at, key = min(members)

@@ -46,7 +46,7 @@ def read_servers(fields: Fields, root: TableNode, frame: RankTable) -> RankTable
 def read_device(
     fields: Fields, node: TableNode, server: str, rank: int | None, whole: TableNode
 ) -> RankEntry:
-    """What the forms with one object a device have in common. `node` is it, `whole` tells of its rank."""
+    """The entry of one device, for all forms. `node` is its object; `whole` is the object with its rank."""
     device = fields.number(node, "device_id")
     node = node.of(server, rank, device)
     addresses = fields.addresses(node, "device_ip")
@@ -65,7 +65,7 @@ def read_device(
 
 
 def read_host(fields: Fields, node: TableNode) -> str | None:
-    """The address of the host itself, where the file gives a valid one."""
+    """The address of the host itself, if the file gives a valid one."""
     given = [address for key in _HOST for address in fields.addresses(node, key)]
     return given[0] if given else None
 
@@ -122,13 +122,13 @@ def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     counts += fields.count(root, "group_count", len(groups), "groups in group_list")
     if not lab:
         _pods(fields, [node for _, node in instances])
-        servers = _numbered(_merged(server for server, _ in instances))
+        servers = _number_ranks(_merge_instances(server for server, _ in instances))
         return replace(frame, servers=servers, counts=tuple(counts))
     nics = _nics(fields, root)
     counts += fields.count(root, "para_plane_nic_num", len(nics), "names in para_plane_nic_name")
     return replace(
         frame,
-        servers=_merged(server for server, _ in instances),
+        servers=_merge_instances(server for server, _ in instances),
         board_id=_lab(fields, root),
         chip=root.members.get("chip_info") == CHIP,
         counts=tuple(counts),
@@ -137,7 +137,7 @@ def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
 
 
 def _instance(fields: Fields, node: TableNode, lab: bool) -> Server:
-    """One element of instance_list, as if it were a server of its own."""
+    """One element of instance_list, treated as a separate server."""
     id = fields.server(node)
     rank = fields.number(node, "rank_id") if lab else None
     node = node.of(id, rank)
@@ -180,18 +180,16 @@ def _lab(fields: Fields, root: TableNode) -> str | None:
         expected, actual = '"deploy_mode": "lab"', 'no "deploy_mode"'
         fields.complain(root, None, message, expected, actual, Severity.WARN)
     if root.members.get("para_plane_nic_location", "device") != "device":
-        message = "para_plane_nic_location is not device, and HCCL knows no other"
+        message = "para_plane_nic_location is not device, the only value that HCCL accepts"
         fields.complain(root, "para_plane_nic_location", message, '"device"')
     chip = fields.name(root, "chip_info", needed=False)
     if chip is not None and chip != CHIP:
-        message = "chip_info is not that of the chips that tables of this form are for"
+        message = "chip_info is not the chip that this form of table is for"
         fields.complain(root, "chip_info", message, f'"{CHIP}"', severity=Severity.WARN)
     board = fields.name(root, "board_id", needed=False)
     if board is not None and board_architecture(board) is None:
         boards = " or ".join(f'"{known}" ({name})' for name, known in BOARDS.items())
-        fields.complain(
-            root, "board_id", "board_id is not that of a known board", boards, severity=Severity.WARN
-        )
+        fields.complain(root, "board_id", "board_id is not a known board", boards, severity=Severity.WARN)
     return board
 
 
@@ -203,8 +201,8 @@ def _nics(fields: Fields, root: TableNode) -> tuple[str, ...]:
     return ()
 
 
-def _merged(instances: Iterator[Server]) -> tuple[Server, ...]:
-    """One server for all instances that name it. Those that name none stay apart."""
+def _merge_instances(instances: Iterator[Server]) -> tuple[Server, ...]:
+    """One server for all instances with the same id. Those without an id stay separate."""
     servers: dict[tuple[str, Spot | None], list[Server]] = {}
     for one in instances:
         servers.setdefault((one.id, None if one.id else one.spot), []).append(one)
@@ -217,8 +215,8 @@ def _merge(parts: list[Server]) -> Server:
     return replace(parts[0], entries=entries, host_ip=host)
 
 
-def _numbered(servers: tuple[Server, ...]) -> tuple[Server, ...]:
-    """With the ranks that HCCL gives; none where a server or a device is not known."""
+def _number_ranks(servers: tuple[Server, ...]) -> tuple[Server, ...]:
+    """The servers with the ranks that HCCL assigns; unchanged if a server or a device is unknown."""
     if any(entry.device is None or not entry.server for server in servers for entry in server.entries):
         return servers
     ranks = count()

@@ -1,4 +1,4 @@
-"""What a mistake in JSON usually is, in words for the person who made it."""
+"""What a mistake in JSON usually is, explained to the person who made it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.text.textfile import shown
 
 
 class Slip(NamedTuple):
-    """What is wrong, what should stand there, and the offset of the place to look at."""
+    """What is wrong, what should be there, and the offset of the place to look at."""
 
     message: str
     expected: str
@@ -30,13 +30,13 @@ _LOOKALIKES = {
     **dict.fromkeys("‘’‚‛＇", ("a typographic quotation mark", '"')),
     **dict.fromkeys("，、", ("a full-width comma", ",")),
     "：": ("a full-width colon", ":"),
-    **dict.fromkeys("\u00a0\u3000\u200b\ufeff", ("an invisible character that is no blank", "a plain blank")),
+    **dict.fromkeys("\u00a0\u3000\u200b\ufeff", ("an invisible character, not a blank", "a plain blank")),
     **dict.fromkeys("｛｝［］【】", ("a full-width bracket", "a plain bracket")),
 }
 
 
 def explain(text: str, error: json.JSONDecodeError) -> Slip:
-    """`text` is what the decoder saw; only the first slip of a text can be told for certain."""
+    """`text` is what the decoder saw; only the first slip of a text can be identified for certain."""
     at, said = error.pos, error.msg
     if not text.strip(_BLANKS):
         return Slip(EMPTY, "a rank table", 0)
@@ -46,7 +46,7 @@ def explain(text: str, error: json.JSONDecodeError) -> Slip:
     if said.startswith("Invalid control character"):
         return _broken_text(text, at)
     if said.startswith("Invalid") and "escape" in said:
-        return Slip("a backslash stands alone", r"\\ for a backslash", text.rfind("\\", 0, at + 1))
+        return Slip("a lone backslash", r"\\ for a backslash", text.rfind("\\", 0, at + 1))
     if said.startswith("Illegal trailing comma"):
         return Slip("a comma too many", "no comma before the bracket", at)
     if said.startswith("Extra data"):
@@ -54,7 +54,7 @@ def explain(text: str, error: json.JSONDecodeError) -> Slip:
     if not text[at:].strip(_BLANKS):
         return Slip("the file ends too early: it was cut off", f"{shown(still_open(text))} to close it", at)
     if char == "'":
-        return Slip("single quotes: JSON knows only double ones", "double quotes", at)
+        return Slip("single quotes: JSON allows only double quotes", "double quotes", at)
     if char in _LOOKALIKES:
         name, right = _LOOKALIKES[char]
         return Slip(name, right, at)
@@ -110,7 +110,7 @@ def _no_comma(text: str, at: int) -> Slip:
         right = still_open(text[:at])[:1]
         return Slip(f"closed with {char!r} what began with another bracket", f"{right!r} or ','", at)
     if char == ":":
-        return Slip("a key and its value stand outside of braces", "'{' and '}' around them", at)
+        return Slip("a key and its value are outside of braces", "'{' and '}' around them", at)
     before = _WORD_BEFORE.search(text, 0 if at < 80 else at - 80, at)
     start = before.start() if before else at
     if start < at and text[start:at].strip("0-") == "" and char.isdigit():

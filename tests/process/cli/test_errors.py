@@ -42,7 +42,7 @@ def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
             ["There is no exam 'preflihgt'", "did you mean 'preflight'?", "doctor list"],
         ),
         (["--expect", "nofile"], ["--expect 'nofile' is not KEY=VALUE", "For example"]),
-        (["--expect", "nofiles=5"], ["nothing is called 'nofiles'", "Did you mean 'nofile'?"]),
+        (["--expect", "nofiles=5"], ["no expectation is called 'nofiles'", "Did you mean 'nofile'?"]),
         (["--expect", "nofile=many"], ["nofile must be a whole number, not 'many'"]),
         (["--only", "shm-smlal"], ["There is no check 'shm-smlal'", "did you mean 'shm-small'?"]),
         (["--skip", "nothing-at-all"], ["There is no check 'nothing-at-all'"]),

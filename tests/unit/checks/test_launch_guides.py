@@ -106,12 +106,15 @@ def test_what_was_not_understood_is_said() -> None:
     of = examined(sample("mpspawn.sh"))
     assert "launch: the number of ranks is in train_8p_spawn.py" in printed(of)
     _, _, unexamined = printed(examined(sample("ms_ranktable.sh"))).partition("Not examined")
-    assert "RANK_TABLE_FILE=${EXEC_PATH}/rank_table_8pcs.json depends on what is not known here" in unexamined
+    assert (
+        "RANK_TABLE_FILE=${EXEC_PATH}/rank_table_8pcs.json depends on a value that is not known here"
+        in unexamined
+    )
 
 
 def test_a_loop_of_unknown_length_is_said(tmp_path: Path) -> None:
     script = written(tmp_path, "for i in $(seq 0 $1); do export RANK=$i; python a.py & done\n")
-    assert "how often the loop around run.sh:1 goes round is not known" in printed(examined(script))
+    assert "the number of turns of the loop around run.sh:1 is unknown" in printed(examined(script))
 
 
 def test_the_rank_table_beside_a_script_is_read_and_judged(tmp_path: Path) -> None:
@@ -124,7 +127,7 @@ def test_the_rank_table_beside_a_script_is_read_and_judged(tmp_path: Path) -> No
     assert (of.plan.backend.value, of.plan.ranks) == (Backend.HCCL, 8)
     assert of.exit_code == 1
     faults = found(of)
-    assert faults["rank-table-invalid"].summary == "a comma stands after the last element"
+    assert faults["rank-table-invalid"].summary == "there is a comma after the last element"
     assert "is looked for in device0, device1" in faults["rank-table-differs"].actual
     assert faults["rank-table-differs"].hosts == ()
 

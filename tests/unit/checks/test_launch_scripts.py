@@ -75,7 +75,7 @@ def test_a_test_that_is_not_decided_leaves_nothing_out(test: str, tmp_path: Path
 def test_a_loop_whose_end_is_not_known_is_said(tmp_path: Path) -> None:
     of = offline(tmp_path, JOB + "i=0\nwhile [ $i -lt $1 ]; do " + START + " let i++; done\n")
     assert faults(of) == {}
-    assert "how often the loop around run.sh:3 goes round is not known" in printed(of)
+    assert "the number of turns of the loop around run.sh:3 is unknown" in printed(of)
 
 
 @pytest.mark.parametrize(

@@ -267,7 +267,7 @@ def test_view(contents: dict[str, str], view: View) -> None:
 @pytest.mark.parametrize("fact", [VIEW, DEVICES], ids=["view", "devices"])
 def test_what_is_no_text_of_files_says_nothing(fact: Fact[object], text: str) -> None:
     """A host without devices is not what is left of a damaged answer."""
-    with pytest.raises(NotUnderstood, match="a line of none"):
+    with pytest.raises(NotUnderstood, match="belongs to no file"):
         printed(fact, text)
 
 

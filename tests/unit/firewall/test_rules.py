@@ -180,7 +180,7 @@ def test_chains_in_a_circle_end() -> None:
     )
     decision = decide(nft(text), PEER, HERE, 1, "eth0")
     assert decision.action is Action.UNKNOWN
-    assert "too far" in decision.reason
+    assert "too complex" in decision.reason
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
     [
         (["dpp=4"], "--plan: unknown key 'dpp'", "did you mean 'pp'?"),
         (["paralel_mode=x"], "--plan: unknown key 'paralel_mode'", "did you mean 'parallel_mode'?"),
-        (["colour=red"], "--plan: unknown key 'colour'", f"known are {', '.join(KEYS)}"),
+        (["colour=red"], "--plan: unknown key 'colour'", f"the keys are {', '.join(KEYS)}"),
         (["dp=four"], "--plan: dp must be a whole number, 1 or more, not 'four'", ""),
         (["tp=0"], "--plan: tp must be a whole number, 1 or more, not '0'", ""),
         (["tp=-2"], "--plan: tp must be a whole number, 1 or more, not '-2'", ""),
@@ -63,7 +63,11 @@ def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
         ),
         (["framework=jax"], "--plan: framework must be torch or mindspore, not 'jax'", ""),
         (["dtype=bfloat61"], "--plan: dtype must be a data type, not 'bfloat61'", "did you mean 'bfloat16'?"),
-        (["dtype=tf32"], "--plan: dtype must be a data type, not 'tf32'", f"known are {', '.join(DTYPES)}"),
+        (
+            ["dtype=tf32"],
+            "--plan: dtype must be a data type, not 'tf32'",
+            f"the data types are {', '.join(DTYPES)}",
+        ),
         (["parallel_mode=a b"], "--plan: parallel_mode must be one word, not 'a b'", ""),
         (
             ["strategy=(6,4)"],
@@ -72,14 +76,14 @@ def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
             "",
         ),
         (["strategy=((0,4),)"], "--plan: strategy must split each dimension into 1 or more", ""),
-        (["dp=4", "dp=4"], "--plan: dp is said twice", ""),
-        (["dp=4,dp=2"], "--plan: dp is said twice", ""),
+        (["dp=4", "dp=4"], "--plan: dp is given twice", ""),
+        (["dp=4,dp=2"], "--plan: dp is given twice", ""),
         (["dp"], "--plan: 'dp' is not key=value", "such as dp=4,tp=2"),
-        ([""], "--plan: it says nothing", "such as dp=4,tp=2"),
+        ([""], "--plan: it is empty", "such as dp=4,tp=2"),
         (["x" * (LONGEST + 1)], f"--plan: '{'x' * 59}…' is longer than {LONGEST} characters", ""),
-        (["framework=torch,mode=graph"], "--plan: mode belongs to MindSpore, and framework is torch", ""),
-        (["batch_before=8,devices_before=8"], "--plan: batch_before says nothing without batch", ""),
-        (["lr=1,lr_before=2"], "--plan: lr_before says nothing without devices_before", ""),
+        (["framework=torch,mode=graph"], "--plan: mode belongs to MindSpore, but framework is torch", ""),
+        (["batch_before=8,devices_before=8"], "--plan: batch_before means nothing without batch", ""),
+        (["lr=1,lr_before=2"], "--plan: lr_before means nothing without devices_before", ""),
     ],
 )
 def test_texts_that_are_not_a_plan(texts: Sequence[str], message: str, hint: str) -> None:
@@ -114,7 +118,7 @@ def test_values_of_the_wrong_kind(value: object) -> None:
 
 
 def test_the_inventory_says_nothing() -> None:
-    with pytest.raises(UsageError, match=r"^it says nothing$"):
+    with pytest.raises(UsageError, match=r"^it is empty$"):
         layout_of({})
 
 

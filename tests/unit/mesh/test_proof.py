@@ -73,4 +73,4 @@ def test_a_host_alone_with_others_that_took_no_part_is_unproved() -> None:
     alone = replace(met([]), left_out=twins)
     why = unproved(alone, ["node1", "node2", "node3"], {})
     assert why.keys() == {"node1", "node2", "node3"}
-    assert why["node1"] == "there was nobody that it could connect to"
+    assert why["node1"] == "there was no host that it could connect to"

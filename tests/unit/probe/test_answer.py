@@ -93,7 +93,7 @@ def test_the_first_of_two_frames_counts() -> None:
         (AnswerEnd.TIMEOUT, "the host did not finish answering in time"),
         (AnswerEnd.LOST, "the connection was lost before it came"),
         (AnswerEnd.FLOOD, "the host printed too much; the rest was not read"),
-        (AnswerEnd.DONE, "the answer does not hold it"),
+        (AnswerEnd.DONE, "the answer does not contain it"),
     ],
 )
 def test_a_cut_answer_says_why(end: AnswerEnd, reason: str) -> None:

@@ -140,9 +140,9 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", ": nothing stands where keys such as 'hosts:' are expected"),
-        ("node1\n", ":1: the text 'node1' stands where keys such as 'hosts:' are expected"),
-        ("- node1\n", ":1: a list stands where keys such as 'hosts:' are expected"),
+        ("", ": keys such as 'hosts:' are expected, but here is nothing"),
+        ("node1\n", ":1: keys such as 'hosts:' are expected, but here is the text 'node1'"),
+        ("- node1\n", ":1: keys such as 'hosts:' are expected, but here is a list"),
         ("hosts: a\nplanet: x\n", ":2: unknown key 'planet'; did you mean 'plan'?"),
         ("hosts: a\nplan: {dp: no}\n", ":2: plan: dp must be a whole number, 1 or more, not 'no'"),
         ("hosts: a\nhosst: b\n", ":2: unknown key 'hosst'; did you mean 'hosts'?"),
@@ -152,15 +152,15 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
         ("hosts: a\nhead: a\nhead: a\n", ":3: 'head' is given twice, first on line 2"),
         ("hosts:\n", ":1: 'hosts' names no host"),
         ("hosts: []\n", ":1: 'hosts' names no host"),
-        ("hosts: [[a]]\n", ":1: a node set is expected, and here is a list"),
+        ("hosts: [[a]]\n", ":1: a node set is expected, but here is a list"),
         ("hosts:\n- a\n- node[3-1]\n", ":3: hosts: 'node[3-1]' is not a node set: '3-1' counts backwards"),
         ("hosts:\n  -v:\n", ":2: hosts: '-v' is not a host name: it starts with '-', as an option does"),
         ("hosts: root@a\n", ":1: hosts: 'root@a': a user has no place in front of a host here"),
         ("hosts:\n- a\n- a\n", ":3: 'a' is defined twice, first on line 2"),
         ("hosts:\n  node[1-9]:\n  node3:\n", ":3: 'node3' is defined twice, first on line 2"),
-        ("hosts:\n  a: b\n", ":2: settings such as 'user: root' are expected, and here is the text 'b'"),
+        ("hosts:\n  a: b\n", ":2: settings such as 'user: root' are expected, but here is the text 'b'"),
         ("hosts:\n  a: {enter_from: host}\n", ":2: 'a' has enter_from, but no enter"),
-        ("hosts:\n  a: [x]\n", ":2: settings such as 'user: root' are expected, and here is a list"),
+        ("hosts:\n  a: [x]\n", ":2: settings such as 'user: root' are expected, but here is a list"),
         ("hosts:\n  node[1-2]:\n    address: x\n", ":2: 'node[1-2]': 2 hosts cannot share one address"),
         ("hosts:\n  node[1-2]:\n    data: 10.0.0.1\n", ":2: 'node[1-2]': 2 hosts cannot share one data"),
         ("hosts:\n  a: {address: x}\n  b: {address: x}\n", ":3: 'b' and 'a' are one machine: x"),
@@ -174,20 +174,20 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
         ("expect:\n  nofile: -1\n", ":2: nofile must be 0 or more, not '-1'."),
         (
             "expect:\n  shm_mb: 1\n  nofiles: 3\n",
-            ":3: nothing is called 'nofiles' among the expectations. Did you mean 'nofile'?",
+            ":3: no expectation is called 'nofiles'. Did you mean 'nofile'?",
         ),
         ("launch: {A-B: 1}\n", ":1: 'A-B' is not the name of a variable"),
         ("launch: {A: \"x\\0\"}\n", r":1: A: 'x\x00' has control characters in it"),
-        ("defaults: root\n", ":1: settings such as 'user: root' are expected, and here is the text 'root'"),
-        ("backend: ncl\n", ":1: backend: 'ncl' is none of auto, gloo, nccl, hccl; did you mean 'nccl'?"),
-        ("backend: [hccl]\n", ":1: backend: one value is expected, and here is a list"),
+        ("defaults: root\n", ":1: settings such as 'user: root' are expected, but here is the text 'root'"),
+        ("backend: ncl\n", ":1: backend: 'ncl' is not one of auto, gloo, nccl, hccl; did you mean 'nccl'?"),
+        ("backend: [hccl]\n", ":1: backend: one value is expected, but here is a list"),
         ("master_port: 0\n", ":1: master_port: '0' is not a number from 1 to 65535"),
         ("ranks_per_host: many\n", ":1: ranks_per_host: 'many' is not a number from 1 to 1024"),
-        ("hosts: [node1]\nhead: nod1\n", ":2: head: 'nod1' is none of the hosts; did you mean 'node1'?"),
-        ("groups: a\n", ":1: groups: names with node sets are expected, and here is the text 'a'"),
-        ("hosts: [a]\ngroups: {x: b}\n", ":2: x: 'b' is none of the hosts"),
+        ("hosts: [node1]\nhead: nod1\n", ":2: head: 'nod1' is not one of the hosts; did you mean 'node1'?"),
+        ("groups: a\n", ":1: groups: names with node sets are expected, but here is the text 'a'"),
+        ("hosts: [a]\ngroups: {x: b}\n", ":2: x: 'b' is not one of the hosts"),
         ("groups:\n  x: '@y'\n  y: a\n", ":2: x: the inventory has no group 'y'; the groups are: 'none'"),
-        ("hosts: [a]\ngroups: {x: [[a]]}\n", ":2: x: one value is expected, and here is a list"),
+        ("hosts: [a]\ngroups: {x: [[a]]}\n", ":2: x: one value is expected, but here is a list"),
         ("hosts: [a]\ngroups: {'x y': a}\n", ":2: 'x y' is not the name of a group"),
         ("hosts: &h [a]\n", ":1: &h is an anchor, and there are no references here: write it out"),
     ],
@@ -203,8 +203,8 @@ def test_each_mistake_has_its_line(write: Write, text: str, said: str) -> None:
         ("port: 65536", "port: '65536' is not a number from 1 to 65535"),
         ("port: ssh", "port: 'ssh' is not a number from 1 to 65535"),
         ("port: 22.0", "port: '22.0' is not a number from 1 to 65535"),
-        ("port: [22]", "port: one value is expected, and here is a list"),
-        ("port:", "port: one value is expected, and here is nothing"),
+        ("port: [22]", "port: one value is expected, but here is a list"),
+        ("port:", "port: one value is expected, but here is nothing"),
         ("ranks: 0", "ranks: '0' is not a number from 1 to 1024"),
         ("devices: -1", "devices: '-1' is not a number from 0 to 1024"),
         ("user: -oX", "user: '-oX' is not a user name"),
@@ -218,8 +218,8 @@ def test_each_mistake_has_its_line(write: Write, text: str, said: str) -> None:
         ('enter: "x\\ny"', r"enter: 'x\ny' has control characters in it"),
         ("enter_from: moon", "enter_from: 'moon' is neither 'host' nor 'controller'"),
         ("python: -c", "python: '-c' is not the path of a program"),
-        ("expect: 3", "names with values are expected, as in 'name: value', and here is the text '3'"),
-        ("expect: {x: [1]}", "x: one value is expected, and here is a list"),
+        ("expect: 3", "names with values are expected, as in 'name: value', but here is the text '3'"),
+        ("expect: {x: [1]}", "x: one value is expected, but here is a list"),
     ],
 )
 def test_settings_of_a_host_are_validated(write: Write, setting: str, said: str) -> None:
@@ -230,12 +230,12 @@ def test_all_mistakes_at_once_in_the_order_of_the_file(write: Write) -> None:
     text = "head: c\nhosts:\n  a: {port: x, usr: y}\n  a:\n  b: {jump: '-J'}\n"
     text += "backend: tpu\nhead: a\ncolor: red\n"
     assert mistakes(write(text)) == [
-        ":1: head: 'c' is none of the hosts",
+        ":1: head: 'c' is not one of the hosts",
         ":3: unknown key 'usr'; did you mean 'user'?",
         ":3: port: 'x' is not a number from 1 to 65535",
         ":4: 'a' is given twice, first on line 3",
         ":5: jump: '-J' is not a host name: it starts with '-', as an option does",
-        ":6: backend: 'tpu' is none of auto, gloo, nccl, hccl",
+        ":6: backend: 'tpu' is not one of auto, gloo, nccl, hccl",
         ":7: 'head' is given twice, first on line 1",
         ":8: unknown key 'color'",
     ]
@@ -308,7 +308,7 @@ def test_an_inventory_without_hosts_gives_its_defaults(write: Write) -> None:
     expected = tuple(Host(n, n, user="root", expected={"devices": "8"}) for n in ("node1", "node2"))
     assert targets("@two", stock=path).hosts == expected
     assert targets(stock=path, environ={"SLURM_JOB_NODELIST": "node[1-2]"}).hosts == expected
-    with pytest.raises(UsageError, match=r"lab.yaml:2: head 'node2' is none of the hosts"):
+    with pytest.raises(UsageError, match=r"lab.yaml:2: head 'node2' is not one of the hosts"):
         targets("node1", stock=path)
 
 
@@ -331,7 +331,7 @@ def test_slurm() -> None:
 
 @pytest.mark.parametrize("variable", ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE"])
 def test_a_job_of_pbs_or_lsf(variable: str, write: Write) -> None:
-    """A line a slot, in rank order; slots may be processors, so that they are no number of ranks."""
+    """One line per slot, in rank order; slots may be processors, so they are not a number of ranks."""
     job = {variable: str(write("b2\nb2\na1\n", "nodes"))}
     found = targets(environ=job)
     assert found.hosts == (Host("b2", "b2"), Host("a1", "a1"))
@@ -445,7 +445,7 @@ JOB = {"SLURM_JOB_ID": "4711"}
 def test_a_slurm_job_without_its_node_list_is_not_this_machine(environ: dict[str, str]) -> None:
     with pytest.raises(UsageError) as caught:
         targets(environ=environ)
-    assert "The nodes of Slurm job '4711' are not known" in caught.value.message
+    assert "The nodes of Slurm job '4711' are unknown" in caught.value.message
     assert "--local" in caught.value.hint
     assert targets(local=True, environ=environ).local
     assert names(targets("node1", environ=environ)) == ["node1"]
@@ -523,7 +523,7 @@ def test_a_head_that_takes_no_part_is_not_a_wish(write: Write) -> None:
 
 @pytest.mark.slow
 def test_too_many_hosts_in_all() -> None:
-    with pytest.raises(UsageError, match="120,000 hosts are named, and 100,000 is the most"):
+    with pytest.raises(UsageError, match="120,000 hosts are named, but at most 100,000 are supported"):
         targets("a[1-60000]", "b[1-60000]")
 
 

@@ -1,7 +1,7 @@
-"""The table of launchers: one file and one row for each. What is derived of all of them is here.
+"""The table of launchers: one file and one row each, and what is derived from all rows.
 
-The order counts. Of the variables that a process has, those of the first row say which rank it is: what
-started a rank comes before what started that launcher. Of the forms that fit, the last one is printed.
+The order counts. If a process has the variables of several rows, the first row gives its rank: what started
+the rank comes before what started that launcher. If several forms fit, the last one is printed.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ LAUNCHERS: tuple[Launcher, ...] = (
 COMMANDS: Mapping[str, Launcher] = {
     name: each for each in LAUNCHERS for name in each.commands if not each.by_name
 }
-"""Those whose command lines say something of the ranks."""
+"""The launchers whose command lines say something about the ranks."""
 MODULES: Mapping[str, Launcher] = {name: each for each in LAUNCHERS for name in each.modules}
 FORMS: Mapping[str, Form] = {name: form for each in LAUNCHERS for name, form in each.forms.items()}
 
 _RANKS = tuple(variables for each in LAUNCHERS for variables in each.ranks)
 NUMBERS: dict[str, RankVariables] = {}
-"""By the variable that numbers a rank. Where several launchers set it, the least demanding one."""
+"""By the variable with the rank. If several launchers set it, the one with the fewest conditions."""
 for _each in _RANKS:
     if _each.rank not in NUMBERS or not _each.only_with:
         NUMBERS[_each.rank] = _each
 
 ROLES: Mapping[str, Mapping[str, Role]] = {each.role: each.roles for each in LAUNCHERS if each.role}
 MARKS = frozenset(name for each in _RANKS if NUMBERS[each.rank] is not each for name in each.only_with)
-"""Show that a launcher has set what people and platforms set as well."""
+"""Variables which show that a launcher set the ones that people and platforms also set."""
 RANK_NAMES = frozenset(each.rank for each in NUMBERS.values() if not each.only_with) | ROLES.keys()
-"""Make a process a rank wherever they are set."""
+"""Variables that make a process a rank wherever they are set."""
 BY_LAUNCHERS = frozenset(
     name
     for each in NUMBERS.values()
@@ -64,36 +64,36 @@ BY_LAUNCHERS = frozenset(
     for name in (each.local_rank, "" if each.by_hand else each.rank)
     if name
 )
-"""Set by launchers only, never by hand."""
+"""Set only by launchers, never by hand."""
 LOCAL_RANKS = tuple(dict.fromkeys(each.local_rank for each in _RANKS if each.local_rank))
 LOCAL_WORLDS = tuple(dict.fromkeys(each.local_world for each in _RANKS if each.local_world))
 MASTERS = tuple(dict.fromkeys(each.master for each in _RANKS))
 MEETINGS = tuple(sorted(_RANKS, key=lambda each: each.master == MASTER))
-"""A launcher's own variable for where ranks meet counts before the one that many share."""
+"""A launcher's own variable for the meeting place counts before the one that many share."""
 PORTS = tuple(dict.fromkeys(each.port for each in _RANKS))
 MASTER_OPTIONS = frozenset(
     each.options.spelled("master_addr") for each in LAUNCHERS if "master_addr" in each.options.values.values()
 )
 
 
-def _joined(*patterns: str) -> str:
+def _alternatives(*patterns: str) -> str:
     return "|".join(dict.fromkeys(filter(None, patterns)))
 
 
-KEPT = _joined(
+KEPT = _alternatives(
     *(name for each in _RANKS for name in each.names()), *ROLES, *(each.kept for each in LAUNCHERS)
 )
 """The variables of launchers that matter to a job, as a regular expression that grep and awk read as well."""
-PER_RANK = _joined(*NUMBERS, *LOCAL_RANKS, *ROLES, *(each.per_rank for each in LAUNCHERS))
+PER_RANK = _alternatives(*NUMBERS, *LOCAL_RANKS, *ROLES, *(each.per_rank for each in LAUNCHERS))
 PER_HELPER = tuple(
     dict.fromkeys([*NUMBERS, *ROLES, *LOCAL_RANKS, *(name for each in LAUNCHERS for name in each.per_helper)])
 )
-"""Equal in a rank and in the helpers that it has started, such as loaders of data."""
-MUST_AGREE = _joined(
+"""Equal in a rank and in the helpers that it started, such as data loaders."""
+MUST_AGREE = _alternatives(
     *MASTERS,
     *PORTS,
     *(each.world[0] for each in NUMBERS.values() if each.by_hand),
     *(each.must_agree for each in LAUNCHERS),
 )
-OWN = _joined(*(each.own for each in LAUNCHERS))
-"""What makes a process a rank: no program that a rank starts for itself is one."""
+OWN = _alternatives(*(each.own for each in LAUNCHERS))
+"""Variables that make a process a rank: no program that a rank starts for itself may have them."""

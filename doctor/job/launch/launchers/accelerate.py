@@ -1,4 +1,4 @@
-"""accelerate launch, which starts its ranks as torchrun does, with options of its own."""
+"""accelerate launch, which starts its ranks as torchrun does but has its own options."""
 
 from __future__ import annotations
 

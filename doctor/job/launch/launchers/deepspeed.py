@@ -1,4 +1,4 @@
-"""deepspeed, and what it starts on each host: `python -m deepspeed.launcher.launch`."""
+"""deepspeed, and the program it starts on each host: `python -m deepspeed.launcher.launch`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEEPSPEED = Launcher(
     options=OptionNames(
         values={
             **named("master_addr", "master_port"),
-            "node_rank": "node",  # which deepspeed fills in itself, unless it was told --no_ssh
+            "node_rank": "node",  # deepspeed fills it in itself, except with --no_ssh
             **unnamed("num_nodes", "num_gpus", "num_accelerators", "H", "hostfile", "i", "include", "e"),
             **unnamed("exclude", "launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
             **unnamed("comment", "account", "bind_core_list", "ssh_port", "world_info", "save_pid_path"),

@@ -1,4 +1,4 @@
-"""horovodrun, which starts ranks by itself or by mpirun."""
+"""horovodrun, which starts ranks itself or through mpirun."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""mpirun of Open MPI, of MPICH and what is made of it, and of MVAPICH.
+"""mpirun of Open MPI, of MPICH and its derivatives, and of MVAPICH.
 
-It starts the ranks on all hosts; where those meet is up to MASTER_ADDR. Open MPI tells every rank where
-mpirun itself runs, and on which nodes.
+It starts the ranks on all hosts; MASTER_ADDR decides where they meet. Open MPI tells every rank where mpirun
+itself runs, and on which nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from doctor.text.nodeset import is_host
 
 MOST_HEADS = 16
 TRANSPORTS = "OMPI_MCA_orte_precondition_transports"
-"""Open MPI draws it for each job."""
+"""Open MPI draws a random value for each job."""
 
 
 def _heads(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -35,9 +35,9 @@ def _uri(text: str) -> tuple[str, ...]:
 
 
 def _nodes(text: str) -> tuple[str, ...]:
-    """The names of mpirun's nodes, as ranks on other hosts than its own are told: `node[1:1-3]@0(3)`.
+    """The names of mpirun's nodes, as ranks on other hosts receive them: `node[1:1-3]@0(3)`.
 
-    Without a folded part a name stands for itself.
+    A name without a folded part stands for itself.
     """
     names: list[str] = []
     for prefix, width, ranges, suffix, plain in re.findall(

@@ -1,7 +1,7 @@
 """msrun, and the dynamic cluster of MindSpore that it makes: workers, and one scheduler where they meet.
 
-Started on every host, it starts a scheduler on the one that holds the master's address; without an address
-that is every host. The same variables start a dynamic cluster by hand.
+msrun is started on every host and starts a scheduler on the host that has the master's address; without an
+address, on every host. A dynamic cluster started by hand uses the same variables.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _master(agent: LauncherAgent) -> Master | None:
 
 
 def _goes_by_node_rank(agent: LauncherAgent) -> bool:
-    """MindSpore numbers its ranks itself where nothing was given."""
+    """Whether hosts need numbers: MindSpore numbers its ranks itself if none is given."""
     world, local, number = agent.world, agent.local_world, agent.node_rank
     differ = world is not None and local is not None and world.value != local.value
     return differ and number is not None and number.value != -1
@@ -44,7 +44,7 @@ def _line(start: LaunchParts) -> list[str]:
 
 
 def _fits(choice: Choice) -> bool:
-    """MindSpore on Ascend."""
+    """Whether this is MindSpore on Ascend."""
     env = {**choice.env, **choice.environ}
     mindspore = choice.framework == "mindspore" or WORKERS in env or HOST in env
     return mindspore and choice.backend is Backend.HCCL

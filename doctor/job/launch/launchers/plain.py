@@ -1,4 +1,4 @@
-"""RANK, WORLD_SIZE and MASTER_ADDR as torch reads them, set by hand, by a platform or by another launcher."""
+"""RANK, WORLD_SIZE and MASTER_ADDR as torch reads them, set by hand, a platform or another launcher."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from doctor.job.launch.launcher import Launcher, RankVariables
 
 
 def _assignments(start: LaunchParts) -> list[str]:
-    """For `eval`."""
+    """The lines for `eval`."""
     going = start.going
     values = {
         "MASTER_ADDR": going.address,

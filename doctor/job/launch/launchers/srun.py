@@ -1,4 +1,4 @@
-"""srun, one task for each rank or one for each node. Slurm numbers the nodes in its own order."""
+"""srun, one task per rank or one per node. Slurm numbers the nodes in its own order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.text.nodeset import fold, unfold
 
 
 def _line(start: LaunchParts) -> list[str]:
-    """The head is the first of the allocation's order."""
+    """The srun line. The head is the first node in the allocation's order."""
     going = start.going
     tasks = going.world if start.tasks is not None and start.tasks == going.each else len(going.hosts)
     each = going.each if tasks == going.world else 1
@@ -22,12 +22,12 @@ def _line(start: LaunchParts) -> list[str]:
 
 
 def _fits(choice: Choice) -> bool:
-    """Inside an allocation that has these hosts."""
+    """Whether this process is inside an allocation that has these hosts."""
     return set(choice.hosts) <= set(allocated(choice.environ))
 
 
 def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Outside of the allocation, the order that nodes usually have in Slurm."""
+    """The order of the allocation; outside of one, the order that nodes usually have in Slurm."""
     return (*allocated(environ), *unfold(fold(hosts)))
 
 
@@ -59,8 +59,8 @@ SRUN = Launcher(
             rank="SLURM_PROCID",
             world=("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
             local_rank="SLURM_LOCALID",
-            only_with=("SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),  # a batch script has the other variables
-            unless=(("SLURM_STEP_ID", "429496[0-9]{4}"),),  # nor is the shell of salloc a rank
+            only_with=("SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),  # a batch script has the other variables too
+            unless=(("SLURM_STEP_ID", "429496[0-9]{4}"),),  # the shell of salloc is not a rank
             identity=("SLURM_JOB_ID", "SLURM_STEP_ID"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""torch_npu_run: torchrun for Ascend, which knows no other rendezvous than the static one."""
+"""torch_npu_run: torchrun for Ascend; it supports only the static rendezvous."""
 
 from __future__ import annotations
 

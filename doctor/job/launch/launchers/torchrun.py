@@ -26,7 +26,7 @@ MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
 
 
 def options(*shared: str, **defaults: str) -> OptionNames:
-    """Of torchrun and of what is made of it."""
+    """The options of torchrun and its derivatives."""
     return OptionNames(
         values={
             **named("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port"),
@@ -72,13 +72,13 @@ def _master(agent: LauncherAgent) -> Master | None:
 
 
 def _split(endpoint: str) -> tuple[str, str]:
-    """`host:port`, `[::1]:port` or only a host."""
+    """The host and port in `host:port`, `[::1]:port` or only a host."""
     match = re.fullmatch(r"(\[[^\]]{1,100}\]|[^:\s]{1,255})(?::(\d{1,5}))?", endpoint)
     return (match[1].strip("[]"), match[2] or "") if match else (endpoint, "")
 
 
 def _goes_by_node_rank(agent: LauncherAgent) -> bool:
-    """c10d numbers the hosts itself."""
+    """Whether hosts need numbers: c10d numbers them itself."""
     return spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static")
 
 
@@ -89,7 +89,7 @@ def _line(start: LaunchParts) -> list[str]:
 
 
 def _rendezvous(start: LaunchParts) -> list[str]:
-    """The same line everywhere. Who holds the endpoint finds that out by its own name and its addresses."""
+    """The same line for every host: a host recognises the endpoint by its own name and addresses."""
     going = start.going
     address = f"[{going.address}]" if ":" in going.address else going.address
     words = ["--rdzv-backend=c10d", f"--rdzv-id={start.id}", f"--rdzv-endpoint={address}:{going.port}"]

@@ -175,7 +175,7 @@ def test_a_table_with_a_syntax_error_still_names_its_hosts(tmp_path: Path) -> No
     [
         ("{", "hccl.json:1"),
         ('{"version": "1.0", "server_count": "0", "server_list": [], "status": "completed"}', "hccl.json"),
-        (table("a b").text, "is no host name"),
+        (table("a b").text, "is not a host name"),
     ],
 )
 def test_a_table_that_names_no_host(text: str, says: str, tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_limits_of_each_product(
 
 
 NEEDED = "device_ip is missing, and ranks of other servers need it"
-UNNEEDED = "device_ip is missing, and this product wants it on one server, too"
+UNNEEDED = "device_ip is missing, and this product needs it even on one server"
 
 
 @pytest.mark.parametrize(

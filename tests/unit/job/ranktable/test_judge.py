@@ -138,13 +138,13 @@ V10, V12, V20 = "v1.0_two_servers", "v1.2_two_superpods", "v2.0_950"
         (
             "v1.0_a3_server_mode",
             lambda d: device(d, 0, 1).update(device_port="65536"),
-            ["device_port is no port"],
+            ["device_port is not a valid port"],
             [(1, 1)],
         ),
         (
             "v1.0_a3_server_mode",
             lambda d: device(d, 0, 0).update(host_port="0"),
-            ["host_port is no port"],
+            ["host_port is not a valid port"],
             [(0, 0)],
         ),
         (
@@ -183,7 +183,7 @@ def test_ranks_that_begin_at_one() -> None:
         device(document, number // 2, number % 2)["rank_id"] = str(number + 1)
     (flaw,) = judged(document)
     assert (flaw.message, flaw.expected, flaw.actual) == (
-        "ranks begin at 1, and HCCL counts from 0",
+        "ranks begin at 1, but HCCL counts from 0",
         "ranks 0-3",
         "1-4",
     )
@@ -207,7 +207,7 @@ def test_no_rank_is_called_missing_if_another_cannot_be_read() -> None:
         (
             V12,
             lambda d: d["server_list"].insert(1, d["server_list"].pop()),
-            ["the servers of a superpod do not stand together in server_list"],
+            ["the servers of a superpod are not listed together in server_list"],
         ),
         (
             "v1.0_a3_server_mode",
@@ -285,8 +285,8 @@ def test_the_chip_tells_the_product_where_the_board_does_not() -> None:
         ("0.0.0.0", "no address at all"),
         ("::", "no address at all"),
         ("127.0.0.1", "a loopback address, which no other device reaches"),
-        ("255.255.255.255", "an address of many"),
-        ("224.0.0.1", "an address of many"),
+        ("255.255.255.255", "a multicast or broadcast address"),
+        ("224.0.0.1", "a multicast or broadcast address"),
     ],
 )
 def test_an_address_that_no_device_can_have(address: str, kind: str, product: str | None) -> None:

@@ -115,12 +115,12 @@ def test_servers_of_a_superpod_are_adjacent() -> None:
         ([], "1.0", "aarch64", "a rank table needs servers with at least one device each"),
         ([LiveServer("a", "10.0.0.1", ())], "1.0", "aarch64", "a rank table needs servers"),
         (cluster(1, (0,)), "legacy", "riscv64", "no board is known for riscv64"),
-        ([LiveServer("a", "10.0.0.1", (LiveDevice(0, "10.1.0.1"),))], "1.2", "aarch64", "a does not say"),
+        ([LiveServer("a", "10.0.0.1", (LiveDevice(0, "10.1.0.1"),))], "1.2", "aarch64", "a does not give"),
         (
             [LiveServer("a", "10.0.0.1", (LiveDevice(0, None, 0, "0"), LiveDevice(1, None, 1, "1")))],
             "1.2",
             "aarch64",
-            "a does not say",
+            "a does not give",
         ),
     ],
 )

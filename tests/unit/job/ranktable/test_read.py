@@ -120,7 +120,7 @@ def test_masked_addresses_of_an_example_are_one_flaw() -> None:
     unnamed, flaw = flaws
     assert unnamed.message == "server_id (and 1 more) names no server: it is left over from an example"
     assert (flaw.check, flaw.spot, flaw.severity) == ("rank-table-invalid", Spot(7, 20), Severity.FAIL)
-    assert flaw.message == "server_ip (and 17 more) with '*' in place of digits: an example, no address"
+    assert flaw.message == "server_ip (and 17 more) with '*' in place of digits: an example, not an address"
 
 
 def test_a_topology_file_is_recognised() -> None:
@@ -163,7 +163,7 @@ WARN, FAIL = Severity.WARN, Severity.FAIL
         (
             document(status="initializing"),
             "2:12",
-            "status is not completed; HCCL waits for half an hour that it becomes completed",
+            "status is not completed; HCCL waits half an hour for it to become completed",
             "'\"initializing\"'",
         ),
         (document(status=["completed"]), "2:12", "status is not a text", "a list"),
@@ -219,7 +219,7 @@ WARN, FAIL = Severity.WARN, Severity.FAIL
         (
             {"version": "1.1", "node_list": []},
             "2:13",
-            "version 1.1 is that of clusters with ranks on CPUs, which are not read here",
+            "version 1.1 is for clusters with ranks on CPUs, which are not supported here",
             "'\"1.1\"'",
         ),
     ],
@@ -345,10 +345,10 @@ def test_a_placeholder_that_each_device_repeats_is_one_flaw() -> None:
         (
             '"chip_info": "910"',
             '"chip_info": "310"',
-            "chip_info is not that of the chips that tables of this form are for",
+            "chip_info is not the chip that this form of table is for",
         ),
-        ('"board_id": "0x0000"', '"board_id": "0x9999"', "board_id is not that of a known board"),
-        ('"board_id": "0x0000"', '"board_id": "x86"', "board_id is not that of a known board"),
+        ('"board_id": "0x0000"', '"board_id": "0x9999"', "board_id is not a known board"),
+        ('"board_id": "0x0000"', '"board_id": "x86"', "board_id is not a known board"),
     ],
 )
 def test_what_the_oldest_form_says_of_the_machine(before: str, after: str, message: str) -> None:

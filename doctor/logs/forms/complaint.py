@@ -72,7 +72,7 @@ def may_complain(raw: bytes) -> bool:
 
 
 def like(raw: bytes) -> bytes:
-    """A key; lines with equal keys have the same result of `complains`. A lone 0 differs from other numbers."""
+    """A key: lines with equal keys give `complains` the same result. A lone 0 differs from other numbers."""
     return _LONE.sub(b"O", raw).translate(_DIGITS)
 
 

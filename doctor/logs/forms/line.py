@@ -22,7 +22,7 @@ _AHEAD = 120
 
 
 def writer_of(text: str, layout: Layout, clock: Clock) -> Said:
-    """Only the writer, by the launcher's prefix, and the time of a script's logger: a fast form of `said_of`."""
+    """Only the writer, by the launcher's prefix, and the time of a script's logger: faster than `said_of`."""
     said = Said()
     strip(text, layout, clock, said)
     _logged(text, said, clock)

@@ -1,4 +1,4 @@
-"""What was read, in one line."""
+"""Says what was read, in one line."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _near_frame(lines: Sequence[str]) -> bool:
 
 
 def _head(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
-    """Fill in from the line that it continues: the nearest header, with only blank or indented lines between."""
+    """Fill in from the line that it continues: the nearest header above blank and indented lines."""
     if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
         return
     for line in around.above()[:FAR]:

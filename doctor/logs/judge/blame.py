@@ -15,7 +15,7 @@ MOST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """`events` prove it, and the first one has its symptom; without any, it follows from something missing."""
+    """`events` prove it, the first one has its symptom; without any, it follows from something missing."""
 
     says: str
     who: tuple[Party, ...] = ()
@@ -61,7 +61,7 @@ class Blame:
 
 
 def _telling(event: Event) -> Line:
-    """The line that says most: the kernel first reports a lack of memory, and names the killed process last."""
+    """The line that says most: the kernel first reports a lack of memory, then names the killed process."""
     first, last = event.sighting.first, event.sighting.last
     return last if "Killed process" in last.text and "Killed process" not in first.text else first
 

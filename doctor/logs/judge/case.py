@@ -338,7 +338,7 @@ def _overcome_odd(party: Party, line: Line, steps: Mapping[int | None, Iterable[
 
 
 def _went_on(sighting: Sighting, step: Line, clocks: Clocks) -> bool:
-    """Whether a step in another file came later. Without times, that is assumed only of what healthy logs hold."""
+    """Whether a step in another file came later; without times, assumed only for symptoms in healthy logs."""
     if step.at is None or sighting.last.at is None:
         return bool(sighting.symptom.needs)
     return clocks.before(sighting.last, step)

@@ -48,8 +48,8 @@ def deaths_of(case: Case) -> list[Suspect]:
 
 
 def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
-    """Whether an event is about the same end. The kernel names a process, Slurm a host or a task, the launcher
-    a rank; a container numbers its processes differently from its host.
+    """Whether an event is about the same end. The kernel names a process, Slurm a host or a task, the
+    launcher a rank; a container numbers its processes differently from its host.
     """
     one = death.one
     if key(one) == key(party) or covers(one, party) or covers(party, one):

@@ -35,7 +35,7 @@ class Places:
     """By host, or by file if the host is unknown."""
     host_of_rank: Mapping[int, str]
     moved: frozenset[int] = frozenset()
-    """Ranks with two hosts in the logs: a file of several hosts may have been taken for a file of the first."""
+    """Ranks with two hosts in the logs: a file of several hosts may have been taken for one of the first."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Other spellings of a host's name."""
 

@@ -1,4 +1,4 @@
-"""Who wrote a file and its lines, from all that was read of it and of the other files."""
+"""Finds out who wrote a file and its lines, from everything that was read from it and the other files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from doctor.logs.reading.fold import Who
 from doctor.logs.reading.scanned import Scan
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
-"""Forms that no rank writes: their lines are of the rank that they name, or of none."""
+"""Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Owner:
     device: int | None
     local: int | None = None
     assumed: bool = False
-    """The rank is only that within its host."""
+    """The rank is assumed to be equal to the local rank."""
 
 
 class People:
@@ -59,7 +59,7 @@ class People:
         return next(iter(known.values())) if len(known) == 1 and (host is None or None in known) else None
 
     def _folders(self, scans: Sequence[Scan]) -> None:
-        """A local rank is what the other file of its folder says, or torchrun's table of the same host."""
+        """Replace assumed ranks by those in the folder's other file, or in torchrun's table of the host."""
         beside: dict[tuple[str, int], set[int]] = {}
         tables: dict[tuple[str, int], set[int]] = {}
         for each in scans:
@@ -79,7 +79,7 @@ class People:
                 self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
 
     def _check_assumed(self, scans: Sequence[Scan]) -> None:
-        """Where two hosts have a local rank 0 each, or one is known to be another, it is none of the job."""
+        """Drop assumed ranks if two hosts share a local rank, or if a rank is known to differ from its own."""
         places: dict[int, set[str]] = {}
         other = False
         for each in scans:
@@ -98,9 +98,9 @@ class People:
 def _owner(scan: Scan) -> Owner:
     name = scan.named
     host = name.host
-    pasted = None in scan.learned.rank_of_local.values()  # two ranks with one local rank: several hosts
+    pasted = None in scan.learned.rank_of_local.values()  # two ranks share a local rank: several hosts
     if pasted and host is None:
-        pass  # the host that one torchrun tells is not that of the lines of others
+        pass  # the host of one torchrun is not the host of the other lines
     elif len(scan.hosts) == 1:
         host = next(iter(scan.hosts))
     elif len(scan.hosts) > 1 and host not in scan.hosts:
@@ -123,7 +123,7 @@ def _owner(scan: Scan) -> Owner:
 
 
 def party(who: Who, form: Form, scan: Scan, owner: Owner, people: People) -> Party:
-    """Of one line."""
+    """The party that wrote one line."""
     host = who.host
     if host is None and form is not Form.SLURM:
         host = owner.host

@@ -78,7 +78,7 @@ class LossCollector:
         return taken
 
     def begin(self, first: int, at: At) -> None:
-        """Begin another window: `first` is the number of its first line, `at` gives the times of its lines."""
+        """Begin another window: `first` is the number of its first line, `at` gives the times of lines."""
         self._first, self._at = first, at
 
     def shapes(self, words: bytes) -> int:

@@ -114,7 +114,7 @@ class Readers:
 def _in_child(
     pipe: int, opened: Opened, read: Callable[[], Sequence[Scan]], used: float, parent: int
 ) -> None:
-    """Read, send the result and exit. Never returns; prints nothing, since open files belong to the parent."""
+    """Read, send the result and exit. Prints nothing: the open files belong to the parent."""
     code = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM):

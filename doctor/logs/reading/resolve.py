@@ -79,7 +79,7 @@ class People:
                 self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
 
     def _check_assumed(self, scans: Sequence[Scan]) -> None:
-        """Drop assumed ranks if two hosts share a local rank, or if a rank is known to differ from its own."""
+        """Drop assumed ranks if two hosts share a local rank, or if a rank is known to differ from it."""
         places: dict[int, set[str]] = {}
         other = False
         for each in scans:

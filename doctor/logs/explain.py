@@ -85,7 +85,7 @@ def explain_logs(
     `check` is the request for the checks that prove the cause, with the hosts to run them on.
     """
     gc.set_threshold(100_000, 50, 50)  # most objects made here live on, without cycles
-    known = _known(request, wishes)
+    known = _known_job(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()
     matcher = matcher_of(wishes.symptoms, request.what.checks)
@@ -157,7 +157,7 @@ def _progress(request: Request) -> Iterator[Callable[[str], None]]:
         line.clear()
 
 
-def _known(request: Request, wishes: LogWishes) -> Known:
+def _known_job(request: Request, wishes: LogWishes) -> Known:
     """What else is known about the job: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:

@@ -65,7 +65,7 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
     with _folder(wishes.save) as folder:
         session = open_session(request, os.environ)
         try:
-            taken, silent = _fetched(session, wanted, folder)
+            taken, silent = _fetch_all(session, wanted, folder)
             transport = session.transport.name
         finally:
             session.close()
@@ -80,7 +80,7 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
         if wishes.save is not None and names:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
-        named = partial(_named, names, str(folder), transport == "local")
+        named = partial(_rename_files, names, str(folder), transport == "local")
         source = Fetched(hosts, silent, missed, named, transport)
         paths = [str(_of_host(folder, host)) for host in hosts]
         check = request if wishes.check else None
@@ -138,7 +138,7 @@ def _folder(save: Path | None) -> Iterator[Path]:
     yield save
 
 
-def _fetched(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
+def _fetch_all(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
     """The logs of all hosts, fetched at the same time, and the reason of each host that gave nothing."""
     hosts, way = session.hosts, session.request.way
     tokens = {host.name: new_token() for host in hosts}
@@ -155,14 +155,14 @@ def _fetched(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[s
         if isinstance(outcome, Unreached):
             silent[outcome.host] = outcome.summary
         else:
-            taken[outcome.host] = _unpacked(outcome, tokens[outcome.host], folder, wanted.a_host)
+            taken[outcome.host] = _unpack_answer(outcome, tokens[outcome.host], folder, wanted.a_host)
         done = len(hosts) - len(waiting)
         session.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
     ordered = {host.name: taken[host.name] for host in hosts if host.name in taken}
     return ordered, silent
 
 
-def _unpacked(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
+def _unpack_answer(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
     try:
         return unpack(answer, token, _of_host(folder, answer.host), limit)
     except OSError as error:
@@ -183,7 +183,7 @@ def _tell_left_out(taken: Mapping[str, Taken]) -> None:
         tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")
 
 
-def _named(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
+def _rename_files(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
     """Rename files to `node3:/var/log/messages`; for logs of this machine, to the plain path."""
 
     def name(path: str) -> str:

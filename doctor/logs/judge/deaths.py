@@ -80,7 +80,7 @@ def _follows(case: Case, event: Event) -> bool:
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
         return True
-    if event.line.form is Form.SLURM and any(_ended_before(each, event) for each in case.events):
+    if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
@@ -89,7 +89,7 @@ def _follows(case: Case, event: Event) -> bool:
     return event.kind is Kind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
 
 
-def _ended_before(one: Event, other: Event) -> bool:
+def _slurm_was_ending(one: Event, other: Event) -> bool:
     """Whether Slurm was already ending the step: a kill by Slurm is then no evidence."""
     ends = any(each in one.line.text for each in _SLURM_ENDS)
     return ends and one.line.file == other.line.file and one.line.number < other.line.number

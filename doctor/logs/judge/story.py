@@ -36,7 +36,7 @@ def story_of(case: Case) -> tuple[tuple[float | None, str], ...]:
             entries.append(same)
         same.who.update(dict.fromkeys(event.who))
         same.number += event.sighting.count
-    lines = [(each.at, _said(each)) for each in entries]
+    lines = [(each.at, _sentence(each)) for each in entries]
     lines += list(_steps(case))
     lines.sort(key=lambda each: (each[0] is None, each[0] or 0.0))
     if len(lines) > MOST:
@@ -49,7 +49,7 @@ def _near(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else abs(one - other) <= TOGETHER
 
 
-def _said(entry: _Entry) -> str:
+def _sentence(entry: _Entry) -> str:
     """The sentence of an entry. Several lines about the end of a rank do not make several ends."""
     again = entry.head.kind not in ENDS and entry.number > max(1, len(entry.who))
     times = f" ({entry.number} lines)" if again else ""

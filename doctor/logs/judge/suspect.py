@@ -52,9 +52,9 @@ class Suspect:
 
 
 def explains(one: Event, other: Event) -> bool:
-    return _named(other.id, one.sighting.symptom.explains)
+    return _matches(other.id, one.sighting.symptom.explains)
 
 
 @cache
-def _named(id: str, globs: tuple[str, ...]) -> bool:
+def _matches(id: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(id, glob) for glob in globs)

@@ -165,7 +165,7 @@ class LossCollector:
         return False
 
     def _add(self, said: Said, number: int, who: Party, at: float | None) -> bool:
-        party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _known(who)
+        party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _without_process(who)
         tracks = self._tracks.get(party)
         if tracks is None:
             if len(self._tracks) == MOST_PARTIES:
@@ -187,7 +187,7 @@ class LossCollector:
         return True
 
 
-def _known(who: Party) -> Party:
+def _without_process(who: Party) -> Party:
     """The party without its process: a rank is the same after a restart."""
     if who.rank is not None:
         return Party(rank=who.rank, host=who.host)

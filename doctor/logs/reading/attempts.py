@@ -128,8 +128,8 @@ def joined(one: Scan, other: Scan) -> Scan:
         pids=one.pids + other.pids,
         launchers=one.launchers | other.launchers,
         tables=one.tables | other.tables,
-        first_at=min(_known(one.first_at, other.first_at), default=None),
-        last_at=max(_known(one.last_at, other.last_at), default=None),
+        first_at=min(_not_none(one.first_at, other.first_at), default=None),
+        last_at=max(_not_none(one.last_at, other.last_at), default=None),
         last=other.last or one.last,
         progress={**one.progress, **other.progress},
         odd={**other.odd, **one.odd},
@@ -140,7 +140,7 @@ def joined(one: Scan, other: Scan) -> Scan:
     )
 
 
-def _known(*times: float | None) -> list[float]:
+def _not_none(*times: float | None) -> list[float]:
     return [each for each in times if each is not None]
 
 

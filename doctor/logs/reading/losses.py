@@ -35,7 +35,7 @@ class Losses:
         loss.begin(lines.window.number, lambda place: self._writer(lines.raw[place]).at)
         table, self._began = loss.headers > 0 or not self._began, True
         groups = lines.of_all() if table else lines.of(LOSS)
-        found = {place for places in groups.values() for place in self._known(lines, places)}
+        found = {place for places in groups.values() for place in self._take_known(lines, places)}
         rest = sorted({*chain.from_iterable(groups.values())} - found, reverse=True)
         while rest:
             place = rest.pop()
@@ -52,11 +52,11 @@ class Losses:
                 rest = sorted({*rest, *gone}, reverse=True)
             if len(groups[words]) >= FEW and loss.shapes(words) > known:
                 more = [other for other in groups[words] if other > place and other not in found]
-                found.update(self._known(lines, more))
+                found.update(self._take_known(lines, more))
         loss.settle()
         return found
 
-    def _known(self, lines: Lines, places: Sequence[int]) -> Sequence[int]:
+    def _take_known(self, lines: Lines, places: Sequence[int]) -> Sequence[int]:
         """The indices of the lines of one sentence that have a known shape."""
         if not places or not self._loss.shapes(words := lines.sentences[places[0]]):
             return ()

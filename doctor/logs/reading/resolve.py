@@ -159,7 +159,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         first, last = of(each.who, each.first), of(each.who, each.last)
         made = Sighting(each.symptom, first, last, each.count, each.taken)
         key = (each.symptom.id, first.who)
-        sightings[key] = _joined(sightings[key], made) if key in sightings else made
+        sightings[key] = _merge(sightings[key], made) if key in sightings else made
     ranks = scan.ranks | scan.learned.ranks
     if owner.rank is not None and len(ranks) < 2:
         ranks = {owner.rank}
@@ -185,7 +185,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
     return file, sightings.values(), curves
 
 
-def _joined(one: Sighting, other: Sighting) -> Sighting:
+def _merge(one: Sighting, other: Sighting) -> Sighting:
     first, second = sorted((one, other), key=lambda each: each.first.number)
     last = max(one.last, other.last, key=lambda line: line.number)
     return replace(first, last=last, count=one.count + other.count, taken=first.taken or second.taken)

@@ -77,7 +77,7 @@ class _Scanner:
         self._table = table
         self._loss = loss
         self._losses: Losses | None = None
-        self._progress = Progress(self._said)
+        self._progress = Progress(self._parse)
         self._clock = Clock(found.written)
         self._layout: Layout | None = None
         self._looked = self._learned = 0
@@ -144,7 +144,7 @@ class _Scanner:
         found.sort()
         return found
 
-    def _said(self, text: str) -> Said:
+    def _parse(self, text: str) -> Said:
         return said_of(text, self._layout or Layout(), self._clock)
 
     def end(self) -> None:
@@ -158,7 +158,7 @@ class _Scanner:
             return
         self._edge(window, window.last(HEAD), head=False)
         self._found.progress = self._progress.lines(self._made)
-        self._progress = Progress(self._said)
+        self._progress = Progress(self._parse)
         self._last_words(window)
         self._found.fold.finish(self._made)
         self._looked = self._learned = 0
@@ -175,7 +175,7 @@ class _Scanner:
             if number <= on:
                 break
             for text in states(window.data[start:end]):
-                said = self._said(text)
+                said = self._parse(text)
                 if not self._matcher.decide(text, said.form):
                     self._odd(window, start, end, number, text, said)
             number -= 1
@@ -189,7 +189,7 @@ class _Scanner:
         odd = bool(what & ODD) and complaint.may_complain(raw)
         calm = what == lines.marks[lines.sentences[place]] & (ODD | TELLS) and not tells
         for text in states(raw) if matched or tells or odd else ():
-            said = self._said(text)
+            said = self._parse(text)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
                 self._found.learned.line(text, said.pid, said.local)
@@ -289,7 +289,7 @@ class _Scanner:
             text = texts[-1] if texts else ""
             if not text.strip():
                 continue
-            said = self._said(text)
+            said = self._parse(text)
             if not head and found.last is None:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)

@@ -113,7 +113,7 @@ class Fetch:
         login, home = os.geteuid(), os.environ.get("HOME", "")
         if wanted["sudo"] and login == 0 and os.environ.get("SUDO_UID", "").isdigit():
             login, home = int(os.environ["SUDO_UID"]), ""
-        self.finder = Finder(home or _home(login), login, self._named())
+        self.finder = Finder(home or _home(login), login, self._rank_user_ids())
         self.since = time.time() - 60 * wanted["minutes"] if wanted["minutes"] is not None else 0.0
         self.left: int = wanted["a_host"]
         self.files = 0
@@ -150,7 +150,7 @@ class Fetch:
             if len(paths) > MOST_ALIKE:
                 self.out.left_out(f"{len(paths) - MOST_ALIKE} more places", why, note)
 
-    def _named(self) -> "set[int]":
+    def _rank_user_ids(self) -> "set[int]":
         name = self.wanted["rank_user"]
         if not name:
             return set()

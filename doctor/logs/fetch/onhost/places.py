@@ -134,9 +134,9 @@ class Finder:
                         start = start.up
                     below = self._follow(start, parts, links + 1)
                 elif stat.S_ISDIR(about.st_mode):
-                    below = self._follow(self._stepped(place, fd, path), rest, links)
+                    below = self._follow(self._step_into(place, fd, path), rest, links)
                 elif stat.S_ISREG(about.st_mode) and not rest:
-                    foreign = self._judged(place, about, path)[2]
+                    foreign = self._judge(place, about, path)[2]
                     below = iter((Found(fd, path, about, foreign),))
                 else:
                     return
@@ -162,9 +162,9 @@ class Finder:
         try:
             about = os.fstat(fd)
             if stat.S_ISDIR(about.st_mode) and depth > 1:
-                yield from self._all(self._stepped(place, fd, path), depth - 1)
+                yield from self._all(self._step_into(place, fd, path), depth - 1)
             elif stat.S_ISREG(about.st_mode):
-                yield Found(fd, path, about, self._judged(place, about, path)[2])
+                yield Found(fd, path, about, self._judge(place, about, path)[2])
         except Refused as error:
             self.refused.append((path, str(error)))
         finally:
@@ -203,12 +203,12 @@ class Finder:
         else:
             self.refused.append((path, f"could not be opened: {error.strerror}"))
 
-    def _stepped(self, place: Place, fd: int, path: str) -> Place:
+    def _step_into(self, place: Place, fd: int, path: str) -> Place:
         inside = Place(fd, path, place)
-        inside.shared, inside.loose, inside.foreign = self._judged(place, inside.about, path)
+        inside.shared, inside.loose, inside.foreign = self._judge(place, inside.about, path)
         return inside
 
-    def _judged(self, place: Place, about: os.stat_result, path: str) -> "tuple[bool, bool, Foreign | None]":
+    def _judge(self, place: Place, about: os.stat_result, path: str) -> "tuple[bool, bool, Foreign | None]":
         """`shared`, `loose` and `foreign` of an entry. Raises Refused if somebody else may have chosen it."""
         shared, loose, foreign = place.shared, place.loose, place.foreign
         over, owner = place.about, about.st_uid
@@ -217,7 +217,7 @@ class Finder:
             raise Refused("is another file system, in a folder where others could have mounted it")
         if foreign:
             return shared, loose, foreign
-        loose = loose or self._renamed(over)
+        loose = loose or self._can_rename(over)
         if over.st_mode & stat.S_IWOTH:
             shared = True
             if owner not in self.allowed:
@@ -234,7 +234,7 @@ class Finder:
             raise Refused("is for root alone, below a folder in which others could have renamed it")
         return shared, loose, None
 
-    def _renamed(self, over: os.stat_result) -> bool:
+    def _can_rename(self, over: os.stat_result) -> bool:
         """Whether others can rename entries of a folder that do not belong to them."""
         return _by_others(over) and (not over.st_mode & stat.S_ISVTX or over.st_uid not in self.trusted)
 
@@ -244,7 +244,7 @@ class Finder:
         if about.st_uid not in self.trusted:
             raise Refused(f"is a link of {user(about.st_uid)}, which is not followed")
         open_to_all = over.st_mode & stat.S_IWOTH and not over.st_mode & stat.S_ISVTX
-        of_others = self.root and (place.loose or self._renamed(over) or over.st_uid not in self.trusted)
+        of_others = self.root and (place.loose or self._can_rename(over) or over.st_uid not in self.trusted)
         if open_to_all or of_others or about.st_nlink > 1:
             raise Refused("is a link that others could have put there, which is not followed")
         if links >= MOST_LINKS:

@@ -87,7 +87,7 @@ def _ended(attempt: Conclusion) -> str:
     if attempt.outcome is Outcome.NAMED:
         beside = f" (or {len(causes) - 1} more)" if len(causes) > 1 else ""
         return f"failed: {causes[0].says.rstrip('.')}{beside}"
-    return f"ended; it is not known why: {causes[0].says.rstrip('.')}"
+    return f"ended for an unknown reason: {causes[0].says.rstrip('.')}"
 
 
 def _of_two(found: Conclusion, jobs: Sequence[str]) -> Conclusion:

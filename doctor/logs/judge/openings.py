@@ -71,7 +71,7 @@ def _first_cause(case: Case) -> Iterator[str]:
             if ranks
             else " of the other ranks"
         )
-        yield f"what came first is not in these logs: the logs{of} would tell"
+        yield f"what came first is not in these logs: the logs{of} would show it"
 
 
 def _perhaps_for_memory(blame: Blame) -> Iterator[Party]:

@@ -112,7 +112,7 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
-        how.append(f"{forms} and the launcher say the same of it: {ended(suspect.events[-1])}")
+        how.append(f"{forms} and the launcher agree that it {ended(suspect.events[-1])}")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
         told_twice = "the kernel and the launcher both report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")

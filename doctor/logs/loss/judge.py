@@ -217,7 +217,7 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
             f"at {step}: {values}",
         ]
         if not parted.told:
-            how.append("the losses do not tell which of them is right")
+            how.append("the losses do not show which of them is right")
         found.append(
             Charge(DISAGREE, says, tuple(curve.who for curve in odd), how=tuple(how), count=len(odd))
         )

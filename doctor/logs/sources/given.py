@@ -211,7 +211,7 @@ class Sources:
             parts.append(data)
             left -= len(data)
             if left < 0:
-                raise Damaged(f"a zip of more than {words(self._limits.held)} that is not a file of its own")
+                raise Damaged(f"a zip of more than {words(self._limits.held)} in an archive or a pipe")
         return io.BytesIO(b"".join(parts))
 
 

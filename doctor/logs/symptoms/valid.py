@@ -102,7 +102,7 @@ def _patterns(symptom: Symptom) -> _Found:
                 "any",
                 literals[0],
                 f"the pattern {shown(told)} is too general: it would match lines of other causes"
-                f" (a text of at least {LEAST} characters that is not said of everything)",
+                f" (it needs a text of at least {LEAST} characters with more than general words)",
             )
 
 
@@ -116,12 +116,12 @@ def _take(symptom: Symptom) -> _Found:
         pattern = compiled(symptom.take)
         tree = sre_parse.parse(symptom.take)
     except (re.error, OverflowError, RecursionError) as error:
-        yield "take", "", f"take is not a valid regular expression:  {shown(str(error))}"
+        yield "take", "", f"take is not a valid regular expression: {shown(str(error))}"
         return
     if not pattern.groupindex:
         yield "take", "", "take has no named group, such as (?P<rank>[0-9]+)"
     for message in dict.fromkeys(_slow(tree)):
-        yield "take", "", f"take may be very slow on a hostile line:  {message}"
+        yield "take", "", f"take may be very slow on a hostile line: {message}"
 
 
 def _slow(tree: Any) -> Iterator[str]:

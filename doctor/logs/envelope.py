@@ -17,7 +17,7 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     """One moment of the job."""
 
     at: float | None
-    """When, in seconds since 1970, by the clock of the first host; null if no clock says."""
+    """When, in seconds since 1970, by the clock of the first host; null if unknown."""
     says: str
     """What happened."""
 
@@ -34,7 +34,7 @@ class LineEntry(msgspec.Struct, frozen=True):
     rank: int | None
     """The rank that wrote it."""
     at: float | None
-    """When, in seconds since 1970, by its own clock."""
+    """When it was written, in seconds since 1970 by its own clock; null if unknown."""
 
 
 class LogFileEntry(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class LogFileEntry(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...]
     """The ranks that wrote in it."""
     problem: str | None
-    """Why it was not read to its end."""
+    """Why it was not read to its end; null if it was."""
 
 
 class CurveEntry(msgspec.Struct, frozen=True):
@@ -102,7 +102,7 @@ class LogsOfFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogFindingEntry(FindingEntry, frozen=True, kw_only=True):
-    """A cause, or what followed from one (`because`, with the status `warn`)."""
+    """A cause, or a consequence of one (with `because` and the status `warn`)."""
 
     logs: LogsOfFinding
     """The fields that only logs have."""
@@ -151,7 +151,7 @@ class LogsReport(Envelope, frozen=True, kw_only=True):
     KEY: ClassVar[str] = "logs"
 
     findings: tuple[LogFindingEntry, ...]
-    """Causes first, then what followed from them."""
+    """Causes first, then their consequences."""
     logs: LogsPart
     """The fields that only logs have."""
     check: CheckReport | UnsetType = UNSET

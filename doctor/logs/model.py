@@ -162,7 +162,7 @@ class Curve:
     """The line number of each loss."""
     total: int = 0
     counted: bool = False
-    """The log numbers no steps: `steps` counts its losses from 1."""
+    """The log does not number steps: `steps` counts its losses from 1."""
 
 
 @dataclass(frozen=True, slots=True)

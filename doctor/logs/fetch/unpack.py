@@ -197,7 +197,7 @@ class _Kept:
     def _begin(self, name: str) -> None:
         self.close()
         self._names += 1
-        if self._names > MOST_FILES + 1:  # and the kernel's
+        if self._names > MOST_FILES + 1:  # and the kernel log
             raise _Bad(TOO_MUCH)
         path = self._place(name)
         try:

@@ -21,7 +21,7 @@ class Kind(Enum):
     """Its launcher ended it, because another had ended."""
     NAMES = "names"
     ABSENT = "absent"
-    """Some never came to the rendezvous."""
+    """Some ranks never came to the rendezvous."""
     LINK = "link"
     """A connection could not be made, or was lost although nobody at its other end had died."""
     ROOT = "root"

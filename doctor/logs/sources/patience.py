@@ -51,7 +51,7 @@ class Patience:
     def over(self) -> str:
         """Why reading must stop; empty while there is time."""
         if self._parent and os.getppid() != self._parent:
-            os._exit(1)  # nobody waits for what is read here
+            os._exit(1)  # the parent ended: nobody waits for the result
         if self._until is not None:
             return LATE if time.monotonic() > self._until else ""
         return TOO_LONG if time.process_time() > self._worked_until else ""

@@ -31,14 +31,14 @@ MOST_TAKE = 500
 _MANY = 20
 """A repetition with a higher limit counts as endless."""
 
-_SAID_OF_EVERYTHING = """
+_GENERAL_WORDS = """
     error errors warning warn info debug failed failure fail exception timeout timed out invalid data killed
     aborted abort traceback segfault signal fatal critical unknown terminated connection refused reset closed
     exit code exited with not found no such file or directory permission denied load return ret internal run
     process rank device host line python none null nan true false runtimeerror valueerror oserror keyerror
     typeerror is was the a to of an and on for at in by peer 0 1
 """
-GENERAL = frozenset(_SAID_OF_EVERYTHING.split())
+GENERAL = frozenset(_GENERAL_WORDS.split())
 """Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+")

@@ -1,8 +1,8 @@
-"""From the logs of a job that ended to the rank that ended it, and the checks that prove it.
+"""Reads the logs of a job that ended, names the rank that ended it, and the checks that can prove it.
 
     given -> sources/ -> forms/ + symptoms/ -> Logs -> judge/ -> Conclusion -> Report
 
-`sources/` opens what was given, `forms/` says what a line is and who wrote it, `symptoms/` holds what is
-known of messages (data in playbooks/symptoms), `loss/` reads curves, `judge/` finds the first guilty rank.
+`sources/` opens the input, `forms/` finds out what a line is and who wrote it, `symptoms/` holds the known
+messages (data in playbooks/symptoms), `loss/` reads curves, `judge/` finds the first guilty rank.
 Nothing here touches a host.
 """

@@ -1,4 +1,4 @@
-"""The report of `explain` and `logs` for programs: the envelope of all, and what only logs have."""
+"""The JSON report of `explain` and `logs`: the common envelope and the fields that only logs have."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TimelineEntry(msgspec.Struct, frozen=True):
     """One moment of the job."""
 
     at: float | None
-    """When, in seconds since 1970, by the clock of the first host; null if no clock says."""
+    """When, in seconds since 1970, by the clock of the first host; null if unknown."""
     says: str
     """What happened."""
 
@@ -26,34 +26,34 @@ class LineEntry(msgspec.Struct, frozen=True):
     """A line of a log."""
 
     file: str
-    """Where it stands."""
+    """The file that the line is in."""
     line: int
-    """Its number there."""
+    """Its line number."""
     text: str
     """The line, without secrets."""
     rank: int | None
-    """Who wrote it."""
+    """The rank that wrote it."""
     at: float | None
-    """When, in seconds since 1970, by its own clock."""
+    """When it was written, in seconds since 1970 by its own clock; null if unknown."""
 
 
 class LogFileEntry(msgspec.Struct, frozen=True):
     """A log that was read."""
 
     name: str
-    """Below `folder`."""
+    """Its path, relative to `folder`."""
     bytes: int
     """Its size."""
     lines: int
-    """How many it has."""
+    """How many lines it has."""
     forms: tuple[Form, ...]
-    """Who wrote its lines, the commonest first."""
+    """The programs that wrote its lines, the most frequent first."""
     host: str | None
-    """The host that it is of."""
+    """The host that it comes from."""
     ranks: tuple[int, ...]
-    """The ranks whose lines are in it."""
+    """The ranks that wrote in it."""
     problem: str | None
-    """Why it was not read to its end."""
+    """Why it was not read to its end; null if it was."""
 
 
 class CurveEntry(msgspec.Struct, frozen=True):
@@ -66,81 +66,81 @@ class CurveEntry(msgspec.Struct, frozen=True):
     host: str | None
     """The host."""
     steps: tuple[int, ...]
-    """The steps that were kept of a long curve."""
+    """The steps of the losses; a long curve is thinned."""
     losses: tuple[float | None, ...]
-    """The loss of each; null if it was not a number."""
+    """The loss at each step; null if it was not a number."""
     total: int
     """How many losses the log has."""
 
 
 class ProofEntry(msgspec.Struct, frozen=True):
-    """What the hosts say of a cause now."""
+    """What the checks on the hosts show about a cause now."""
 
     on_hosts: Proved
-    """What came of it."""
+    """The result."""
     says: str
-    """How that is known."""
+    """The reason, as a clause."""
 
 
 class LogsOfFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What only logs say of a finding."""
+    """The fields of a finding that only logs have."""
 
     symptom: str | None
-    """The message that is known; null if it follows from a curve, or from what is not there."""
+    """The id of the symptom; null if the finding follows from a curve, or from something that is missing."""
     role: Role
     """Whether it can be a cause or follows from one."""
     known_by: tuple[str, ...]
-    """How it is known, a sentence each."""
+    """How it is known, one sentence each."""
     causes: tuple[str, ...]
-    """What may have led to it, the likeliest first."""
+    """Possible causes, the likeliest first."""
     checks: tuple[str, ...]
     """Checks that can show it on the hosts, the likeliest first."""
     count: int
-    """How often it was said."""
+    """How many lines say so."""
     proved: ProofEntry | None
-    """What `--check` made of it; null if nothing was checked."""
+    """The result of `--check`; null if nothing was checked."""
 
 
 class LogFindingEntry(FindingEntry, frozen=True, kw_only=True):
-    """A cause, or what followed from one (`because`, with the status `warn`)."""
+    """A cause, or a consequence of one (with `because` and the status `warn`)."""
 
     logs: LogsOfFinding
-    """What only logs say of it."""
+    """The fields that only logs have."""
 
 
 class LogsPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What only logs have."""
+    """The fields of a report that only logs have."""
 
     outcome: Outcome
-    """`named`: a cause is named; `clean`: nothing complains; `unknown`: neither."""
+    """`named`: a cause is named; `clean`: the logs hold no complaint; `unknown`: neither."""
     read: str
-    """What was read, in a sentence."""
+    """What was read, in one line."""
     folder: str | None
-    """The folder of all files, if they have one in common."""
+    """The folder that all files share; null if there is none."""
     hosts: tuple[str, ...]
-    """The hosts that the checks are to be made on."""
+    """The hosts to run the checks on."""
     checks: tuple[str, ...]
     """The checks that can prove it."""
     commands: tuple[str, ...]
-    """What to type to make them."""
+    """The commands that run these checks."""
     ranks: tuple[int, ...]
     """The ranks whose logs were read."""
     timeline: tuple[TimelineEntry, ...]
     """What happened, in order."""
     odd: tuple[LineEntry, ...]
-    """The first lines that complain and that nobody knows."""
+    """The first lines that complain and match no symptom."""
     progress: tuple[LineEntry, ...]
-    """How far each rank was."""
+    """The last line of each rank that shows its step."""
     beside: tuple[str, ...]
-    """What became of earlier attempts and of other jobs."""
+    """How earlier attempts and other jobs ended."""
     open: tuple[str, ...]
-    """What could not be told, and what would tell it."""
+    """What the logs could not show, and what would show it."""
     unread: tuple[str, ...]
     """What was not read, or not to its end, and why."""
     files: tuple[LogFileEntry, ...]
-    """What was read."""
+    """The logs that were read."""
     curves: tuple[CurveEntry, ...]
-    """Losses."""
+    """The loss curves."""
     fetched_from: tuple[str, ...]
     """The hosts that logs were fetched from."""
 
@@ -151,8 +151,8 @@ class LogsReport(Envelope, frozen=True, kw_only=True):
     KEY: ClassVar[str] = "logs"
 
     findings: tuple[LogFindingEntry, ...]
-    """Causes first, then what followed from them."""
+    """Causes first, then their consequences."""
     logs: LogsPart
-    """What only logs have."""
+    """The fields that only logs have."""
     check: CheckReport | UnsetType = UNSET
-    """The report of the checks that `--check` made; it is there only if they were made."""
+    """The report of the checks that `--check` ran; absent if none were run."""

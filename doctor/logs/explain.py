@@ -1,4 +1,4 @@
-"""Logs are read, judged and shown, in every form that was asked for."""
+"""Reads logs, judges them and writes the report in every requested form."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Where logs came from, if they were fetched."""
+    """The hosts that logs were fetched from."""
 
     hosts: tuple[str, ...] = ()
     silent: Mapping[str, str] = field(default_factory=dict)
     missed: tuple[str, ...] = ()
-    """Logs there that could not be read, each with its reason."""
+    """Logs on the hosts that could not be read, each with its reason."""
     named: Callable[[Logs], Logs] | None = None
-    """Gives files the names that they have on their hosts."""
+    """Renames files to the names that they have on their hosts."""
     transport: str = ""
 
 
 def refuse_outputs(request: Request, wishes: LogWishes, paths: Sequence[str]) -> None:
-    """Before anything is read: also a report that would overwrite a log."""
+    """Refuse, before anything is read, unwritable outputs and those that would overwrite a log."""
     if not any(request.outputs.files()):
         return
     from doctor.report.outputs import refuse_unwritable
@@ -80,16 +80,16 @@ def explain_logs(
     fetched: Fetched | None = None,
     check: Request | None = None,
 ) -> int:
-    """The exit code: 1 a cause is named, 0 nothing complains, 3 it is not known, or nothing was read.
+    """The exit code: 1 if a cause is named, 0 if nothing complains, 3 if neither or nothing was read.
 
-    `check` asks for the checks that prove it, and says on which hosts.
+    `check` is the request for the checks that prove the cause, with the hosts to run them on.
     """
-    gc.set_threshold(100_000, 50, 50)  # the start and reading make many values that stay, and no cycles
-    known = _known(request, wishes)
+    gc.set_threshold(100_000, 50, 50)  # most objects made here live on, without cycles
+    known = _known_job(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()
     matcher = matcher_of(wishes.symptoms, request.what.checks)
-    deadline = request.way.deadline if fetched is None else None  # of fetched ones, that was for the hosts
+    deadline = request.way.deadline if fetched is None else None  # for fetched logs, it was for the hosts
     logs = _read(paths, pasted, matcher, request, deadline, apart=fetched is not None)
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
@@ -157,15 +157,15 @@ def _progress(request: Request) -> Iterator[Callable[[str], None]]:
         line.clear()
 
 
-def _known(request: Request, wishes: LogWishes) -> Known:
-    """What else is known of the job: a rank table, and the hosts of a recording."""
+def _known_job(request: Request, wishes: LogWishes) -> Known:
+    """What else is known about the job: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:
         file = table_file(path, str(path))
         table, flaws = read_table(file.text)
         if table is None:
             raise UsageError(
-                f"--rank-table {path}: {flaws[0].message if flaws else 'is no rank table'}.",
+                f"--rank-table {path}: {flaws[0].message if flaws else 'is not a rank table'}.",
                 f"`doctor ranktable check {path}` says more.",
             )
         tables.append(table)
@@ -191,7 +191,7 @@ def _known(request: Request, wishes: LogWishes) -> Known:
 
 
 def _way(request: Request) -> Way:
-    """How the commands that are suggested reach the hosts: as this command line says."""
+    """How suggested commands reach the hosts: with the options of this command line."""
     who = replace(request.who, hosts=(), rank_table=None)
     return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
 
@@ -205,7 +205,7 @@ def _examined(explained: Explained, request: Request) -> Examined | None:
 
 
 def _deliver(explained: Explained, report: Report | None, request: Request) -> None:
-    """The terminal first."""
+    """Write the report, to the terminal first."""
     outputs, page = request.outputs, page_of(explained)
     show_page(page, outputs)
     if report is not None and outputs.verbose:

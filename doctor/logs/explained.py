@@ -1,4 +1,4 @@
-"""A conclusion with what was read and what the hosts say now: all that a report of logs is made of."""
+"""A conclusion with what was read and what checks on the hosts show: everything in a report of logs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from doctor.transport.way import Way
 
 _AT_THE_PORT = {"port-in-use", "port-unreachable", "master-not-here"}
 _MEETS = ("torch", "mindspore")
-"""Families of symptoms whose port is that of the rendezvous."""
+"""Families of symptoms whose port is the port of the rendezvous."""
 NO_TIME = "time not known"
 HOSTS = "HOSTS"
-"""Stands in a command for hosts that no log names."""
+"""Placeholder in a command if no log names a host."""
 
 
 class Proved(str, Enum):
-    """What the hosts say of a cause, when its checks are made there."""
+    """What the checks on the hosts show about a cause."""
 
     PROVED = "proved"
     GONE = "not seen any more"
@@ -32,7 +32,7 @@ class Proved(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Of the charge at one place of Conclusion.charges. `says` is a clause: "kernel-log fails on node3"."""
+    """`charge` is an index of Conclusion.charges; `says` is a clause: "kernel-log fails on node3"."""
 
     charge: int
     proved: Proved
@@ -45,23 +45,23 @@ class Explained:
     logs: Logs = field(default_factory=Logs)
     command: str = "explain"
     started: str = ""
-    """As in a recording: 2026-01-31T10:00:00Z."""
+    """In the format of a recording: 2026-01-31T10:00:00Z."""
     seconds: float = 0.0
     way: Way = field(default_factory=Way)
-    """How hosts are reached, for commands to type."""
+    """How hosts are reached, for the suggested commands."""
     proofs: tuple[Proof, ...] = ()
     folder: str = ""
-    """Of all files, where their names were shortened by it."""
+    """The common folder that was cut off the names of all files, or empty."""
     fetched: tuple[str, ...] = ()
     """Hosts that logs were fetched from."""
     transport: str = ""
-    """How they were reached, if they were."""
+    """How these hosts were reached."""
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Hosts that gave none, and why."""
+    """Hosts that gave no logs, and why."""
 
     @property
     def exit_code(self) -> int:
-        """A cause stays named, whatever the hosts say now; a host that gave nothing is not clean."""
+        """A named cause counts whatever the hosts show now; a host that gave nothing is not clean."""
         if self.conclusion.outcome is Outcome.NAMED:
             return EXIT_FAULT
         clean = self.conclusion.outcome is Outcome.CLEAN and not self.silent
@@ -69,16 +69,16 @@ class Explained:
 
     @property
     def attempts(self) -> int:
-        """How often the job was started, as far as its logs tell."""
+        """How often the job was started, according to its logs."""
         return len(self.logs.earlier) + 1
 
     @property
     def roots(self) -> tuple[int, ...]:
-        """The places of the charges that nothing else explains."""
+        """The indices of the charges that no other charge explains."""
         return tuple(n for n, each in enumerate(self.conclusion.charges) if each.because is None)
 
     def led_to(self, root: int) -> tuple[Charge, ...]:
-        """What follows from a charge, at however many removes, in the order of the conclusion."""
+        """The direct and indirect consequences of a charge, in the order of the conclusion."""
         charges, found = self.conclusion.charges, {root}
         for _ in charges:
             more = {n for n, each in enumerate(charges) if each.because in found} - found
@@ -96,12 +96,12 @@ class Explained:
         return next((each for each in self.proofs if each.charge == charge), None)
 
     def proves(self) -> tuple[str, ...]:
-        """What to type on this machine to see the cause on the live hosts."""
+        """The commands that show the cause on the live hosts."""
         return commands(self.conclusion.hosts, self.conclusion.checks, self.way, self.master_port)
 
     @property
     def master_port(self) -> int | None:
-        """The port of the rendezvous, where a line of a cause names it, and a check looks at it."""
+        """The port of the rendezvous, if a line of a cause names it and a check looks at it."""
         named = {self.conclusion.charges[root].symptom for root in self.roots}
         for each in self.logs.sightings:
             of_it = each.symptom.id in named and _AT_THE_PORT & set(each.symptom.checks)
@@ -112,7 +112,7 @@ class Explained:
 
     @property
     def progress(self) -> tuple[Line, ...]:
-        """The last line of each rank that says how far it was."""
+        """The last line of each rank that shows its step."""
         return tuple(line for file in self.logs.files for line in file.progress)
 
     @property
@@ -126,7 +126,7 @@ class Explained:
 def commands(
     hosts: Sequence[str], checks: Sequence[str], way: Way, port: int | None = None
 ) -> tuple[str, ...]:
-    """`doctor check HOSTS --only …`, and `doctor smoke HOSTS` for what only a training shows."""
+    """`doctor check HOSTS --only …`, and `doctor smoke HOSTS` for what only a training run shows."""
     plain = [id for id in checks if not id.startswith("smoke-")]
     named = tuple(hosts) or (HOSTS,)
     only: list[tuple[str, ...]] = [("--only", ",".join(plain))]
@@ -136,7 +136,7 @@ def commands(
 
 
 def last_words(explained: Explained) -> str:
-    """The verdict in one line. Logs never prove that anybody is healthy."""
+    """The verdict in one line. Logs never prove that a host is healthy."""
     found = explained.conclusion
     if found.outcome is Outcome.CLEAN and explained.attempts > 1:
         before = "the one" if explained.attempts == 2 else "those"
@@ -153,7 +153,7 @@ def last_words(explained: Explained) -> str:
     if brief := first.symptom or first.brief:
         name = f"{name} ({brief})" if name else brief
     of += f" of {first.job}" if first.job and name else ""
-    beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
+    beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
     word = "Suspected" if first.confidence is Confidence.SUSPECT else "Named"
     return f"{word}: {name or headline(first)}{of}{beside}."
 
@@ -167,18 +167,18 @@ def why_unknown(explained: Explained) -> str:
     found = explained.conclusion
     wrong = "Something is wrong that doctor does not know"
     if found.charges and found.charges[0].symptom == "python-interrupted":
-        return "Somebody ended the job; whether it hung before, its log does not say"
+        return "Somebody ended the job; its log does not say whether it hung before"
     if found.odd or found.charges:
         return wrong
     if not any(file.lines for file in explained.logs.files):
         return "Nothing could be read"
     if explained.logs.missed or any(file.problem for file in explained.logs.files):
         return "Nothing complains, but not all was read"
-    return "Whether the last attempt went on, its log does not say" if explained.attempts > 1 else wrong
+    return "The log does not say whether the last attempt went on" if explained.attempts > 1 else wrong
 
 
 def whom(who: Sequence[Party]) -> str:
-    """ "ranks 1-2 on node[3-4]"; what is not known is left out."""
+    """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts are left out."""
     ranks = [each.rank for each in who if each.rank is not None]
     hosts = list(dict.fromkeys(each.host for each in who if each.host))
     pids = [each.pid for each in who if each.pid is not None]
@@ -192,7 +192,7 @@ def place_of(line: Line) -> str:
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:
-    """The time line; the day is written where it changes. What has no time stands last, but is not later."""
+    """The time line; the day is shown only if it changes. Entries without a time are last, but not later."""
     day = ""
     timed = max((place for place, (at, _) in enumerate(story, 1) if _when(at)), default=0)
     for place, (at, says) in enumerate(story):

@@ -1,4 +1,4 @@
-"""What `doctor explain` was given: files and folders, stdin, or words. Opens nothing but to recognise it."""
+"""The input of `doctor explain`: files and folders, stdin, or words. Opens files only to recognise them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ STDIN = "-"
 NOTHING = "Give it a log: doctor explain FILE…, DIR, or - for stdin; or a name, a code, a message."
 ONE = "One at a time: doctor explain FILE…, or doctor explain 'TEXT'."
 HEAD = 4_000_000
-"""Bytes of a file that are looked at to tell whether it is a log at all; no other input is longer."""
+"""A longer file counts as a log: no other kind of input is that long."""
 FEW = 100
-"""Files and folders in a folder that are looked at, to tell whether all are such inputs."""
+"""Files and folders of a folder that are examined, to see whether all are another kind of input."""
 _SUFFIX = re.compile(
     r"\.(?:(?:txt|out|err|gz|tgz|zip|tar|xz|bz2|zst|json|jsonl|csv|ya?ml)(?:\.\d{1,4}|\.gz)?|log[\w.*?-]*)\Z",
     re.IGNORECASE,
@@ -33,13 +33,13 @@ class Given:
 
     paths: tuple[str, ...] = ()
     text: str = ""
-    """The words with single spaces between them; line ends in them stay."""
+    """The words, joined by single spaces; line ends inside them stay."""
 
 
 def given(words: Sequence[str], *, piped: bool = False) -> Given:
-    """A path that exists wins over everything else. `piped`: stdin is no terminal.
+    """A path that exists wins over everything else. `piped`: stdin is not a terminal.
 
-    Raises UsageError where a path is named that is not there, and InputErrors for a file of another kind.
+    Raises UsageError if nothing was given or files and words are mixed, InputErrors for a missing path.
     """
     named = [word for word in words if word.strip()]
     if not named:
@@ -59,12 +59,12 @@ def given(words: Sequence[str], *, piped: bool = False) -> Given:
     if len(there) > len(lost) or STDIN in there:
         raise InputErrors([Mistake(word, None, "does not exist") for word in lost], NOTHING)
     if len(lost) == 1 and any(map(_like_path, there)):
-        raise UsageError(f"{lost[0]} is no file; a file and words cannot be explained together.", ONE)
+        raise UsageError(f"{lost[0]} is not a file; a file and words cannot be explained together.", ONE)
     return Given(text=text)
 
 
 def refuse_inputs(paths: Sequence[str]) -> None:
-    """A rank table, a hostfile, an inventory or a recording is no log: the right command is named."""
+    """Refuse a rank table, a hostfile, an inventory or a recording, and name the right command for it."""
     for path in paths:
         if path == STDIN:
             continue
@@ -75,7 +75,7 @@ def refuse_inputs(paths: Sequence[str]) -> None:
 
 
 def _refuse_folder_of_inputs(path: str) -> None:
-    """Where nothing else is in it."""
+    """Refuse a folder that holds nothing but such inputs."""
     found: list[InputErrors | None] = []
     for folder, _, names in islice(os.walk(path), FEW):
         found += [_of_other_kind(os.path.join(folder, name)) for name in sorted(names)[:FEW]]
@@ -112,7 +112,7 @@ def _exists(word: str) -> bool:
 
 
 def _like_path(word: str) -> bool:
-    """Whether it was meant as a file, although there is none. A message has blanks in it."""
+    """Whether a word was meant as a file, although none exists. A message has blanks in it."""
     rooted = word.startswith(("/", "./", "../", "~/"))
     folder = os.path.dirname(word)
     if folder not in ("", "/") and "\0" not in word and os.path.isdir(folder) and ": " not in word:
@@ -123,7 +123,7 @@ def _like_path(word: str) -> bool:
 
 
 def _near(word: str) -> str:
-    """What is there instead, or why nothing is."""
+    """A hint: the file with the nearest name, or why there is none."""
     path = Path(word)
     try:
         names = sorted(os.listdir(path.parent))[:5000]

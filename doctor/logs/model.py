@@ -1,4 +1,4 @@
-"""What is read of logs, and what is concluded from it: frozen values that the parts hand to each other."""
+"""What is read from logs and what is concluded from it: frozen values that the parts hand to each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.model import Confidence, Remedy
 
 class Form(str, Enum):
     """Who wrote a line. A message counts only in its own form: a Python print of "Out of memory" is not the
-    kernel's."""
+    kernel's message."""
 
     PLOG = "plog"
     """CANN's own log files: HCCL, HCCP, TSD, runtime, driver."""
@@ -41,16 +41,16 @@ class Role(str, Enum):
     CONSEQUENCE = "consequence"
     """Normally something else, on another rank, came before it."""
     CONFIRMS = "confirms"
-    """It is no event of its own, but makes a cause certain."""
+    """It is not an event of its own, but makes a cause certain."""
     NAMES = "names-culprit"
     """Its text names the guilty rank or host, which need not be the one that writes it."""
     ADVICE = "advice"
-    """Never evidence; named here so that nobody counts it."""
+    """It is never evidence; the role exists so that nobody counts it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who wrote a line, or whom it names: as much as is known.
+    """Who wrote a line, or whom the line names, as far as that is known.
 
     `address` is as written, with its port if it has one.
     """
@@ -66,8 +66,8 @@ class Party:
 class Line:
     """One line, harmless and without secrets, cut to a bounded length.
 
-    `at` is in seconds since 1970, as its own clock has it; where no zone was written, the wall clock's
-    numbers are taken as UTC (`zoned` is False).
+    `at` is in seconds since 1970 by the line's own clock; if it states no time zone, its time is read as
+    UTC and `zoned` is False.
     """
 
     file: str
@@ -78,12 +78,12 @@ class Line:
     at: float | None = None
     zoned: bool = False
     level: str = ""
-    """`ERROR`, `WARN`, `INFO`, `DEBUG`, or empty where the form has none."""
+    """`ERROR`, `WARN`, `INFO`, `DEBUG`, or empty if the form has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One entry of playbooks/symptoms, as it is used."""
+    """One entry of playbooks/symptoms, ready for use."""
 
     id: str
     title: str
@@ -92,35 +92,35 @@ class Symptom:
     """The name of its file: torch, nccl, hccl, mindspore, slurm, mpi, kernel, ..."""
     role: Role
     patterns: tuple[tuple[str, ...], ...]
-    """Any of these: literals that stand in one line in this order."""
+    """Alternatives; each is a list of literals that must stand in one line in this order."""
     forms: frozenset[Form] = frozenset()
-    """The forms that it may stand in; empty: in any."""
+    """The forms in which it counts; empty: any."""
     take: str = ""
-    """A regular expression whose groups give values of the line: rank, ranks, host, address, device, pid,
-    port, and others by their own names."""
+    """A regular expression whose named groups take values from the line: rank, ranks, host, address,
+    device, pid, port and others."""
     codes: tuple[str, ...] = ()
-    """What a person may type for it: EI0006, 507018, Xid 79, exit code -9."""
+    """Codes that a person may type to find it: EI0006, 507018, Xid 79, exit code -9."""
     number: str = ""
-    """A number of CANN: its spellings are the first patterns."""
+    """An error number of CANN; its spellings are the first patterns."""
     explains: tuple[str, ...] = ()
-    """Ids (globs) of symptoms that it causes."""
+    """Ids (globs) of the symptoms that it causes."""
     causes: tuple[str, ...] = ()
-    """In words, likeliest first."""
+    """Possible causes in words, the likeliest first."""
     checks: tuple[str, ...] = ()
-    """Ids of checks that can show it on the live hosts, likeliest first."""
+    """Ids of checks that can show it on the live hosts, the likeliest first."""
     remedy: tuple[str, ...] = ()
-    """What to type or do; sentences begin with #."""
+    """Commands to type; sentences of advice begin with #."""
     needs: str = ""
-    """`repeated` or `last`: it also stands in healthy logs, and counts only when repeated or near the end."""
+    """`repeated` or `last`: healthy logs have it too, so it counts only if repeated or near the end."""
     unseen: str = ""
-    """What its checks do not look at, so that they may pass while it lasts: "the folder that it wrote to"."""
+    """What its checks do not cover, so that they may pass while it lasts: "the folder that it wrote to"."""
     sources: tuple[str, ...] = ()
     versions: str = ""
     examples: tuple[str, ...] = ()
     counter_examples: tuple[str, ...] = ()
     zh: str = ""
     origin: str = ""
-    """The file that it was read from."""
+    """The file that defines it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Sighting:
     last: Line
     count: int = 1
     taken: Mapping[str, str] = field(default_factory=dict)
-    """What `take` found in the first line."""
+    """The values that `take` found in the first line."""
 
 
 class LossForm(str, Enum):
@@ -147,67 +147,67 @@ class LossForm(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The losses of one rank of one file. Longer curves are thinned, and `steps` says which were kept."""
+    """The losses of one rank in one file. A long curve is thinned; `steps` are those that were kept."""
 
     file: str
     who: Party
     form: LossForm
     steps: tuple[int, ...]
     losses: tuple[float, ...]
-    """NaN and infinities stay what they are."""
+    """NaN and infinities are kept."""
     seconds: tuple[float | None, ...] = ()
-    """When each line was written, or what a step took (`step_time`), where the log says it."""
+    """When each line was written or, with `step_time`, how long its step took; None if unknown."""
     step_time: bool = False
     lines: tuple[int, ...] = ()
-    """Where each stands in the file."""
+    """The line number of each loss."""
     total: int = 0
     counted: bool = False
-    """The log numbers no steps: `steps` counts its losses from 1."""
+    """The log does not number steps: `steps` counts its losses from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file that was read. One whose lines are of several ranks has `who` empty."""
+    """One file that was read. `who` is empty if several ranks wrote it."""
 
     name: str
     size: int = 0
     lines: int = 0
     forms: tuple[Form, ...] = ()
-    """Those that were seen, the commonest first."""
+    """The forms of its lines, the most frequent first."""
     who: Party = Party()
     ranks: tuple[int, ...] = ()
-    """All whose lines are in it."""
+    """All ranks that wrote in it."""
     world: int | None = None
     first_at: float | None = None
     last_at: float | None = None
     last: Line | None = None
     progress: tuple[Line, ...] = ()
-    """The last line of each rank that says how far it is: a step, an epoch."""
+    """The last line of each rank that names a step or an epoch."""
     odd: tuple[Line, ...] = ()
-    """The first lines that complain and that no symptom knows, one for each wording, a few at most."""
+    """The first few lines that complain and match no symptom, one for each wording."""
     problem: str = ""
-    """Why it was not read to its end, in words: "damaged archive", "more than 4 GB"."""
+    """Why it was not read to its end: "damaged archive", "more than 4 GB"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """All that was read."""
+    """Everything that was read."""
 
     files: tuple[LogFile, ...] = ()
     sightings: tuple[Sighting, ...] = ()
     curves: tuple[Curve, ...] = ()
     left_out: tuple[str, ...] = ()
-    """What was given and not read, each with its reason."""
+    """Inputs that were not read, each with its reason."""
     missed: bool = False
-    """There may be a log among them that complains: it could not be read, or was too much."""
+    """A log with complaints may be among `left_out`: one was unreadable or too large."""
     earlier: tuple[Logs, ...] = ()
-    """Of a job that was started more than once, all but its last attempt, the first one first."""
+    """If the job was started more than once: all attempts but the last, in their order."""
     job: str = ""
-    """"job 4242", "run_a"; empty where all that was read may be of one job."""
+    """"job 4242", "run_a"; empty if everything that was read may belong to one job."""
     maybe_jobs: tuple[str, ...] = ()
-    """Two of them, where it is not known whether they are."""
+    """The names of two jobs, if it is unknown whether the logs belong to one job or to both."""
     jobs: tuple[Logs, ...] = ()
-    """What was read, job by job, where it is of several; the fields above have all of it."""
+    """The logs of each job, if there are several; the fields above hold the logs of all."""
 
 
 class Outcome(str, Enum):
@@ -216,22 +216,22 @@ class Outcome(str, Enum):
     CLEAN = "clean"
     """Nothing complains: exit 0."""
     UNKNOWN = "unknown"
-    """Something is wrong that is not known, or nothing could be read: exit 3."""
+    """Something is wrong but the cause is unknown, or nothing could be read: exit 3."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One cause, or one consequence of another (`because` is the place of that in Conclusion.charges)."""
+    """One cause, or one consequence of another: `because` is the index of that one in Conclusion.charges."""
 
     symptom: str | None
-    """None: it follows from what is not there, or from a curve."""
+    """None if it follows from a curve, or from something that is missing."""
     says: str
-    """What happened, to whom, in one sentence."""
+    """What happened, and to whom, in one sentence."""
     who: tuple[Party, ...] = ()
     role: Role = Role.ROOT
     because: int | None = None
     how: tuple[str, ...] = ()
-    """How it is known, a sentence each: "ranks 0-2 wait for it, and it never said that it waits"."""
+    """How it is known, one sentence each: "ranks 0-2 wait for it, and it never said that it waits"."""
     lines: tuple[Line, ...] = ()
     causes: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
@@ -239,28 +239,28 @@ class Charge:
     confidence: Confidence = Confidence.STRONG
     count: int = 1
     brief: str = ""
-    """What happened in two or three words, where no symptom's id says it."""
+    """What happened in two or three words, if no symptom id says it."""
     job: str = ""
-    """Whose, where several jobs were read."""
+    """The job that it belongs to, if several were read."""
     unseen: str = ""
-    """What its checks do not look at; see Symptom."""
+    """What its checks do not cover; see Symptom."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
     outcome: Outcome
     charges: tuple[Charge, ...] = ()
-    """The cause first, then what it led to, in the order of time."""
+    """The cause first, then its consequences in the order of time."""
     story: tuple[tuple[float | None, str], ...] = ()
-    """The time line over all ranks: when (as the clock of the first host has it), and a short sentence."""
+    """The time line of all ranks: the time by the clock of the first host, and a short sentence."""
     odd: tuple[Line, ...] = ()
-    """The first lines that complain and that nobody knows."""
+    """The first lines that complain and match no symptom."""
     open: tuple[str, ...] = ()
-    """What could not be told, and what would tell it: "no log of rank 3 was given"."""
+    """What the logs could not show, and what would show it: "no log of rank 3 was given"."""
     hosts: tuple[str, ...] = ()
-    """Those that the checks are to be made on; empty where no name of a host is known."""
+    """The hosts to run the checks on; empty if no host name is known."""
     checks: tuple[str, ...] = ()
     read: str = ""
     """What was read, in one line: "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines"."""
     beside: tuple[str, ...] = ()
-    """What became of earlier attempts, and of other jobs, a sentence each."""
+    """How earlier attempts and other jobs ended, one sentence each."""

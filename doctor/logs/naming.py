@@ -1,4 +1,4 @@
-"""Gives the files of what was read other names, wherever they are named: shorter ones, or those on a host."""
+"""Renames files everywhere in `Logs`: to shorter names, or to their names on a host."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import replace
 from doctor.logs.model import Curve, Line, LogFile, Logs, Party, Sighting
 
 LONG = 24
-"""Characters of a folder that all files share, and that is told once instead."""
+"""A shared folder with more characters than this is shown once, not with every file."""
 Name = Callable[[str], str]
 
 
 def common_folder(logs: Logs) -> str:
-    """The folder of all files, if it is long; else nothing."""
+    """The folder that all files share if its name is long, else an empty text."""
     names = [file.name for file in logs.files]
     if not names or not all(map(os.path.isabs, names)):
         return ""
@@ -28,7 +28,7 @@ def without_folder(logs: Logs, folder: str) -> Logs:
 
 
 def renamed(logs: Logs, name: Name, host: Callable[[str], str | None] = lambda _: None) -> Logs:
-    """`host` is who the file of the old name was fetched from: of lines that name no other."""
+    """`host` maps an old name to the host it was fetched from; lines that name no host get that one."""
     return Logs(
         tuple(_file(file, name, host(file.name)) for file in logs.files),
         tuple(_sighting(each, name, host(each.first.file)) for each in logs.sightings),

@@ -1,4 +1,4 @@
-"""What a person asks of `doctor explain` and `doctor logs`, beside the hosts."""
+"""The options of `doctor explain` and `doctor logs`, apart from the hosts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PANEL = "The logs"
 
 @dataclass(frozen=True, slots=True)
 class LogWishes:
-    """What helps to understand logs, wherever they come from."""
+    """Options that help to understand logs, wherever the logs come from."""
 
     PANEL: ClassVar[str] = PANEL
 

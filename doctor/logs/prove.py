@@ -1,4 +1,4 @@
-"""`--check` of `doctor explain` and `doctor logs`: the checks of a conclusion, run on the hosts, and
+"""`--check` of `doctor explain` and `doctor logs`: runs the checks of a conclusion on the hosts and says
 what they prove.
 """
 
@@ -25,9 +25,9 @@ from doctor.text.nodeset import fold, is_ip
 from doctor.transport.ssh.settings import SshSettings
 
 MASTER = "master-not-here"
-"""The check that judges it."""
+"""The check of the master's address."""
 _KEEPS_THE_STORE = "torch-clients-not-joined"
-"""Only rank 0 writes it."""
+"""The symptom that only rank 0 writes."""
 FAILS = (Status.FAIL, Status.WARN)
 DISK = "disk-full"
 _ITS_OWN = "the job's own environment"
@@ -36,7 +36,7 @@ _ITS_FOLDERS = "quotas and network file systems, which the job may write to"
 _ITS_START = "how that job was started"
 BLIND: Mapping[str, str] = {
     "kernel-log": "what the kernel's log no longer holds",
-    "stuck-process": "what the rank did (doctor hang tells it while a job stands still)",
+    "stuck-process": "what the rank did (doctor hang shows it while a job hangs)",
     "memory-low": _ITS_MEMORY,
     "*-busy": _ITS_MEMORY,
     "disk-full": _ITS_FOLDERS,
@@ -47,25 +47,25 @@ BLIND: Mapping[str, str] = {
     "launch-*": _ITS_START,
     "plan-invalid": _ITS_START,
 }
-"""What checks do not look at: where such a one is the likeliest of a cause and passes, the cause may last."""
+"""What a check does not cover: if the likeliest check of a cause passes, the cause may still be there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     report: Report
     hosts: Mapping[str, str] = field(default_factory=dict)
-    """By their addresses, also those that did not answer."""
+    """Host names by address, including hosts that did not answer."""
     full: Mapping[str, tuple[Space, ...]] = field(default_factory=dict)
-    """File systems without room, by host, where a disk may be the cause."""
+    """Full file systems by host, if a full disk may be the cause."""
 
 
 def examined(request: Request, explained: Explained, ready: Ready | None = None) -> Examined | None:
-    """None where no check of hosts is among them. What only a training shows is left to `doctor smoke`."""
+    """Run the checks of the causes; None if none of them runs on hosts (`doctor smoke` runs the others)."""
     only = tuple(id for id in explained.conclusion.checks if not _is_training(id))
     if not only:
         return None
     told = launch_told(explained.logs) if MASTER in only else None
-    if told is not None:  # it tells the master, and too little of the ranks
+    if told is not None:  # it knows the master, but too little about the ranks
         only = tuple(id for id in only if not id.startswith("launch-"))
     asked = replace(
         request,
@@ -80,7 +80,7 @@ def examined(request: Request, explained: Explained, ready: Ready | None = None)
 
 
 def launch_told(logs: Logs) -> Launch | None:
-    """Which master each host was given, and where the store of the job was. None where none is named."""
+    """The master that each host was given and the host of the job's store; None if no line names a master."""
     hosts = {file.name: file.who.host for file in logs.files}
 
     def host(line: Line) -> str | None:
@@ -109,7 +109,7 @@ def _is_training(check: str) -> bool:
 
 
 def hosts_of_addresses(reading: Reading, ssh_config: str | None) -> dict[str, str]:
-    """By what the hosts have; of one that did not answer, by what everybody else takes it for."""
+    """Host names by address: each host's own addresses, or what the others resolve if it did not answer."""
     found: dict[str, str] = {}
     views = reading.facts.all(NAMES).values()
     held = reading.facts.all(ADDRESSES)
@@ -129,7 +129,7 @@ def hosts_of_addresses(reading: Reading, ssh_config: str | None) -> dict[str, st
 
 
 def _dialled(host: Host, ssh_config: str | None) -> list[str]:
-    """The addresses that were tried just now."""
+    """The addresses that the ssh connection tried."""
     from doctor.transport.ssh.config import SshConfig
 
     config = SshConfig(SshSettings(config_file=ssh_config))
@@ -143,7 +143,7 @@ def _dialled(host: Host, ssh_config: str | None) -> list[str]:
 
 
 def proofs(explained: Explained, seen: Examined | None) -> tuple[Proof, ...]:
-    """Of each cause: one of its checks fails now on a host that the logs name, or they pass there."""
+    """For each cause, whether one of its checks fails now on a host that the logs name, or all pass there."""
     charges = explained.conclusion.charges
     return tuple(_proof(explained, place, charges[place], seen) for place in explained.roots)
 
@@ -153,7 +153,7 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
     if not charge.checks:
         return Proof(place, Proved.OPEN, "no check of hosts can show it")
     if seen is None or not asked:
-        return Proof(place, Proved.OPEN, "only a training shows it: doctor smoke" if not asked else "")
+        return Proof(place, Proved.OPEN, "only a training run shows it: doctor smoke" if not asked else "")
     report = seen.report
     said = [seen.hosts.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
     named = list(filter(None, said))
@@ -181,37 +181,37 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
     undecided = _decided(report, left, there, Status.UNKNOWN) or [id for id in left if id == asked[0]]
     other = [f for f in failing if f.check in undecided and _is_here(f, there)]
     if other:
-        says = f"{other[0].check} tells of something else: {title(other[0])}; {passes}{elsewhere}"
+        says = f"{other[0].check} reports something else: {title(other[0])}; {passes}{elsewhere}"
         return Proof(place, Proved.OPEN, says)
     if undecided:
-        why = f": no host tells {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
+        why = f": no host shows {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
         says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
         return Proof(place, Proved.OPEN, says + ("" if named else _without_log(explained, report)))
     if unseen := charge.unseen or _unseen(asked[0]):
         looks = "does not look" if len(passed) == 1 else "do not look"
         return Proof(place, Proved.OPEN, f"{passes}, but {looks} at {unseen}{elsewhere}")
     if _is_training(charge.checks[0]):
-        return Proof(place, Proved.OPEN, f"{passes}; a training shows the rest: doctor smoke{elsewhere}")
+        return Proof(place, Proved.OPEN, f"{passes}; a training run shows the rest: doctor smoke{elsewhere}")
     if charge.confidence is Confidence.SUSPECT:
         return Proof(place, Proved.OPEN, f"{passes}, but the logs do not say for certain who was at fault")
     return Proof(place, Proved.GONE, f"{passes}{elsewhere}")
 
 
 def _is_here(finding: Finding, there: Sequence[str]) -> bool:
-    """What the logs told of the launch is wrong wherever the right host would be."""
+    """Whether a finding is about these hosts. A wrong master is wrong on every host."""
     return not there or not finding.hosts or finding.check == MASTER or bool({*finding.hosts} & {*there})
 
 
 def _is_about(finding: Finding, asked: Sequence[str]) -> bool:
-    """The kernel's log tells of much: where memory may have run out, only of that."""
+    """Whether a finding fits the cause: if memory may have run out, only messages about memory do."""
     return finding.check != "kernel-log" or "memory-low" not in asked or "memory" in finding.summary
 
 
 def _without_log(explained: Explained, report: Report) -> str:
-    """Hosts that nobody may have started the job on, where some have logs."""
+    """Names the hosts without logs if others have some: the job may not have run on them."""
     known = {file.who.host for file in explained.logs.files} - {None}
     others = [host.name for host in report.hosts if not any(same(host.name, name or "") for name in known)]
-    return f"; no log is of {fold(others)}" if known and others else ""
+    return f"; there is no log of {fold(others)}" if known and others else ""
 
 
 def _unseen(check: str) -> str:
@@ -219,7 +219,7 @@ def _unseen(check: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two names may be those of one host: as `node3` and `node3.example.org` are."""
+    """Whether two names may be the same host, such as `node3` and `node3.example.org`."""
     a, b = one.lower().split("."), other.lower().split(".")
     if any(part.isdigit() for part in (a[0], b[0])):  # an address
         return a == b
@@ -227,7 +227,7 @@ def same(one: str, other: str) -> bool:
 
 
 def _decided(report: Report, checks: Sequence[str], hosts: Sequence[str], status: Status) -> list[str]:
-    """The checks that came out so on one of the hosts, and nowhere there otherwise worse."""
+    """The checks with this result on at least one of the hosts (on any host, if none are given)."""
     return [
         id
         for id in checks

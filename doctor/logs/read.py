@@ -1,9 +1,9 @@
-"""Reads logs: what was given -> Logs, in memory that does not grow with the files.
+"""Reads the inputs into `Logs`, in memory that does not grow with the files.
 
     matcher = Matcher(load_symptoms().symptoms)
     logs = read([Path("logs/"), sys.stdin.buffer], matcher, loss=LossCollector)
 
-Nothing is judged here. What could not be read is in `Logs.left_out`, each with its reason.
+Nothing is judged here. `Logs.left_out` lists what could not be read, each with its reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from doctor.logs.reading.sentences import Sentences
 from doctor.logs.sources import Given, Limits, Sources
 
 MOST_SIGHTINGS = 200_000
-"""Of all files together; where there are more, each file has an equal share."""
+"""In all files together; if there are more, each file keeps an equal share."""
 
 
 def read(
@@ -40,10 +40,10 @@ def read(
     apart: bool = False,
     seen: Callable[[str], None] | None = None,
 ) -> Logs:
-    """All that is known of the files, or of those that could be read in `deadline` seconds.
+    """Everything in the files, or in those that could be read within `deadline` seconds.
 
-    `seen` is told the name of each file before it is read. `apart`: none of those that were given takes the
-    time of another.
+    `seen` is called with the name of each file before it is read. `apart`: each input has its own time
+    limit.
     """
     now = time.time() if now is None else now
     sources = Sources(given, limits or Limits(), now, deadline, apart=apart)

@@ -1,4 +1,4 @@
-"""What logs say, as a page: the rank that ended the job comes first."""
+"""The report of logs as a page: the rank that ended the job comes first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORDS = {
 }
 _PROVED = {Proved.PROVED: Kind.FAIL, Proved.GONE: Kind.GOOD, Proved.OPEN: Kind.OPEN}
 LINES = 3
-"""Quoted of a charge, without -v; so many more are counted."""
+"""Lines of a charge that are quoted without -v; the others are only counted."""
 LED_TO = 4
 FEW = 8
 LEFT = 4
@@ -55,7 +55,7 @@ def _title(explained: Explained) -> str:
 
 
 def _cards(explained: Explained) -> Iterator[Card]:
-    """Each cause; where none is named, all that was seen. A page for a browser has what it led to as well."""
+    """One card for each cause; without a cause, one for each charge. HTML pages also get the consequences."""
     found = explained.conclusion
     if found.outcome is Outcome.UNKNOWN:
         yield Card("UNKNOWN", says=why_unknown(explained), on=On.TEXT)
@@ -88,7 +88,7 @@ def _cause(explained: Explained, place: int) -> Card:
 
 
 def _rows(explained: Explained, place: int, *, alone: bool = True) -> Iterator[Row]:
-    """What does not stand `alone` is of another charge, whose remedy is enough."""
+    """The rows of a charge. Not `alone`: it is a consequence; the remedy of its cause is enough."""
     charge = explained.conclusion.charges[place]
     yield Row("known by", charge.how)
     yield Row("lines", _quoted(charge.lines), Form.QUOTED, On.ALL if alone else On.FULL, LINES)
@@ -130,15 +130,15 @@ def _parts(explained: Explained) -> Iterator[Part]:
         yield Row("Prove it on the hosts", commands, Form.TYPED)
     if unknown := (*found.open, *explained.unread):
         yield Row("Not known", unknown, few=LEFT, noun="such lines")
-    else:  # that nothing was left out is worth a line too, where there is room
+    else:  # an HTML page has room to say that nothing was left out
         yield Row("Not known", ("Everything that was given was read.",), on=On.HTML)
     if files := explained.logs.files:
-        heads = ("File", "Lines", "Written by", "Of")
+        heads = ("File", "Lines", "Written by", "Ranks and hosts")
         yield Table("What was read", heads, tuple(map(_file, files)), On.HTML)
 
 
 def _draws_losses(explained: Explained) -> bool:
-    """Where the losses say something, or nothing else does."""
+    """Whether the losses show a fault, or nothing else does."""
     found = explained.conclusion
     of_losses = any((each.symptom or "").startswith("loss-") for each in found.charges)
     return of_losses or found.outcome is not Outcome.NAMED

@@ -1,4 +1,4 @@
-"""What logs say, for programs."""
+"""The report of logs for programs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from doctor.text.nodeset import fold
 
 
 def logs_report(explained: Explained, checked: Report | None = None) -> LogsReport:
-    """`checked`: the examination of the hosts, if one was asked for."""
+    """`checked` is the report of `--check`, if it was requested."""
     verdict = verdict_of(explained.exit_code)
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
     seen = (*explained.fetched, *(file.who.host for file in explained.logs.files if file.who.host))
@@ -137,6 +137,6 @@ def _file(file: LogFile) -> LogFileEntry:
 
 
 def _curve(curve: Curve) -> CurveEntry:
-    """What is not a number is null: JSON has no word for it."""
+    """NaN and infinities become null: JSON has no word for them."""
     losses = tuple(loss if math.isfinite(loss) else None for loss in curve.losses)
     return CurveEntry(curve.file, curve.who.rank, curve.who.host, curve.steps, losses, curve.total)

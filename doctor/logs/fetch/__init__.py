@@ -1,7 +1,7 @@
-"""Logs of the hosts that a job ran on, within limits: one program that leaves nothing there.
+"""Fetches logs from the hosts of a job, within limits, by one program that leaves nothing there.
 
-onhost   what a host runs: it finds files that nobody else chose, and prints them packed
-script   what a host is asked for
+onhost   the program that a host runs: it finds files safely and prints them packed
+script   the request to a host
 unpack   a host's answer -> files in a folder here, and what was left out
-private  that folder, for as long as the run lives
+private  that folder, which is removed when the run ends
 """

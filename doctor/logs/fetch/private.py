@@ -1,5 +1,5 @@
-"""The folder in which fetched logs lie while they are read. It is removed in the end, and that of a run that
-was killed by the next run.
+"""The folder that holds fetched logs while they are read. It is removed at the end; if the run is killed, the
+next run removes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """As long as the run lives it holds a lock on its folder, which ends with it however it ends."""
+    """A new folder. The run holds a lock on it, which disappears with the run, however it ends."""
     _remove_those_of_the_dead()
     folder, handle = _locked()
     try:
@@ -31,12 +31,12 @@ def private_folder() -> Iterator[Path]:
 
 
 def _locked() -> tuple[Path, int]:
-    """Another run that starts now may take it for one of the dead before the lock is held."""
+    """A new folder and its lock. Until it is locked, another starting run may remove it; then try again."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         with contextlib.suppress(FileNotFoundError):
             handle = os.open(folder, FOLDER)
-            with contextlib.suppress(OSError):  # a file system without locks: nobody removes it then
+            with contextlib.suppress(OSError):  # the file system has no locks: nobody removes the folder
                 fcntl.flock(handle, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, handle

@@ -1,4 +1,4 @@
-"""`doctor logs HOSTS`: logs are fetched into a private folder, explained, and removed again."""
+"""`doctor logs HOSTS`: fetches logs into a private folder, explains them, and removes them again."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from doctor.text.terminal import tell
 from doctor.text.textfile import read_text
 
 DAY = 24 * 60
-"""Minutes: without --path and --since, what was written in the last day."""
+"""Minutes. Without --path and --since, files written in the last day are fetched."""
 MOST_MINUTES = 10 * 365 * DAY
 _AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw]?)")
 _UNITS = {"s": 1 / 60, "": 60.0, "m": 1.0, "h": 60.0, "d": float(DAY), "w": 7.0 * DAY}
-SINCE = "Such as --since 2h, 30m, 3d or '2026-01-31 10:00'."
+SINCE = "Examples: --since 2h, 30m, 3d or '2026-01-31 10:00'."
 ROOM = 0.25
-"""The share of the limit of a host that one file may have."""
+"""The share of a host's limit that one file may take."""
 
 
 def minutes_since(text: str, now: float | None = None) -> int:
-    """`2h`, `30m`, `3d`, or a moment in the time of this machine. Raises UsageError."""
+    """The age in minutes: `2h`, `30m`, `3d`, or a local time of this machine. Raises UsageError."""
     now = time.time() if now is None else now
     if found := _AGO.fullmatch(text.strip().lower()):
         minutes = float(found[1]) * _UNITS[found[2]]
@@ -53,19 +53,19 @@ def minutes_since(text: str, now: float | None = None) -> int:
         try:
             minutes = (now - datetime.fromisoformat(text.strip()).timestamp()) / 60
         except (ValueError, OverflowError):
-            raise UsageError(f"--since: {text[:60]!r} is no time.", SINCE) from None
+            raise UsageError(f"--since: {text[:60]!r} is not a time.", SINCE) from None
         if minutes < 0:
-            raise UsageError(f"--since: {text[:60]} is still to come.", SINCE)
+            raise UsageError(f"--since: {text[:60]} is in the future.", SINCE)
     return max(1, min(MOST_MINUTES, int(minutes) + 1))
 
 
 def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
-    """The exit code of `explain`; 3 where no host gave a log."""
+    """The exit code of `explain`; 3 if no host gave a log."""
     wanted = _wanted(request, wishes)
     with _folder(wishes.save) as folder:
         session = open_session(request, os.environ)
         try:
-            taken, silent = _fetched(session, wanted, folder)
+            taken, silent = _fetch_all(session, wanted, folder)
             transport = session.transport.name
         finally:
             session.close()
@@ -80,7 +80,7 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
         if wishes.save is not None and names:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
-        named = partial(_named, names, str(folder), transport == "local")
+        named = partial(_rename_files, names, str(folder), transport == "local")
         source = Fetched(hosts, silent, missed, named, transport)
         paths = [str(_of_host(folder, host)) for host in hosts]
         check = request if wishes.check else None
@@ -90,9 +90,9 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
 def _wanted(request: Request, wishes: FetchWishes) -> Wanted:
     paths = tuple(path for path in wishes.paths if path.strip())
     if len(paths) < len(wishes.paths):
-        raise UsageError("--path names nothing.", "Such as --path '/data/job7/*.log'.")
+        raise UsageError("--path is empty.", "Example: --path '/data/job7/*.log'.")
     if bad := next((path for path in paths if not path.isprintable()), None):
-        raise UsageError(f"--path: {clean_line(bad)} is no name of a file.")
+        raise UsageError(f"--path: {clean_line(bad)} is not a file name.")
     since = None if wishes.since is None else minutes_since(wishes.since)
     limit = int(wishes.max_mb * MEGABYTE)
     return Wanted(
@@ -106,7 +106,7 @@ def _wanted(request: Request, wishes: FetchWishes) -> Wanted:
 
 
 def _folders(request: Request) -> Iterator[str]:
-    """Where the job was started, as the variables of its ranks say, and where doctor is called.
+    """The folders that the job was started in, from the variables of its ranks, and the current folder.
 
     Raises InputErrors.
     """
@@ -114,13 +114,13 @@ def _folders(request: Request) -> Iterator[str]:
         text = read_text(path, LIMIT)
         folders = re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text)
         yield from (glob.escape(found[1]) for found in folders)
-    with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+    with contextlib.suppress(FileNotFoundError):  # the folder was removed meanwhile
         yield glob.escape(os.getcwd())
 
 
 @contextmanager
 def _folder(save: Path | None) -> Iterator[Path]:
-    """A new one: nothing that lies there is read as a log of a host, or overwritten."""
+    """The folder for logs. It must be empty, so that no other file is overwritten or read as a log."""
     if save is None:
         with private_folder() as folder:
             yield folder
@@ -138,8 +138,8 @@ def _folder(save: Path | None) -> Iterator[Path]:
     yield save
 
 
-def _fetched(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
-    """Of all hosts at once. A host that gave nothing is named with its reason."""
+def _fetch_all(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
+    """The logs of all hosts, fetched at the same time, and the reason of each host that gave nothing."""
     hosts, way = session.hosts, session.request.way
     tokens = {host.name: new_token() for host in hosts}
     scripts = {
@@ -155,14 +155,14 @@ def _fetched(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[s
         if isinstance(outcome, Unreached):
             silent[outcome.host] = outcome.summary
         else:
-            taken[outcome.host] = _unpacked(outcome, tokens[outcome.host], folder, wanted.a_host)
+            taken[outcome.host] = _unpack_answer(outcome, tokens[outcome.host], folder, wanted.a_host)
         done = len(hosts) - len(waiting)
         session.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
     ordered = {host.name: taken[host.name] for host in hosts if host.name in taken}
     return ordered, silent
 
 
-def _unpacked(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
+def _unpack_answer(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
     try:
         return unpack(answer, token, _of_host(folder, answer.host), limit)
     except OSError as error:
@@ -174,7 +174,7 @@ def _of_host(folder: Path, host: str) -> Path:
 
 
 def _tell_left_out(taken: Mapping[str, Taken]) -> None:
-    """Equal reasons of several hosts once; what may complain stands in the report."""
+    """Print the notes, equal ones of several hosts once; logs that may hold complaints are in the report."""
     alike: dict[str, list[str]] = {}
     for host, of in taken.items():
         for why in of.told[:20]:
@@ -183,8 +183,8 @@ def _tell_left_out(taken: Mapping[str, Taken]) -> None:
         tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")
 
 
-def _named(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
-    """`node3:/var/log/messages`, and on this machine alone as it is here."""
+def _rename_files(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
+    """Rename files to `node3:/var/log/messages`; for logs of this machine, to the plain path."""
 
     def name(path: str) -> str:
         host, _, rest = path.removeprefix(f"{folder}/").partition("/")

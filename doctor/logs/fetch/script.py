@@ -1,8 +1,8 @@
-"""What a host is asked for: which logs, how much of them, and the program that finds and prints them there.
+"""The request to a host: which logs, how much of them, and the program that finds and prints them there.
 
-It is Python of the host (`onhost/`): only that can read a file without anybody exchanging it meanwhile. It
-comes over stdin and writes nothing. A file that is longer than its limit is cut at its beginning: what ends a
-job stands at the end.
+The program (`onhost/`) is Python, because a shell cannot make sure that nobody exchanges a file while it is
+read. It arrives on stdin and writes nothing. A file over its limit loses its beginning: the end shows what
+ended the job.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ USUAL = (
     "/var/log/syslog",
     "/var/log/kern.log",
 )
-"""Where jobs log when nobody says where."""
+"""The usual places of logs."""
 BESIDE = ("log*", "*.log", "slurm-*.out", "output*/log*", "outputs/*.log", "msrun_log*")
-"""In the folder of a job, or in that where doctor is called: often the same folder on all hosts."""
+"""Patterns for the folder of a job and for the current folder, which is often shared by all hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     paths: tuple[str, ...] = ()
-    """Globs; none: the usual places."""
+    """Globs; if empty, the usual places."""
     minutes: int | None = None
-    """Only files that were written in this time."""
+    """Only files written in the last minutes; None: any file."""
     a_file: int = 8 * MEGABYTE
     a_host: int = 64 * MEGABYTE
     folders: tuple[str, ...] = ()
-    """Of the job: what lies beside its program."""
+    """The folders of the job, in which its program may have written logs."""
     rank_user: str = ""
-    """Whose logs in places for all count, beside those of the login."""
+    """A user whose logs in world-writable places are read as well as those of the login."""
 
     def globs(self) -> tuple[str, ...]:
-        """What is relative lies in the folder of the login."""
+        """The patterns to look for; relative ones start in the home of the login."""
         if self.paths:
             return self.paths
         beside = (f"{folder.rstrip('/')}/{name}" for folder in self.folders for name in BESIDE)
@@ -54,7 +54,7 @@ class Wanted:
 
 
 def fetch_script(wanted: Wanted, token: str, *, sudo: bool = False, python: str | None = None) -> Script:
-    """`python` is the interpreter to prefer. `sudo`: as root where `sudo -n` allows it, else as it is."""
+    """`python` is the preferred interpreter. `sudo`: run as root if `sudo -n` allows it."""
     script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
     asked = {
         "token": token,

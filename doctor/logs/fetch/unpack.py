@@ -1,7 +1,7 @@
-"""A host's answer -> files in a folder here, a piece at a time.
+"""Writes the logs in a host's answer to a folder here, piece by piece.
 
-The host may be hostile. No name leads out of its folder, and what it was asked to keep to is kept to here:
-bytes, lines, files and folders. Only a disk without room ends the run; all else is told of this host alone.
+The host may be hostile: no name leads out of its folder, and the limits on bytes, lines, files and folders
+are enforced here. Only a full disk here ends the run; any other fault concerns this host alone.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from doctor.text.printable import clean_line
 
 MOST_FOLDERS = 5000
 MOST_WORDS = 100
-"""Of what was left out, that are told; each host has more only if it is hostile or nearly all is closed."""
+"""Reasons that are kept for one host; it has more only if it is hostile or nearly everything is closed."""
 LONGEST_WORD = 1000
 LONGEST_LINE = 64 * 1024
 DEEPEST = 12
 LONGEST_PART = 120
-"""Bytes of the name of a file or folder here."""
+"""Bytes of a file or folder name here."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 TOO_MUCH = "its answer was more than asked, and only its beginning counts"
 UNREADABLE = "its answer cannot be unpacked, and only its beginning counts"
 _ODD = re.compile(r"[^\w.+,@=-]")
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
-"""Surrogates that stand for no byte of a name."""
+"""Surrogates that do not stand for a byte of a name."""
 _NONE = re.compile(rb'(?:^|\n)\{"say":"none","detail":"([^"\n]{1,200})"\}')
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What came of a host: where each file lies here -> its name there; and what was left out."""
+    """What a host gave: each file here with its name there, and what was left out."""
 
     files: dict[Path, str]
     missed: tuple[str, ...] = ()
-    """What may complain."""
+    """Logs that may hold complaints and could not be read."""
     told: tuple[str, ...] = ()
-    """What is only to be known: of a long log the end was read, those of the host are for root."""
+    """Notes: only the end of a long log was read, the host's own logs are for root."""
 
 
 class _Bad(Exception):
-    """What is wrong with an answer."""
+    """An answer is wrong; str() says why."""
 
 
 def unpack(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
-    """Into a new folder; `limit` is what the host was asked for. Raises OSError if there is no room."""
+    """Write the logs to a new folder; `limit` is that of the request. Raises OSError if the disk is full."""
     folder.mkdir(mode=0o700, parents=True)
     kept, wrong = _Kept(folder, limit), ""
     try:
@@ -93,14 +93,14 @@ def _why(answer: Answer) -> str:
         said = clean_line(none[1].decode("utf-8", "replace"))
         return f"{said}, which reads logs safely: say where it is with --python"
     reasons = {
-        AnswerEnd.TIMEOUT: "its time was over before all logs had come (--timeout)",
+        AnswerEnd.TIMEOUT: "its time ran out before all logs had arrived (--timeout)",
         AnswerEnd.FLOOD: "there was more than one answer can hold: name fewer files (--path, --since)",
     }
     return reasons.get(answer.end, "its answer broke off")
 
 
 def _raw(stdout: bytes, mark: bytes, most: int) -> Iterator[bytes]:
-    """What the host printed behind our first line, unpacked; login files may have printed before."""
+    """The output after our first line, unpacked; login scripts may have printed something before it."""
     begun = re.search(rb"(?:^|\n)" + re.escape(mark) + rb" packed\n", stdout)
     if begun is None:
         return
@@ -119,7 +119,7 @@ def _raw(stdout: bytes, mark: bytes, most: int) -> Iterator[bytes]:
 
 
 def _decoded(stdout: bytes, start: int) -> Iterator[bytes]:
-    """Base64 up to an empty line, as far as it came."""
+    """The decoded base64 text up to an empty line, or as far as it arrived."""
     end = stdout.find(b"\n\n", start)
     end = len(stdout) if end < 0 else end
     rest = b""
@@ -197,7 +197,7 @@ class _Kept:
     def _begin(self, name: str) -> None:
         self.close()
         self._names += 1
-        if self._names > MOST_FILES + 1:  # and the kernel's
+        if self._names > MOST_FILES + 1:  # and the kernel log
             raise _Bad(TOO_MUCH)
         path = self._place(name)
         try:
@@ -211,7 +211,7 @@ class _Kept:
         self.files[path] = clean_line(name)
 
     def _place(self, name: str) -> Path:
-        """The folders as on the host, since they tell who wrote a file."""
+        """The path of a file here. It keeps the folders of the host, which show who wrote the file."""
         parts = [_part(part) for part in name.split("/") if part not in ("", ".", "..")][-DEEPEST:]
         path = self._folder.joinpath(*(parts or [f"file-{self._names}"]))
         clash = path in self._folders or any(each in self.files for each in (path, *path.parents))
@@ -246,5 +246,5 @@ def _text(line: bytes) -> str:
 
 
 def _part(text: str) -> str:
-    """Of a length that every file system has room for."""
+    """A safe file name, short enough for every file system."""
     return _ODD.sub("_", text).encode()[:LONGEST_PART].decode("utf-8", "ignore")

@@ -1,4 +1,4 @@
-"""The lines of Huawei's software: plog, what CANN prints, MindSpore, torch_npu."""
+"""The lines of Huawei's software: plog, the console output of CANN, MindSpore, torch_npu."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MINDSPORE = re.compile(
 
 
 def ascend(text: str, said: Said, clock: Clock) -> bool:
-    """Whether the line is one of these; then `said` has what it says."""
+    """Whether the line is one of these; if so, `said` is filled in."""
     at = said.start
     first = text[at : at + 1]
     if first == "[":

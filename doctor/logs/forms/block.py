@@ -1,5 +1,7 @@
-"""What a line gets from the lines around it: elastic's tables, Open MPI's frames, what CANN says in several
-lines. `above` are the lines before it, the nearest first; `below` those after it."""
+"""Fills in a line from its neighbours: torchrun's tables, Open MPI's frames, messages of several lines.
+
+`above` are the lines before it, the nearest first; `below` are the lines after it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form
 
 FAR = 40
-"""Lines around one that are looked at."""
+"""Lines before and after a line that are examined."""
 
 _FIELD = re.compile(
     r" {2}(?P<key>time|host|rank|exitcode|error_file|traceback) {0,6}: (?P<value>.{0,300})", re.DOTALL
@@ -24,17 +26,17 @@ _RANK = re.compile(r"(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
 _FRAME = re.compile(r"-{70,80}$")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
-"""Forms whose messages have several lines."""
+"""Forms whose messages may have several lines."""
 
 
 class Around(Protocol):
-    """The neighbours of a line; they cost something, so only who needs them asks."""
+    """The neighbours of a line, which are only computed if they are needed."""
 
     def above(self) -> Sequence[str]:
         """The lines before it, the nearest first."""
 
     def below(self) -> Sequence[str]:
-        """Those after it."""
+        """The lines after it."""
 
     def dashes(self) -> bool:
         """Whether there are long lines of dashes before and after it."""
@@ -58,7 +60,7 @@ def in_block(text: str, said: Said, around: Around, layout: Layout, clock: Clock
 def _table(
     text: str, said: Said, above: Sequence[str], below: Sequence[str], layout: Layout, clock: Clock
 ) -> None:
-    """The entry of elastic's table that the line stands in."""
+    """Fill in the other fields of the same entry of torchrun's table."""
     said.form = Form.ELASTIC
     for lines in ([text], above, below):
         for line in lines[:8]:
@@ -84,12 +86,12 @@ def _field(key: str, value: str, said: Said, clock: Clock) -> None:
 
 
 def _near_frame(lines: Sequence[str]) -> bool:
-    """A line of dashes of Open MPI: it stands between two of them."""
+    """Whether one of Open MPI's lines of dashes is near; its messages stand between two of them."""
     return any(_FRAME.search(line.rstrip()) for line in lines[:FAR])
 
 
 def _head(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
-    """The line that it goes on with: the nearest one with a header, if all between are blank or indented."""
+    """Fill in from the line that it continues: the nearest header above blank and indented lines."""
     if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
         return
     for line in around.above()[:FAR]:

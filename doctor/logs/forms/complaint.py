@@ -1,4 +1,4 @@
-"""Lines that complain though no symptom knows them. Strict: what healthy logs print is none."""
+"""Lines that complain and match no symptom. Strict: lines of healthy logs do not count."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _ADVICE = re.compile(
     r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored"
     r"|not recommended"
 )
-"""Some programs write ERROR or WARN where nothing went wrong; the end of a data queue is one of them."""
+"""Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
 GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
-"""What a line of glog or absl begins with that is an error; no word is in it."""
+"""The beginning of an error line of glog or absl, which has no word for its level."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
@@ -60,19 +60,19 @@ _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LONE = re.compile(rb"0(?!\w)(?<!\w0)")
 _DIGITS = bytes.maketrans(b"0123456789", b"1" * 10)
 _MOST = 600
-"""Longer lines are data."""
+"""Characters; longer lines are data."""
 _SERIOUS = frozenset({"ERROR", "FATAL"})
 _NOISE = frozenset({Form.KERNEL, Form.RAS})
-"""Forms whose unknown lines say nothing of the job."""
+"""Forms whose unknown lines say nothing about the job."""
 
 
 def may_complain(raw: bytes) -> bool:
-    """A cheap look: False means that `complains` would say so too."""
+    """A cheap test: if it is False, `complains` is False as well."""
     return any(map(raw.__contains__, TRIGGERS)) or GLOG.search(raw) is not None
 
 
 def like(raw: bytes) -> bytes:
-    """The same for lines of which `complains` says the same: only a lone 0 is more to it than any number."""
+    """A key: lines with equal keys give `complains` the same result. A lone 0 differs from other numbers."""
     return _LONE.sub(b"O", raw).translate(_DIGITS)
 
 
@@ -80,7 +80,7 @@ def complains(text: str, said: Said) -> bool:
     own = text[said.start :]
     begins = own[:_MOST]
     if own[:1].isspace() and not said.headed and said.form is Form.PLAIN:
-        return False  # it goes on with a message
+        return False  # it continues a message
     if said.form in _NOISE or said.level in ("INFO", "DEBUG"):
         return False
     if _ADVICE.search(begins):
@@ -95,5 +95,5 @@ def complains(text: str, said: Said) -> bool:
 
 
 def wording(text: str, said: Said) -> str:
-    """The same for two lines that differ only in values."""
+    """A key that is equal for lines that differ only in their values."""
     return _VALUE.sub("0", text[said.start :][:160]).strip()

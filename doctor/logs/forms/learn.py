@@ -1,4 +1,4 @@
-"""Lines that tell more than their message: which rank a process is, and how many ranks there are."""
+"""Lines that show which rank a process is, and how many ranks there are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRIGGERS = (
     b"world_size",
     b"world size",
 )
-"""What the bytes of such a line hold."""
+"""At least one of these is in every such line."""
 MOST_PIDS = 4096
 
 _RANK = re.compile(
@@ -41,15 +41,15 @@ _LOCAL = re.compile(r"rank {0,6}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1
 
 @dataclass(slots=True)
 class Learned:
-    """Of one file."""
+    """What the lines of one file show about its ranks."""
 
     rank_of: dict[int, int | None] = field(default_factory=dict)
-    """Process -> its rank in the whole job; None where two were said."""
+    """Process -> its rank in the whole job; None if the lines name two."""
     rank_of_local: dict[int, int | None] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
-    """Number of ranks -> how often it was said."""
+    """Number of ranks -> how many lines state it."""
     talking: dict[int, set[int]] = field(default_factory=dict)
-    """Number of ranks of a group of gloo -> its members whose lines are here."""
+    """Size of a gloo group -> its members that wrote lines here."""
     _of_size: dict[int, int] = field(default_factory=dict)
 
     def line(self, text: str, pid: int | None, local_rank: int | None = None) -> None:
@@ -75,7 +75,7 @@ class Learned:
             self.local(local, rank)
 
     def process(self, pid: int, rank: int, size: int = 0) -> None:
-        """A rank of a larger group counts more: those of smaller groups number their own members."""
+        """Note the rank of a process. The largest group counts: smaller groups number their own members."""
         if size < self._of_size.get(pid, 0) or (pid not in self.rank_of and len(self.rank_of) >= MOST_PIDS):
             return
         if size > self._of_size.get(pid, 0):
@@ -89,7 +89,7 @@ class Learned:
             self.rank_of_local[local] = None
 
     def add(self, other: Learned) -> None:
-        """What a later part of the file says as well."""
+        """Add what a later part of the file shows."""
         for size, number in other.sizes.items():
             self.sizes[size] = self.sizes.get(size, 0) + number
         for size, ranks in other.talking.items():
@@ -106,11 +106,11 @@ class Learned:
 
     @property
     def ranks(self) -> set[int]:
-        """Those that are known to have written here, by the largest group that they told of."""
+        """The ranks that are known to have written here, as numbered in the largest group."""
         told = self.talking.get(self.world or 0, set())
         return told | {rank for rank in self.rank_of.values() if rank is not None}
 
     @property
     def world(self) -> int | None:
-        """The largest that was said: subgroups are smaller."""
+        """The largest number of ranks that a line states: subgroups are smaller."""
         return max(self.sizes, default=None)

@@ -1,4 +1,4 @@
-"""One line on its own -> what it says of itself."""
+"""Reads one line on its own: its form, level, time and writer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _AMERICAN = re.compile(
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
 _AHEAD = 120
-"""Characters in which a level of Python's loggers stands."""
+"""The level of a Python logger stands within this number of characters."""
 
 
 def writer_of(text: str, layout: Layout, clock: Clock) -> Said:
-    """Only who a launcher says wrote the line, and the time of a script's logger: for lines that are many."""
+    """Only the writer, by the launcher's prefix, and the time of a script's logger: faster than `said_of`."""
     said = Said()
     strip(text, layout, clock, said)
     _logged(text, said, clock)

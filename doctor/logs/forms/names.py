@@ -1,4 +1,4 @@
-"""Who wrote a file, by its name and folders."""
+"""Finds out who wrote a file, by its name and folders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOKEN = re.compile(r"(?:^|[._])((?:node|host|gpu|npu|server|compute|cn|gn|dgx)-
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What the name says. `local` is a rank within its host: torchrun's folders are named by it."""
+    """The values in a path. `local` is the rank within its host, which torchrun's folders are named after."""
 
     rank: int | None = None
     local: int | None = None
@@ -34,11 +34,11 @@ class Named:
     pid: int | None = None
     device: int | None = None
     attempt: int | None = None
-    """Of torchrun's folders."""
+    """The number in the name of torchrun's folder."""
 
 
 def named(path: str) -> Named:
-    """Of the last parts of a path: `node1/attempt_0/3/stderr.log`, `debug/plog/plog-123_20250101.log`."""
+    """The values in a path such as `node1/attempt_0/3/stderr.log` or `debug/plog/plog-123_20250101.log`."""
     parts = PurePosixPath(path.replace("\\", "/")).parts[-8:]
     if not parts:
         return Named()

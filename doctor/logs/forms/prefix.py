@@ -1,4 +1,4 @@
-"""What launchers put in front of a line of a rank. They nest: Slurm's, then torchrun's, then mpirun's."""
+"""The prefixes that launchers put in front of a rank's line. They nest: Slurm's, torchrun's, mpirun's."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _POD = re.compile(
     rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
     rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?:(?<=Z) |(?= std))(?: ?std(?:out|err) [FP] )?"
 )
-"""What kubectl logs --prefix, --timestamps and the files of a node's containers have in front."""
+"""The prefixes of `kubectl logs --prefix`, `--timestamps`, and of the container log files of a node."""
 _PROGRAM = rf" (?P<host>{_HOST}) (?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
 _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(DATED + _PROGRAM))
-"""What syslog and journalctl have in front of what a program says."""
+"""The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
     r"(?:[\w./-]{1,200}\.(?:log|txt|out|err):)?(?:\d{1,9}:)?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\()"
 )
@@ -45,23 +45,23 @@ _WORDS = """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
-"""Hosts of a cluster: no label alone, and no program that Slurm runs on a host."""
+"""A host name has a digit, but is not a label of digits alone and not a program of Slurm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What stands in front of every line of a file."""
+    """The prefix that every line of a file has."""
 
     label: bool = False
-    """`3: `, of srun -l."""
+    """`3: ` of `srun -l`."""
     bracket: bool = False
-    """`[3] `, of MPICH's -prepend-rank."""
+    """`[3] ` of MPICH's `-prepend-rank`."""
     hosts: frozenset[str] = frozenset()
-    """`node1: `, of pdsh."""
+    """`node1: ` of pdsh."""
 
 
 def layout_of(lines: Iterable[str]) -> Layout:
-    """By the first lines of a file: nearly all of them have it, or it is something else."""
+    """The layout by the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
     brackets = total = 0
     hosts: Counter[str] = Counter()
@@ -87,12 +87,12 @@ def layout_of(lines: Iterable[str]) -> Layout:
 
 
 def _counts(labels: list[int]) -> bool:
-    """The numbers of lines, as grep -n writes them."""
+    """Whether the labels are line numbers, as `grep -n` writes them."""
     return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
 def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:
-    """Take off all prefixes: `said` gets who wrote the line, and where its own text begins."""
+    """Remove all prefixes: `said` gets the writer of the line, and where its own text begins."""
     at = 0
     grep = _GREP.match(text)
     if grep:

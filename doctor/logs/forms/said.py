@@ -1,4 +1,4 @@
-"""One line as it says itself: its form, its level, its time, and who wrote it."""
+"""What one line says about itself: its form, its level, its time, and who wrote it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def level_of(word: str) -> str:
 
 @dataclass(slots=True)
 class Said:
-    """What is known of a line so far. `start` is where its own text begins, behind all prefixes."""
+    """What is known about a line so far. `start` is where its own text begins, after all prefixes."""
 
     form: Form = Form.PLAIN
     level: str = ""
@@ -34,12 +34,12 @@ class Said:
     pid: int | None = None
     device: int | None = None
     prefix: int = 0
-    """Where what a launcher wrote in front of it ends."""
+    """Where the launcher's prefix ends."""
     stamp: tuple[int, int] = (0, 0)
-    """Where a time stands in that, of which others tell nothing."""
+    """Where a time stands in the prefix; it differs from line to line."""
     start: int = 0
     headed: bool = False
-    """It has a header of its own, so that it does not go on with the line before."""
+    """It has a header of its own, so it does not continue the line before."""
 
     @property
     def party(self) -> Party:
@@ -47,7 +47,7 @@ class Said:
         return Party(rank=self.rank, host=self.host, device=device, pid=self.pid)
 
     def inherit(self, head: Said) -> None:
-        """What the line that it goes on with says of both."""
+        """Fill in what is missing from the line that this one continues."""
         if self.form is Form.PLAIN:
             self.form = head.form
         self.level = self.level or head.level

@@ -48,12 +48,12 @@ SERVICES = re.compile(
     r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
     r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
 )
-"""What these complain of is no complaint of the job; systemd itself may have started the job."""
+"""Services whose complaints do not concern the job. systemd itself is not listed: it may start jobs."""
 _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 
 def system(text: str, said: Said, clock: Clock) -> bool:
-    """Whether the line is one of these; then `said` has what it says."""
+    """Whether the line is one of these; if so, `said` is filled in."""
     return _slurm(text, said, clock) or _kernel(text, said, clock) or _mpi(text, said)
 
 

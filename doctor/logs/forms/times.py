@@ -1,4 +1,4 @@
-"""The time of a line, in seconds since 1970 by its own clock."""
+"""Reads the time of a line, in seconds since 1970 by its own clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMED = (
     r"{1,2}(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?!\d))?"
 )
-"""Nov 20 07:22:05, and with the day of the week and the year."""
+"""Nov 20 07:22:05, also with the day of the week or the year."""
 _SECONDS = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
 GLOG = rf"(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
 """1120 07:22:05.676871010; some write 427 for 0427."""
@@ -29,12 +29,12 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """When a file was last written: it gives the year to times that have none."""
+    """Knows when a file was last written, which gives the year of times without one."""
 
     written: float
 
     def at(self, found: re.Match[str]) -> tuple[float | None, bool]:
-        """The time that one of the patterns above found, and whether its zone was written."""
+        """The time that one of the patterns above found, and whether it states its zone."""
         values = found.groupdict()
         month = _MONTHS.index(values["name"]) + 1 if values.get("name") else int(values["month"])
         second = min(int(values["second"]), 59)
@@ -51,7 +51,7 @@ class Clock:
         return seconds - _offset(zone), zone is not None
 
     def _latest(self, rest: tuple[int, int, int, int, int]) -> datetime:
-        """In the last year in which it is not later than the file, but for a zone's difference."""
+        """The time in the latest year in which it is not later than the file, give or take a time zone."""
         limit = datetime(1970, 1, 1) + timedelta(seconds=self.written + _DAY)
         for year in range(limit.year, limit.year - 9, -1):
             try:

@@ -27,7 +27,7 @@ _PYTHON_LOG = re.compile(
     r"|(?P<level2>ERROR|WARNING|INFO|DEBUG|CRITICAL):(?P<logger2>torch[\w.]{1,120}):"
 )
 _RANK = re.compile(r"\[(?:PG (?:(?:ID )?0\b|[^\]]{0,80}\(default_pg\))[^\]]{0,120})?Rank (?P<rank>\d{1,6})\]")
-"""A group of some of the ranks (PG ID 3) numbers its own members: that is no rank of the job."""
+"""A group of some ranks (PG ID 3) numbers its own members, so its numbers are not ranks of the job."""
 _C10D = re.compile(
     r"\[(?:PG [^\]]{0,120})?Rank \d{1,6}\]|\[c10d\]|\[\S{0,200}gloo/\S{1,200}\.\w{1,3}:\d{1,6}\]"
     r"|Some (?:NCCL|HCCL) operations have failed|To avoid (?:data inconsistency|this inconsistency)"
@@ -57,7 +57,7 @@ _RAS = re.compile(
 
 
 def torch(text: str, said: Said, clock: Clock) -> bool:
-    """Whether the line is one of these; then `said` has what it says."""
+    """Whether the line is one of these; if so, `said` is filled in."""
     return _nccl(text, said, clock) or _logger(text, said, clock) or _bare(text, said)
 
 
@@ -132,14 +132,14 @@ def _bare(text: str, said: Said) -> bool:
 
 
 def _child(text: str, at: int, said: Said) -> None:
-    """The process that torchrun speaks of."""
+    """Note the process that torchrun's line is about."""
     found = _CHILD.search(text, at, at + 300)
     if found:
         said.local, said.pid = int(found["local"]), int(found["pid"])
 
 
 def _rank(text: str, at: int, said: Said) -> None:
-    """The rank that c10d writes into its lines, close to their beginning."""
+    """Note the rank that c10d writes near the beginning of its lines."""
     found = _RANK.search(text, at, at + 200)
     if found and said.rank is None:
         said.rank = int(found["rank"])

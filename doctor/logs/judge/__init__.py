@@ -1,6 +1,6 @@
-"""From all that was read of logs to who is to blame. Pure: the same logs, in any order, the same conclusion.
+"""Concludes from logs who is to blame. Pure: the same logs in any order give the same conclusion.
 
-A symptom never accuses an innocent: where the logs do not suffice, that is said instead.
+A symptom never accuses an innocent rank: if the logs do not suffice, the conclusion says so.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from doctor.model import Confidence
 __all__ = ["Known", "KnownHost", "conclude", "known_of"]
 
 MOST_TOLD = 10
-"""Attempts that are told: the first and the last ones."""
+"""Earlier attempts that are reported; if there are more, the first and the last ones."""
 MOST_ODD = 10
 MOST_FOLLOW = 12
-"""Consequences that are told."""
+"""Consequences that are reported."""
 _CAUSES = {Role.ROOT, Role.NAMES}
 
 
 def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charge] = ()) -> Conclusion:
-    """`from_curves`: what the losses say; a crash explains the end of a job before they do."""
+    """`from_curves` are the charges from losses; a crash explains the end of a job better than they do."""
     known = known or Known()
     last = _conclude(logs, known, from_curves)
     if logs.maybe_jobs:
@@ -50,7 +50,7 @@ def _conclude(logs: Logs, known: Known, from_curves: Sequence[Charge]) -> Conclu
     outcome = _outcome(case, charges)
     causes = [each for each in charges if each.because is None]
     hosts = _names(each.host for charge in causes for each in charge.who)
-    if not hosts:  # any of those that are known, then
+    if not hosts:  # then any host that is known
         files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
         hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
@@ -67,8 +67,8 @@ def _conclude(logs: Logs, known: Known, from_curves: Sequence[Charge]) -> Conclu
 
 
 def _with_earlier(last: Conclusion, logs: Logs, earlier: Sequence[Conclusion]) -> Conclusion:
-    """Of a job that was started more than once, the last attempt is judged, and what became of the others is
-    told. A job that went on is not one that nothing happened to; one that only began has not gone on."""
+    """If a job was started more than once, the last attempt is judged; how the others ended is reported.
+    A last attempt without complaints is clean only if it made progress."""
     total = len(earlier) + 1
     ends = [f"attempt {number} of {total} {_ended(each)}" for number, each in enumerate(earlier, 1)]
     if total - 1 > MOST_TOLD:
@@ -76,7 +76,7 @@ def _with_earlier(last: Conclusion, logs: Logs, earlier: Sequence[Conclusion]) -
     made = replace(last, beside=tuple(ends))
     if last.outcome is not Outcome.CLEAN or any(file.progress for file in logs.files):
         return made
-    opened = f"attempt {total} of {total} began; its log tells of no step, so it may have ended as well"
+    opened = f"attempt {total} of {total} began; its log shows no step, so it may have ended as well"
     return replace(made, outcome=Outcome.UNKNOWN, open=(*last.open, opened))
 
 
@@ -87,11 +87,11 @@ def _ended(attempt: Conclusion) -> str:
     if attempt.outcome is Outcome.NAMED:
         beside = f" (or {len(causes) - 1} more)" if len(causes) > 1 else ""
         return f"failed: {causes[0].says.rstrip('.')}{beside}"
-    return f"ended; it is not known why: {causes[0].says.rstrip('.')}"
+    return f"ended for an unknown reason: {causes[0].says.rstrip('.')}"
 
 
 def _of_two(found: Conclusion, jobs: Sequence[str]) -> Conclusion:
-    """What holds of one job need not hold of two: nobody is more than suspected."""
+    """The logs may belong to two jobs: a conclusion for one job is then only a suspicion."""
     one, other = jobs[:2]
     said = f"{one} and {other} may be two jobs: explain one at a time"
     charges = tuple(
@@ -134,13 +134,13 @@ def _charges(case: Case, blames: Sequence[Blame], curves: Sequence[Charge]) -> l
 
 
 def _beside(charge: Charge) -> Charge:
-    """A curve, where a crash explains the end."""
+    """The charge of a curve if a crash explains the end: never certain."""
     sure = Confidence.SUSPECT if charge.confidence is Confidence.CERTAIN else charge.confidence
     return replace(charge, confidence=sure)
 
 
 def _more(case: Case, blame: Blame) -> str:
-    """What became of the others, once the cause is one that they can suffer from."""
+    """What the cause did to the other ranks, as the end of a sentence."""
     ranks = {each.rank for each in blame.who if each.rank is not None}
     if blame.role is not Role.ROOT or " lost their " in blame.says or " waited " in blame.says:
         return ""
@@ -150,7 +150,7 @@ def _more(case: Case, blame: Blame) -> str:
 
 
 def _follow(case: Case, blames: Sequence[Blame], because: int) -> list[Charge]:
-    """All else that counts, each symptom once, in the order of time."""
+    """All other events that count, as consequences: each symptom once, in the order of time."""
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
     groups: dict[tuple[str, Kind], list[Event]] = {}
     for event in case.events:

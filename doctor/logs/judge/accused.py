@@ -1,4 +1,4 @@
-"""Those whom others name: by an exception's place, a barrier, a desync report; or who never came."""
+"""Ranks that others name (at an exception, a barrier, in a desync report), and ranks that never came."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CAME = re.compile(r"total connected num is \[(\d{1,7})\]")
 
 
 def accused(case: Case) -> Blame | None:
-    """Whom most others name; of equals, all."""
+    """The party that most others name; all of them if several are named equally often."""
     by: dict[Key, list[tuple[Party, Event]]] = defaultdict(list)
     for event in case.of(Kind.NAMES):
         if event.overcome:
@@ -55,7 +55,7 @@ def accused(case: Case) -> Blame | None:
 
 
 def absent(case: Case) -> Blame | None:
-    """Some never came to the rendezvous: those whom the head's list lacks."""
+    """Ranks that never came to the rendezvous: those that are missing from the head's list."""
     events = tuple(each for each in case.of(Kind.ABSENT) if not each.overcome)
     if not events:
         return None
@@ -76,7 +76,7 @@ def absent(case: Case) -> Blame | None:
 
 
 def nobody_came(missing: Blame) -> bool:
-    """Only the head itself was at the rendezvous."""
+    """Whether only the head itself was at the rendezvous."""
     counts = [_JOINED.search(each.line.text) for each in missing.events]
     return bool(counts) and all(each is not None and int(each[1]) == 1 for each in counts)
 
@@ -98,7 +98,7 @@ def _lacking(case: Case, text: str, events: tuple[Event, ...]) -> tuple[set[int]
         return gaps, None, None
     if joined and total and arrived is not None:
         heads = {rank for each in events for rank in each.ranks}
-        if arrived == len(heads) == 1:  # torchrun, which is no rank, counts hosts
+        if arrived == len(heads) == 1:  # torchrun, which is not a rank, counts hosts
             return {*range(total)} - heads, total, arrived
         without = {*range(total)} - case.logged
         if len(without) == total - arrived and case.world == total:

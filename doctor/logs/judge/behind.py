@@ -1,7 +1,7 @@
-"""Ranks that fell silent: they tell no more steps, others go on, and nobody complains.
+"""Ranks that fell silent: they log no more steps, others go on, and nobody complains.
 
 In a parallel training no rank gets far ahead of another. Output that was not flushed, and logs that are
-fetched while the job runs, end a little earlier: that is no sign.
+fetched while the job runs, end a little earlier, which proves nothing.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from doctor.logs.model import Curve
 from doctor.text.ranks import ranks_text
 
 ENOUGH = 10
-"""Losses of a rank, before its pace is known."""
+"""The pace of a rank is known after this number of losses."""
 PAUSES = 5
-"""So many of its own steps between two losses may be lacking,"""
 SHARE = 0.05
-"""and this share of the job."""
+"""A rank fell behind if it lags by more than PAUSES of its own logging intervals and SHARE of the job."""
 
 
 def fell_silent(curves: Iterable[Curve]) -> str:
-    """In one sentence, or nothing."""
+    """A sentence about the ranks that fell silent, or an empty text."""
     last = {each.who.rank: each for each in curves if each.who.rank is not None and _tells(each)}
     front = max((each.steps[-1] for each in last.values()), default=0)
     behind = {rank: each.steps[-1] for rank, each in last.items() if _is_far(each, front)}
@@ -29,7 +28,7 @@ def fell_silent(curves: Iterable[Curve]) -> str:
         return ""
     ahead = [rank for rank in last if rank not in behind]
     step = max(behind.values())
-    told = f"{ranks_text(behind, most=MOST)} told no step after {step:,}"
+    told = f"{ranks_text(behind, most=MOST)} logged no step after {step:,}"
     return f"{told}, and {ranks_text(ahead, most=MOST)} went on to {front:,}: no line says why"
 
 

@@ -1,4 +1,4 @@
-"""What a rule of the judge says: who is to blame, how that is known, and by which lines."""
+"""The result of a rule of the judge: who is to blame, how that is known, and by which lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """`events` carry it, the first of them names its symptom; none: it follows from what is not there."""
+    """`events` prove it, the first one has its symptom; without any, it follows from something missing."""
 
     says: str
     who: tuple[Party, ...] = ()
@@ -23,15 +23,15 @@ class Blame:
     confidence: Confidence = Confidence.STRONG
     how: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
-    """More than those of the events."""
+    """Lines besides those of the events."""
     role: Role = Role.ROOT
     nameless: bool = False
-    """It is no symptom's: its events only confirm it."""
+    """It has no symptom: its events only confirm it."""
     checks: tuple[str, ...] = ()
-    """Before those of the symptoms."""
+    """Checks that come before those of the symptoms."""
     brief: str = ""
     unseen: str = ""
-    """See Charge; both only where it is no symptom's."""
+    """`brief` and `unseen` are those of Charge, and count only without a symptom."""
 
     @property
     def keys(self) -> frozenset[Key]:
@@ -61,13 +61,13 @@ class Blame:
 
 
 def _telling(event: Event) -> Line:
-    """The line that says most: the kernel tells first that memory is short, and last whom it killed."""
+    """The line that says most: the kernel first reports a lack of memory, then names the killed process."""
     first, last = event.sighting.first, event.sighting.last
     return last if "Killed process" in last.text and "Killed process" not in first.text else first
 
 
 def _spread(events: Iterable[Event]) -> list[Event]:
-    """One of each symptom first."""
+    """The events, with one event of each symptom first."""
     several = list(events)
     firsts = {each.id: each for each in reversed(several)}
     heads = [each for each in several if firsts[each.id] is each]

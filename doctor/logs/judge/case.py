@@ -1,4 +1,4 @@
-"""The logs, worked out once for all rules: what counts, who wrote it, whom it is about, and when."""
+"""The logs, prepared once for all rules: which lines count, who wrote them, whom they are about, and when."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ INTERRUPTED = "python-interrupted"
 NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
 LAST_WORDS = 3
-"""Lines from the end where even what was said once is not followed by anything better."""
+"""A `repeated` symptom that occurs only once still counts within this number of lines from the end."""
 LATE = 60.0
-"""Seconds before the last line that do."""
+"""Seconds before the last line that still count as the end of a file."""
 OLD = 300.0
-"""Seconds before the job's first line: what the kernel logged earlier is of another job. An attempt begins
-with its first line."""
+"""Seconds before the job's first line: earlier lines of the kernel belong to another job. For a restarted job
+the limit is 0: an attempt begins with its first line."""
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
-"""They write about ranks, and are none."""
+"""Forms of programs that write about ranks but are not ranks."""
 _FORGIVEN = {Kind.WAITS, Kind.CLOSED, Kind.AFTER, Kind.LINK, Kind.ABSENT, Kind.CONFIRMS}
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A sighting that counts. `who`: whom it is about, which may be nobody that is known."""
+    """A sighting that counts. `who` are the parties that it is about; empty if they are unknown."""
 
     sighting: Sighting
     kind: Kind
@@ -66,24 +66,24 @@ class Case:
     places: Places
     clocks: Clocks
     events: tuple[Event, ...]
-    """In the order of time as far as that is known, else of the names of the files."""
+    """In the order of time; if the time is unknown, in the order of file names."""
     overcome: tuple[Event, ...] = ()
     """Complaints after which the job went on."""
     odd: tuple[tuple[Party, Line], ...] = ()
     last_steps: Mapping[int, tuple[int, Line]] = field(default_factory=dict)
-    """The last step of each rank, and the line that says so."""
+    """The last step of each rank, and the line that states it."""
 
     def of(self, *kinds: Kind) -> tuple[Event, ...]:
         return tuple(each for each in self.events if each.kind in kinds)
 
     @cached_property
     def waiting(self) -> frozenset[int]:
-        """Ranks that waited for others until their time was over."""
+        """Ranks that waited for others until they timed out."""
         return frozenset(rank for each in self.of(Kind.WAITS) for rank in each.ranks)
 
     @cached_property
     def left_alone(self) -> frozenset[int]:
-        """Ranks whose connections others closed, or that waited."""
+        """Ranks that waited, or whose connections others closed."""
         events = self.of(Kind.WAITS, Kind.CLOSED)
         links = (each for each in self.of(Kind.LINK) if each.sighting.symptom.role is Role.CONSEQUENCE)
         return frozenset(rank for each in (*events, *links) for rank in each.ranks)
@@ -99,7 +99,7 @@ class Case:
 
     @cached_property
     def logged(self) -> frozenset[int]:
-        """Ranks of which lines were read."""
+        """Ranks whose own lines were read."""
         own = {rank for file in self.logs.files for rank in file.ranks}
         own |= {file.who.rank for file in self.logs.files if file.who.rank is not None}
         writers = (each for each in self.events if each.line.form not in _OF_OTHERS)
@@ -108,7 +108,7 @@ class Case:
 
     @cached_property
     def covered(self) -> frozenset[int]:
-        """Those as well of whose launcher, which shows what they print, the log was read."""
+        """`logged`, and the ranks in the log of a launcher, which shows their output."""
         told = (each for each in self.events if each.line.form is Form.ELASTIC)
         return self.logged | {rank for each in told for rank in each.ranks}
 
@@ -123,7 +123,7 @@ class Case:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Ranks of the job of which nothing was read."""
+        """Ranks of the job that nothing was read of."""
         if self.world is not None and self.world <= 1_000_000:
             return tuple(rank for rank in range(self.world) if rank not in self.covered)
         top = max(self.covered, default=-1)
@@ -133,7 +133,7 @@ class Case:
         return self.clocks.before(one.line, other.line)
 
     def silent(self) -> tuple[int, ...]:
-        """Ranks with a log that neither complain nor are told to have ended of themselves."""
+        """Ranks with a log that do not complain and are not reported to have ended by themselves."""
         ends = (Kind.STOPPED, Kind.DIED, Kind.LEFT)
         loud = {rank for each in self.events if each.kind not in ends for rank in each.ranks}
         stopped = {key[1] for key in self.stopped if key[0] == "rank"}
@@ -203,7 +203,7 @@ def case_of(logs: Logs, known: Known) -> Case:
 
 
 def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float) -> bool:
-    """In the log of the kernel, which is older than the job, by the clock of the same host."""
+    """Whether a kernel message is older than the job, by the clock of the same host."""
     if event.line.form is not Form.KERNEL or event.sighting.last.at is None:
         return False
     start = starts.get(clocks.of(event.line))
@@ -211,7 +211,7 @@ def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float]
 
 
 def _starts(logs: Logs, clock: Callable[[Line], Clock]) -> dict[Clock, float]:
-    """When the job's first line was written, by each clock."""
+    """When the job's first line was written, for each clock."""
     found: dict[Clock, float] = {}
     for file in logs.files:
         if file.first_at is not None and file.last is not None and Form.KERNEL not in file.forms:
@@ -287,7 +287,7 @@ def _event(
             peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
-                peers = ()  # torch prints other addresses there than those that it tried
+                peers = ()  # torch does not print the addresses there that it tried
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
         by = places.settled(_with(by, own), file)
         about = (by,)
@@ -301,7 +301,7 @@ def _event(
 
 
 def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[Line]]) -> list[Line]:
-    """Its own. Where a line does not say whose it is, all of its file count."""
+    """The steps of a rank. If the rank of a line is unknown, all steps of its file count."""
     own = [*steps.get(rank, ())]
     if rank is None:
         return own + [line for lines in steps.values() for line in lines if line.file == file]
@@ -309,7 +309,7 @@ def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[L
 
 
 def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
-    """What healthy logs say as well, in a file that says nothing else and goes on after it."""
+    """Whether healthy logs hold it too, and its file has no other complaint and goes on after it."""
     file = files.get(event.line.file)
     if not event.sighting.symptom.needs or file is None or file.name in busy:
         return False
@@ -317,12 +317,12 @@ def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str
 
 
 def _retries(event: Event) -> bool:
-    """A job that made steps has got over it, wherever that was written."""
+    """Whether a job that makes steps has recovered from it, wherever it was written."""
     return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
 
 
 def _later(line: Line, step: Line, clocks: Clocks) -> bool:
-    """Where nothing else complains, the progress of any rank is that of the job, by any clock."""
+    """Whether a step came after the line. Used if nothing else complains: then any rank and clock will do."""
     if step.file == line.file:
         return step.number > line.number
     apart = clocks.apart(line, step)
@@ -332,13 +332,13 @@ def _later(line: Line, step: Line, clocks: Clocks) -> bool:
 
 
 def _overcome_odd(party: Party, line: Line, steps: Mapping[int | None, Iterable[Line]]) -> bool:
-    """The job went on after it."""
+    """Whether the rank went on after the line."""
     later = _steps_of(party.rank, line.file, steps)
     return any(step.file == line.file and step.number > line.number for step in later)
 
 
 def _went_on(sighting: Sighting, step: Line, clocks: Clocks) -> bool:
-    """In another file. Where that has no times, what is also said in healthy logs is taken for earlier."""
+    """Whether a step in another file came later; without times, assumed only for symptoms in healthy logs."""
     if step.at is None or sighting.last.at is None:
         return bool(sighting.symptom.needs)
     return clocks.before(sighting.last, step)

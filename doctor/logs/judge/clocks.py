@@ -1,6 +1,6 @@
-"""The clocks of the files against each other: from a recording, or from steps that several of them logged.
+"""Compares the clocks of the files, by a recording or by steps that several of them logged.
 
-Two clocks that nothing connects are not compared: no rank is guilty because of its host's time.
+Clocks without such a connection are not compared: no rank is guilty because of its host's time.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from doctor.logs.judge.known import Known
 from doctor.logs.model import Line, Logs
 
 TOGETHER = 2.0
-"""Seconds: what is nearer than this happened at once."""
+"""Seconds; events that are nearer count as simultaneous."""
 _STEP = re.compile(r"(?i)\b(?:global[_ ])?(?:step|iteration|iter)s?\b[\"']?\s*[:=\[(/]?\s*(\d{1,12})")
 Clock = tuple[str, bool]
-"""Its host, or its file where no host is known; and whether its times say their zone."""
+"""Its host, or its file if the host is unknown; and whether its times state their zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
     ahead: Mapping[Clock, float]
-    """Of those that could be compared with the first: by how much they are ahead of it."""
+    """Seconds that each clock is ahead of the first one, for the clocks that can be compared with it."""
     of: Callable[[Line], Clock]
 
     def at(self, line: Line) -> float | None:
-        """As the first clock has it; None where that is not known."""
+        """The time by the first clock; None if unknown."""
         ahead = self.ahead.get(self.of(line))
         return None if line.at is None or ahead is None else line.at - ahead
 
     def apart(self, one: Line, other: Line) -> float | None:
-        """Seconds from one to the other; None where nothing tells."""
+        """Seconds from one line to the other; None if unknown."""
         if (
             one.file == other.file
             and one.at is not None
@@ -51,7 +51,7 @@ class Clocks:
         return None
 
     def before(self, one: Line, other: Line) -> bool:
-        """For certain."""
+        """Whether one line is certainly earlier than the other."""
         if one.file == other.file:
             return one.number < other.number
         apart = self.apart(one, other)
@@ -59,7 +59,7 @@ class Clocks:
 
 
 def clocks_of(logs: Logs, known: Known, of: Callable[[Line], Clock], first: Sequence[Line]) -> Clocks:
-    """`first`: lines in the order in which their clocks are preferred as the first."""
+    """All clocks are compared with that of the first line in `first` that has a time."""
     marks: dict[Hashable, dict[Clock, list[float]]] = defaultdict(lambda: defaultdict(list))
     for file in logs.files:
         for line in file.progress:

@@ -1,6 +1,6 @@
-"""Ranks that ended: by a signal, with an exit code, or by an exception that no symptom knows.
+"""Ranks that ended: by a signal, with an exit code, or by an exception that no symptom matches.
 
-What only follows from another's end is left out: an exit code after a lost connection, a kill after SIGTERM.
+Ends that only follow from another are left out: an exit code after a lost connection, a kill after SIGTERM.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, Line, Party
 
 SOON = 60.0
-"""Seconds between the kernel's word and the launcher's of the same end."""
+"""Seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _COMPLAINTS = (Kind.WAITS, Kind.CLOSED, Kind.LINK, Kind.ABSENT)
 _EXCEPTION = re.compile(
@@ -48,8 +48,8 @@ def deaths_of(case: Case) -> list[Suspect]:
 
 
 def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
-    """The kernel knows a process, Slurm a host or a task, the launcher a rank. A container numbers its
-    processes otherwise than its host.
+    """Whether an event is about the same end. The kernel names a process, Slurm a host or a task, the
+    launcher a rank; a container numbers its processes differently from its host.
     """
     one = death.one
     if key(one) == key(party) or covers(one, party) or covers(party, one):
@@ -64,7 +64,7 @@ def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
 
 
 def _of_another_job(case: Case, event: Event) -> bool:
-    """The kernel killed some process; what the job says of its end fits no kill, and nobody missed a rank."""
+    """Whether the kernel killed a process that the job never mentions: no message of the job fits a kill."""
     if event.line.form is not Form.KERNEL or not lacks_memory(event.sighting):
         return False
     own = [each for each in case.of(*Kind) if each.line.form is not Form.KERNEL]
@@ -75,28 +75,28 @@ def _of_another_job(case: Case, event: Event) -> bool:
 
 
 def _follows(case: Case, event: Event) -> bool:
-    """The end of a rank that complained of others before, or that its launcher had told to end."""
+    """Whether it is the end of a rank that had complained of others, or that its launcher had told to end."""
     if lacks_memory(event.sighting):
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
         return True
-    if event.line.form is Form.SLURM and any(_ended_before(each, event) for each in case.events):
+    if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
-    # unless it ended before them, it may have waited as well, and what it said of that is not here
+    # unless it ended before them, it may have waited as well, and its complaint is not in these logs
     waits = case.of(Kind.WAITS)
     return event.kind is Kind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
 
 
-def _ended_before(one: Event, other: Event) -> bool:
-    """Slurm had begun to end the step: what it kills then tells nothing."""
+def _slurm_was_ending(one: Event, other: Event) -> bool:
+    """Whether Slurm was already ending the step: a kill by Slurm is then no evidence."""
     ends = any(each in one.line.text for each in _SLURM_ENDS)
     return ends and one.line.file == other.line.file and one.line.number < other.line.number
 
 
 def known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:
-    """Without those whose own log, which would tell of a lost connection, is missing, if others have one."""
+    """Prefer deaths whose own log was read: without it, a rank may just have lost its connection."""
     if not case.left_alone:
         return deaths
     own = [
@@ -106,7 +106,7 @@ def known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:
 
 
 def add_exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
-    """Of the program: nobody knows them, but they end a rank. One after a lost connection is no reason."""
+    """Add exceptions of the program, which no symptom matches. One after a lost connection does not count."""
     known = {key(each) for suspect in others for each in suspect.who}
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
@@ -125,6 +125,6 @@ def add_exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect])
 
 
 def raised(line: Line) -> str | None:
-    """The exception that a line is the last of: "ValueError: shard 0017 is empty"."""
+    """The exception in the last line of a traceback: "ValueError: shard 0017 is empty"."""
     found = _EXCEPTION.search(line.text[:2000]) if line.form is Form.PYTHON else None
     return found[1].strip()[:200] if found else None

@@ -1,4 +1,4 @@
-"""The rules in their order. Each says nothing unless it applies; the first that speaks names the cause."""
+"""The rules in their order. The first rule that applies names the cause."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from doctor.logs.model import Party, Role
 from doctor.model import Confidence
 
 MOST = 5
-"""Roots that are named beside each other."""
+"""Causes that are named together."""
 
 
 def decide(case: Case) -> list[Blame]:
-    """The cause first; more than one where nobody can tell which of them it is."""
+    """The cause first; several if the logs do not show which of them it is."""
     named = accused(case)
     roots = _roots(case, named)
     if named and not _stronger(case, roots, named):
@@ -66,14 +66,14 @@ def _confidence(case: Case, suspect: Suspect, place: int, sure: bool) -> Confide
         return Confidence.STRONG if own or not case.left_alone else Confidence.SUSPECT
     only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
     if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
-        # of the kernel alone: the host is known, the rank is not
+        # only the kernel names it: the host is known, the rank is not
         on_host = {rank for rank, host in case.places.host_of_rank.items() if host == suspect.one.host}
         return Confidence.STRONG if on_host - case.left_alone else Confidence.SUSPECT
     return Confidence.STRONG
 
 
 def _stronger(case: Case, roots: Sequence[Blame], named: Blame) -> bool:
-    """A reason of its own counts more than being named, where it is of who is named, or came first."""
+    """Whether a cause beats an accusation: it is the cause of the accused rank, or it came first."""
     if not roots:
         return False
     best = roots[0]
@@ -87,7 +87,7 @@ def _stronger(case: Case, roots: Sequence[Blame], named: Blame) -> bool:
 
 
 def _absent_or_linked(case: Case) -> Blame | None:
-    """One that never came may have tried: then it is the way between, and nobody can tell which end."""
+    """A rank that never came may have tried to: then the link is at fault, and its guilty end is unknown."""
     missing = absent(case)
     if missing is None:
         return None
@@ -108,7 +108,7 @@ def _absent_or_linked(case: Case) -> Blame | None:
 
 
 def _heads(missing: Blame) -> frozenset[Key]:
-    """One of whom nothing is known may be anybody."""
+    """The heads of the rendezvous that are known."""
     return frozenset(end for each in missing.events for end in each.keys if end[0] != "file")
 
 
@@ -134,7 +134,7 @@ def _scheduler(case: Case) -> Blame | None:
 
 
 def _only_consequences(case: Case) -> Blame | None:
-    """Somebody else came first, and is not in these logs."""
+    """The first consequence, if the logs do not show its cause."""
     order = (
         Kind.CLOSED,
         Kind.LINK,

@@ -1,4 +1,4 @@
-"""Jobs that somebody ended with Ctrl-C: what the ranks did then tells whom they waited for, if they hung."""
+"""Jobs that somebody ended with Ctrl-C: if they hung, the tracebacks show whom the ranks waited for."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TOLD = "torchrun-told-to-end"
 _ENDED = "somebody ended the job with Ctrl-C"
 _OTHER_WAYS = (Kind.WAITS, Kind.ABSENT, Kind.LINK)
 PAUSES = 3
-"""Of the usual time between two steps: a job that logged one so shortly before did not hang."""
+"""A job that logged a step within this number of usual step times before its end did not hang."""
 
 
 def interrupted(case: Case) -> Blame | None:
-    """Where nothing that came first says more. What follows on Ctrl-C, as lost connections, is no reason."""
+    """The blame if nothing earlier explains the end. Effects of Ctrl-C (lost connections) do not count."""
     stacks = [each for each in case.events if each.id == INTERRUPTED]
     told = [each for each in case.events if each.id == _TOLD and _by_ctrl_c(each)]
     if not (stacks or told) or any(not each.overcome for each in case.of(*_OTHER_WAYS)):
@@ -44,12 +44,14 @@ def interrupted(case: Case) -> Blame | None:
     waiting = [party for parties in inside.values() for party in parties]
     few = 0 < len(outside) < max(2, len(waiting)) and bool(waiting)
     if not few or "" in at or _ran(case, told):
-        how += ["every rank that tells waited for others" if waiting and not outside else ""]
+        how += ["every rank that left a traceback waited for others" if waiting and not outside else ""]
         return Blame(_ENDED, (), events, Confidence.STRONG, tuple(filter(None, how)), role=Role.CONSEQUENCE)
     waits = ", ".join(f"{who(parties)} in {name}" for name, parties in inside.items())
     verb = "were" if len(outside) > 1 else "was"
     says = f"{who(outside)} {verb} elsewhere while others waited ({waits}), when {_ENDED}"
-    how.append("if the job hung, they waited for who did not come; without times nobody can tell that it did")
+    how.append(
+        "if the job hung, they waited for those that did not come; without times nobody can tell that it hung"
+    )
     return Blame(
         says, tuple(dict.fromkeys(outside)), events, Confidence.SUSPECT, tuple(how), nameless=True,
         checks=("stuck-process",), brief="did not join before Ctrl-C",
@@ -68,7 +70,7 @@ def _each_is_known(stacks: list[Event]) -> bool:
 
 
 def _ran(case: Case, told: list[Event]) -> bool:
-    """It logged a step shortly before, by the times of its own log."""
+    """Whether it logged a step shortly before its end, by the times of its own log."""
     ends = [each.line for each in told if each.line.at is not None]
     for curve in case.logs.curves:
         seconds = [each for each in curve.seconds if each is not None]

@@ -1,4 +1,4 @@
-"""The logs of several jobs: each is judged on its own, and those that failed are told together."""
+"""The logs of several jobs: each is judged on its own, and those that failed are reported together."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Curves = Callable[[Logs], Sequence[Charge]]
 _WORST = (Outcome.NAMED, Outcome.UNKNOWN, Outcome.CLEAN)
 _OF = {
     Outcome.CLEAN: "nothing in it complains",
-    Outcome.UNKNOWN: "something is wrong in it that is not known",
+    Outcome.UNKNOWN: "something is wrong in it, but the cause is unknown",
 }
 
 
 def conclude_all(logs: Logs, known: Known | None, curves: Curves) -> Conclusion:
-    """`curves`: what the losses of a job say."""
+    """The conclusion about all jobs. `curves` gives the charges from the losses of a job."""
     if not logs.jobs:
         return conclude(logs, known, curves(logs))
     jobs = [replace(job, missed=logs.missed) for job in logs.jobs]

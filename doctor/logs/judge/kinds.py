@@ -1,7 +1,7 @@
-"""What a sighting tells of whom: whether somebody died, waits, was left alone, or is named by others.
+"""The kind of a sighting: whether somebody died, waits, was left alone, or is named by others.
 
-A role says whether a message can be the cause; its kind, which rule of the judge it belongs to. The words
-are of the messages themselves, so that a symptom that somebody adds falls in its place as well.
+The role of a message says whether it can be the cause; its kind says which rule of the judge uses it. Kinds
+are found by words of the messages, so that symptoms that users add get theirs as well.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ class Kind(Enum):
     DIED = "died"
     """Its process ended by a signal, or the kernel or its launcher says so."""
     LEFT = "left"
-    """Its process ended with an exit code that says nothing of the cause."""
+    """Its process ended with an exit code that does not show the cause."""
     STOPPED = "stopped"
     """Its launcher ended it, because another had ended."""
     NAMES = "names"
     ABSENT = "absent"
-    """Some never came to the rendezvous."""
+    """Some ranks never came to the rendezvous."""
     LINK = "link"
-    """A connection between two that could not be made, or was lost with nobody at its other end dead."""
+    """A connection could not be made, or was lost although nobody at its other end had died."""
     ROOT = "root"
     WAITS = "waits"
-    """It waited for others until its time was over."""
+    """It waited for others until it timed out."""
     CLOSED = "closed"
-    """Another closed the connection."""
+    """The other end closed the connection."""
     AFTER = "after"
     """Any other consequence."""
     CONFIRMS = "confirms"
@@ -66,10 +66,10 @@ _LINK = (
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
-"""Words of ids."""
+"""Words in symptom ids."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _DEATHS = {4, 7, 8, 9, 11}
-"""Signals by which a process dies of itself, or of somebody outside the job."""
+"""Signals by which a process dies by its own fault, or is killed from outside the job."""
 _STOPS = {1, 2, 15}
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
 _KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
@@ -82,7 +82,7 @@ _WORDS = {"Killed": 9, "Terminated": 15}
 
 
 def kind_of(sighting: Sighting) -> Kind | None:
-    """None: it is no evidence."""
+    """The kind of a sighting; None if it is not evidence."""
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
     if role is Role.ADVICE:
         return None
@@ -124,13 +124,13 @@ def _by_end(sighting: Sighting, form: Form) -> Kind | None:
 
 
 def lacks_memory(sighting: Sighting) -> bool:
-    """The kernel killed for lack of memory, by the kernel's own word or its scheduler's."""
+    """Whether the kernel killed for lack of memory, as the kernel or the scheduler reports."""
     by = sighting.first.form in (Form.KERNEL, Form.SLURM)
     return by and any(each in sighting.first.text for each in _KERNEL_DEATH)
 
 
 def killed_pid(sighting: Sighting) -> int | None:
-    """Whom the kernel killed: the line that says so need not be the first."""
+    """The process that the kernel killed; the first or the last line names it."""
     for line in (sighting.first, sighting.last):
         if found := _KILLED.search(line.text):
             return int(found[1])
@@ -144,7 +144,7 @@ def exit_of(sighting: Sighting) -> int | None:
 
 
 def signal_of(sighting: Sighting) -> int | None:
-    """-9 and 137 are signal 9 as well."""
+    """The signal that ended a process; exit codes -9 and 137 are signal 9 as well."""
     said = sighting.taken.get("signal", "")
     if said.isdecimal() and len(said) < 4:
         return int(said)

@@ -1,4 +1,4 @@
-"""What else is known of the job than its logs: rank tables, the plan, clocks that were compared."""
+"""What is known about the job besides its logs: rank tables, the plan, measured clock differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownHost:
-    """A host of the job. `ranks` is how many run on it; None: unknown."""
+    """A host of the job. `ranks` is how many ranks run on it; None if unknown."""
 
     name: str
     addresses: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Known:
     hosts: tuple[KnownHost, ...] = ()
     world: int | None = None
     offsets: Mapping[str, float] = field(default_factory=dict)
-    """How far the clock of a host is ahead, in seconds, where that was measured."""
+    """Seconds that the clock of a host is ahead, for hosts where it was measured."""
 
 
 def known_of(
@@ -37,7 +37,7 @@ def known_of(
     addresses: Mapping[str, Iterable[str]] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> Known:
-    """`addresses`: of each host, more than the plan says."""
+    """`addresses` are addresses of each host that the plan does not have."""
     more = addresses or {}
     hosts = tuple(
         KnownHost(

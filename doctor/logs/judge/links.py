@@ -17,8 +17,8 @@ Pair = tuple[Key, Key]
 
 
 def link(case: Case, heads: tuple[Party, ...] = (), alone: bool = False) -> Blame | None:
-    """Two ends; the one that all pairs share, if there are several pairs. `heads`: whom those wanted that do
-    not say whom; `alone`: nobody came to it.
+    """Blame both ends of a link, or the end that all pairs share if there are several. `heads`: the other end
+    of lines that do not name one; `alone`: nobody else came to the head.
     """
     events = tuple(each for each in case.of(Kind.LINK) if not each.overcome)
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
@@ -62,7 +62,7 @@ def link(case: Case, heads: tuple[Party, ...] = (), alone: bool = False) -> Blam
     says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
     ends = tuple(dict.fromkeys((*ones, *peers)))
     if any(end[0] == "file" for pair in pairs for end in pair):
-        ends = ()  # to name the one end that is known would accuse it alone
+        ends = ()  # naming only the known end would accuse it alone
     return Blame(says, ends, events, Confidence.SUSPECT)
 
 
@@ -71,7 +71,7 @@ def _has_name(party: Party) -> bool:
 
 
 def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:
-    """The head that waited for all, and to whose address all went: it is the host of that address."""
+    """The head with the address that all others tried, if that is certain."""
     named = {each.host for each in heads}
     peers = {peer for event in events for peer in event.peers if not _has_name(peer)}
     sought = {peer.host or peer.address for peer in peers}

@@ -1,4 +1,4 @@
-"""What could not be told from the logs, and what would tell it."""
+"""Says what the logs could not show, and what would show it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _openings(case: Case, blames: Sequence[Blame]) -> Iterator[str]:
     if dead and not any(Form.KERNEL in file.forms for file in case.logs.files):
         hosts = sorted({each.host for each in dead if each.host})
         where = f" of {', '.join(hosts[:MOST])}" if hosts else " of its host"
-        yield f"the kernel's log{where} was not given: it says whether memory was lacking"
+        yield f"the kernel's log{where} was not given: it would show whether memory ran out"
     if case.overcome:
         number = sum(each.sighting.count for each in case.overcome)
         lines = "lines complain" if number > 1 else "line complains"
@@ -71,11 +71,11 @@ def _first_cause(case: Case) -> Iterator[str]:
             if ranks
             else " of the other ranks"
         )
-        yield f"what came first is not in these logs: the logs{of} would tell"
+        yield f"what came first is not in these logs: the logs{of} would show it"
 
 
 def _perhaps_for_memory(blame: Blame) -> Iterator[Party]:
-    """Whom the kernel may have killed, or somebody else."""
+    """Parties that the kernel may have killed for lack of memory, unless somebody else killed them."""
     if not blame.nameless:
         for event in blame.events:
             if event.kind is Kind.DIED and signal_of(event.sighting) == 9:
@@ -85,7 +85,7 @@ def _perhaps_for_memory(blame: Blame) -> Iterator[Party]:
 
 
 def _compared(blames: Sequence[Blame]) -> list[Event]:
-    """Where it matters what came first: between several causes, and between those that waited."""
+    """Events whose order matters: those of several causes, and the waits of unsure ones."""
     if len(blames) > 1:
         return [event for blame in blames for event in blame.events]
     unsure = (blame for blame in blames if blame.confidence is Confidence.SUSPECT)

@@ -1,6 +1,6 @@
-"""Whom a line means: processes, devices and addresses become ranks and hosts where something says so.
+"""Finds out whom a line means: maps processes, devices and addresses to ranks and hosts.
 
-What nothing maps stays what it is, as it is written.
+A value without a known mapping stays as it is written.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _V = TypeVar("_V")
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What maps to what. A key that two map to is left out: nothing is guessed."""
+    """The mappings. A key with two possible values is left out: nothing is guessed."""
 
     host_of_address: Mapping[str, str]
     rank_of_device: Mapping[tuple[str, int], int]
     rank_of_pid: Mapping[tuple[str, int], int]
-    """By host, or by file where no host is known."""
+    """By host, or by file if the host is unknown."""
     host_of_rank: Mapping[int, str]
     moved: frozenset[int] = frozenset()
-    """Ranks of which two hosts are told: a file of several hosts may be taken for that of the first."""
+    """Ranks with two hosts in the logs: a file of several hosts may have been taken for one of the first."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Other spellings of a host's name."""
 
     def settled(self, party: Party, file: LogFile | None) -> Party:
-        """As much as is known of it. `file`: where it stands, or None for one whom a line names."""
+        """The party with all known values. `file` is its file; None for a party that a line only names."""
         rank, host, device = party.rank, party.host, party.device
         if party.address:
             ip, on = bare(party.address)
@@ -61,7 +61,7 @@ class Places:
         return replace(party, rank=rank, host=host, device=device)
 
     def host(self, written: str) -> str:
-        """By the name that it has in the plan; an address by that of its host."""
+        """The host's name in the plan; an address becomes the name of its host."""
         ip, _ = bare(written)
         if ip:
             return self.host_of_address.get(ip, written)
@@ -98,7 +98,7 @@ def places_of(logs: Logs, known: Known) -> Places:
     moved = frozenset(
         rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
     )
-    hosts.update(told)  # a launcher's table tells it of each rank
+    hosts.update(told)  # a launcher's table has the host of each rank
     return Places(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
 
 
@@ -134,7 +134,7 @@ def _of_table(
 
 
 def _of_plan(known: Known, devices: dict[tuple[str, int], set[int]], hosts: dict[int, set[str]]) -> None:
-    """Ranks are numbered host by host. Where a table says otherwise, two map to one, and nothing is said."""
+    """Number the ranks host by host. If a table disagrees, the key has two values and is left out."""
     first = 0
     for each in known.hosts:
         if each.ranks is None or first + each.ranks > MOST_RANKS:
@@ -182,7 +182,7 @@ def bare(address: str) -> tuple[str, int | None]:
 
 
 def is_name(host: str) -> bool:
-    """A name by which it can be asked: no address of some network, and not "localhost"."""
+    """Whether it is a name by which the host can be reached, not an address and not "localhost"."""
     return not bare(host)[0] and host.partition(".")[0] != "localhost" and "*" not in host
 
 
@@ -191,7 +191,7 @@ def _loopback(ip: str) -> bool:
 
 
 def key(party: Party, file: str = "") -> Key:
-    """Who it is, for comparing."""
+    """The identity of a party, for comparisons."""
     if party.rank is not None:
         return ("rank", party.rank)
     place = party.host or (bare(party.address)[0] or party.address if party.address else None)
@@ -205,7 +205,7 @@ def key(party: Party, file: str = "") -> Key:
 
 
 def covers(one: Party, other: Party) -> bool:
-    """Whether `other` may be meant by what says only as much as `one`."""
+    """Whether a description as partial as `one` may mean `other`."""
     return (
         all(
             a is None or b is None or a == b
@@ -223,7 +223,7 @@ def covers(one: Party, other: Party) -> bool:
 
 
 def _shares(one: Party, other: Party) -> bool:
-    """They have something in common at all."""
+    """Whether they have at least one value in common."""
     return any(
         a is not None and a == b
         for a, b in ((one.rank, other.rank), (one.host, other.host), (one.pid, other.pid))
@@ -231,7 +231,7 @@ def _shares(one: Party, other: Party) -> bool:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """ "1, 3-5" """
+    """The numbers in a text such as "1, 3-5"."""
     found: list[int] = []
     for first, last in re.findall(r"(?<![\d-])(\d{1,7})(?!\d)(?:\s*-\s*(\d{1,7})(?!\d))?", text)[:10_000]:
         end = int(last) if last else int(first)
@@ -242,7 +242,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def named(taken: Mapping[str, str], prefix: str = "") -> Iterable[Party]:
-    """Those whom the groups of a symptom name; `prefix` is `peer_` for those at the other end."""
+    """The parties that the groups of a symptom name; `prefix` is `peer_` for those at the other end."""
     host, address = taken.get(f"{prefix}host"), taken.get(f"{prefix}address")
     device, pid = (_number(taken.get(f"{prefix}{name}")) for name in ("device", "pid"))
     ranks = numbers(taken.get(f"{prefix}ranks", "")) or numbers(taken.get(f"{prefix}rank", ""))[:1]

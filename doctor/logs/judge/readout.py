@@ -1,4 +1,4 @@
-"""What was read, in one line."""
+"""Says what was read, in one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORMS = {
 
 
 def readout(case: Case) -> str:
-    """ "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines" """
+    """A summary such as "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines"."""
     files = [file for file in case.logs.files if file.lines]
     said = f"{len(files)} file{'' if len(files) == 1 else 's'}"
     ranks = len(case.logged)

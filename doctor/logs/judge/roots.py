@@ -1,6 +1,6 @@
-"""Ranks and hosts with a reason of their own: killed, crashed, a full disk, a broken device.
+"""Ranks and hosts with a cause of their own: killed, crashed, a full disk, a broken device.
 
-What only follows from another's end is none: an exit code after a lost connection, a kill after SIGTERM.
+An end that follows from another does not count: an exit code after a lost connection, a kill after SIGTERM.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def suspects(case: Case) -> list[Suspect]:
 
 
 def _by_symptom(case: Case) -> list[Suspect]:
-    """Equal reasons are one, whoever has them."""
+    """One suspect for each symptom, whoever has it."""
     found: dict[str, Suspect] = {}
     for event in case.of(Kind.ROOT):
         suspect = found.setdefault(event.id, Suspect({}, []))
@@ -54,7 +54,7 @@ def _by_symptom(case: Case) -> list[Suspect]:
 
 
 def _lines_and_party(of: Suspect) -> object:
-    """Two symptoms of the very same lines are one reason."""
+    """A key: two symptoms of the very same lines and parties are one cause."""
     return of.keys, frozenset((each.line.file, each.line.number) for each in of.events)
 
 
@@ -66,8 +66,8 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
 
 
 def _other_size(case: Case, suspect: Suspect) -> Blame:
-    """Of two ranks that issued different collectives, the one with the smaller buffer says so. That may be
-    either of them.
+    """Two ranks issued different collectives, and the one with the smaller buffer reports it. Either of them
+    may be wrong.
     """
     wrote = (
         tuple(suspect.who) if any(each.rank is not None for each in suspect.who) else _aborted(case, suspect)
@@ -90,7 +90,7 @@ def _other_size(case: Case, suspect: Suspect) -> Blame:
 
 
 def _aborted(case: Case, suspect: Suspect) -> tuple[Party, ...]:
-    """The only rank of its launcher's log that ended itself, as the one does that writes such a line."""
+    """The writer of a line without a rank: the only rank that ended itself in the same launcher's log."""
     files = {each.line.file for each in suspect.events}
     ended = (each for each in case.of(Kind.LEFT) if each.line.file in files and signal_of(each.sighting) == 6)
     ranks = {party.rank: party for each in ended for party in each.who if party.rank is not None}
@@ -112,12 +112,12 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
-        how.append(f"{forms} and the launcher say the same of it: {ended(suspect.events[-1])}")
+        how.append(f"{forms} and the launcher agree that it {ended(suspect.events[-1])}")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
-        told_twice = "the kernel and the launcher both tell of a kill on this host"
+        told_twice = "the kernel and the launcher both report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is Kind.LEFT and not suspect.exceptions:
-        how.append("no other rank is told to have ended earlier, and its log does not say why it did")
+        how.append("no other rank is reported to have ended earlier, and its log does not say why it ended")
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     if silent and case.left_alone - {key[1] for key in silent}:
         does = "these do" if len(silent) > 1 else "this one does"
@@ -129,7 +129,7 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
 
 
 def ordered(case: Case, found: Iterable[Suspect], accused: frozenset[Key]) -> tuple[list[Suspect], bool]:
-    """The likeliest first, and whether it is the only one that can be the cause."""
+    """The suspects with the likeliest first, and whether only that one can be the cause."""
     several = list(found)
     events = {id(each): each.symptoms for each in several}
     causes = [each for each in several if any(event.sighting.symptom.explains for event in events[id(each)])]
@@ -184,7 +184,7 @@ def _lines(of: Suspect) -> list[Line]:
 def _caused(
     case: Case, by: Suspect, other: Suspect, causes: Sequence[Event], effects: Sequence[Event]
 ) -> bool:
-    """`by` explains it, and it does not explain `by`. The events are one of each of their symptoms."""
+    """Whether `by` explains `other` but not the reverse. The events are one of each of their symptoms."""
     if not any(explains(one, two) for one in causes for two in effects):
         return False
     if by.overcome and not other.overcome:

@@ -1,4 +1,4 @@
-"""The time line over all ranks: equal events of many ranks are one line."""
+"""The time line of all ranks: equal events of several ranks are one line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Entry:
 
 
 def story_of(case: Case) -> tuple[tuple[float | None, str], ...]:
-    """Of more than there is room for, the first and the last are kept."""
+    """The time line; if it is too long, the first and the last entries are kept."""
     entries: list[_Entry] = []
     open_ones: dict[tuple[str, Kind], _Entry] = {}
     for event in case.events:
@@ -36,7 +36,7 @@ def story_of(case: Case) -> tuple[tuple[float | None, str], ...]:
             entries.append(same)
         same.who.update(dict.fromkeys(event.who))
         same.number += event.sighting.count
-    lines = [(each.at, _said(each)) for each in entries]
+    lines = [(each.at, _sentence(each)) for each in entries]
     lines += list(_steps(case))
     lines.sort(key=lambda each: (each[0] is None, each[0] or 0.0))
     if len(lines) > MOST:
@@ -49,15 +49,15 @@ def _near(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else abs(one - other) <= TOGETHER
 
 
-def _said(entry: _Entry) -> str:
-    """What ended once is often told of in several lines."""
+def _sentence(entry: _Entry) -> str:
+    """The sentence of an entry. Several lines about the end of a rank do not make several ends."""
     again = entry.head.kind not in ENDS and entry.number > max(1, len(entry.who))
     times = f" ({entry.number} lines)" if again else ""
     return told(tuple(entry.who), entry.head) + times
 
 
 def _steps(case: Case) -> Iterator[tuple[float | None, str]]:
-    """How far the ranks came."""
+    """The last step of the ranks."""
     by_step: dict[int, list[int]] = {}
     for rank, (step, _) in case.last_steps.items():
         by_step.setdefault(step, []).append(rank)

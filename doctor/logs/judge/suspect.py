@@ -1,4 +1,4 @@
-"""One reason why a job ended, and all whom it holds."""
+"""One reason why a job ended, and all parties that have it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST = 200
 
 @dataclass(slots=True)
 class Suspect:
-    """One reason, and all whom it holds."""
+    """One reason, and all parties that have it."""
 
     who: dict[Party, None]
     events: list[Event]
     exceptions: list[Line] = field(default_factory=list)
     confirmed: bool = False
-    """The kernel or the scheduler, and the launcher, say the same."""
+    """The launcher and either the kernel or the scheduler report it."""
 
     @property
     def keys(self) -> frozenset[Key]:
@@ -35,7 +35,7 @@ class Suspect:
 
     @property
     def symptoms(self) -> list[Event]:
-        """One event of each."""
+        """One event of each symptom."""
         return list({each.id: each for each in self.events}.values())
 
     @property
@@ -52,9 +52,9 @@ class Suspect:
 
 
 def explains(one: Event, other: Event) -> bool:
-    return _named(other.id, one.sighting.symptom.explains)
+    return _matches(other.id, one.sighting.symptom.explains)
 
 
 @cache
-def _named(id: str, globs: tuple[str, ...]) -> bool:
+def _matches(id: str, globs: tuple[str, ...]) -> bool:
     return any(fnmatchcase(id, glob) for glob in globs)

@@ -1,4 +1,4 @@
-"""Ranks that waited until their time was over: first who did not wait, then the latest, then the link."""
+"""Ranks that timed out: blames those that did not wait, then the latest one, then the link."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPERATION = re.compile(r"OpType=(\w{1,40})")
 
 
 def late(case: Case) -> Blame | None:
-    """From time-outs alone."""
+    """The blame if there are only time-outs."""
     events = tuple(each for each in case.of(Kind.WAITS) if not each.overcome)
     if not events:
         return None
@@ -48,7 +48,7 @@ def _one(case: Case, rank: int) -> Party:
 
 
 def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
-    """Ranks of the same job without that error, whose log was read."""
+    """Blame the ranks whose log was read and has no time-out."""
     if not case.waiting:
         return None
     silent = case.silent()
@@ -78,7 +78,7 @@ def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 
 def _deaf(case: Case, silent: tuple[int, ...]) -> tuple[int, ...]:
-    """Those that did not end when they were told to: a stopped process, or one that hangs in the kernel."""
+    """Ranks that did not end when they were told to: stopped processes, or those that hang in the kernel."""
     killed = {rank for each in case.of(Kind.DIED) if signal_of(each.sighting) == 9 for rank in each.ranks}
     return tuple(rank for rank in silent if rank in killed and ("rank", rank) in case.stopped)
 
@@ -101,7 +101,7 @@ def _last_lines(case: Case, ranks: tuple[int, ...]) -> tuple[Line, ...]:
 
 
 def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
-    """By the numbers of their operations: the smallest enqueued, else the smallest completed."""
+    """Blame the ranks with the smallest number of an operation: enqueued, waited in, or completed."""
     reports = (*events, *(each for each in case.of(Kind.NAMES, Kind.CONFIRMS, Kind.AFTER)))
     for pattern, what in ((_ENQUEUED, "enqueued"), (_SEQUENCE, "waited in"), (_COMPLETED, "completed")):
         at: dict[int, int] = {}
@@ -114,7 +114,7 @@ def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
         if len(at) < 2 or len(set(at.values())) < 2 or max(at.values()) < 0:
             continue
         if what == "waited in" and case.silent():
-            continue  # who has no such line comes first
+            continue  # a rank without such a line comes first
         least, most = min(at.values()), max(at.values())
         ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
         if len(ranks) * 2 > len(at) and len(at) > 2:
@@ -134,8 +134,8 @@ def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 
 def _other_operation(events: tuple[Event, ...]) -> Blame | None:
-    """All waited, in different operations: one was skipped, added or reordered. The fewer are named, with
-    the others, since nobody can tell who is wrong.
+    """All waited, in different operations: one was skipped, added or reordered. The minority is blamed, and
+    both sides are described, since the logs do not show which is wrong.
     """
     at: dict[Key, tuple[Party, str]] = {}
     for event in events:
@@ -155,7 +155,7 @@ def _other_operation(events: tuple[Event, ...]) -> Blame | None:
 
 
 def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
-    """A waits for B, B for C: C. One that nobody waits for leads there, and is not guilty."""
+    """If A waits for B and B waits for C, blame C. A rank that nobody waits for is not guilty."""
     found = edges_of(each for each in events if each.line.form.value in ("plog", "cann", "mindspore"))
     edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
     if not edges:
@@ -164,7 +164,7 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
     ends, cycle = waited_for(waits)
     ends.sort(key=str)
     parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}
-    if not cycle and len(ends) > 1:  # whom most wait for
+    if not cycle and len(ends) > 1:  # the one that most wait for
         number = Counter(other for _, other in edges)
         ends = [end for end in ends if number[end] == max(number[each] for each in ends)]
     chosen = tuple(parties[end] for end in ends if end in parties)
@@ -172,7 +172,7 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
         return None
     said = [(parties[one], parties[other]) for one, other in edges if one in parties]
     steps = ", ".join(f"{who((one,))} for {who((other,))}" for one, other in said[:MOST])
-    how = (f"by their lines, {steps} waited in vain",)
+    how = (f"according to their lines, {steps} waited in vain",)
     carried = tuple(found.values())
     title = carried[0].sighting.symptom.title
     silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
@@ -191,7 +191,7 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 
 def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
-    """All have it, and one is later than the time-out: it was slow, and the others had given up."""
+    """All timed out, and one of them later than the time-out: it was slow, and the others had given up."""
     limit = max((each for event in events if (each := limit_of(event.line.text))), default=None)
     first: dict[int, Event] = {}
     for event in events:
@@ -219,7 +219,7 @@ def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 
 def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
-    """The few whose TLS switch is another."""
+    """Blame the minority whose TLS switch differs."""
     at: dict[Key, tuple[Party, str]] = {}
     for event in case.events:
         if said := event.sighting.taken.get("tls"):
@@ -239,7 +239,7 @@ def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 
 def _pair(events: tuple[Event, ...]) -> Blame | None:
-    """Nobody can be told from the others: what it says itself, and no culprit."""
+    """No rank stands out: report the time-outs without a culprit."""
     head = first_cause(events)
     events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
@@ -247,15 +247,15 @@ def _pair(events: tuple[Event, ...]) -> Blame | None:
 
 
 def first_cause(events: tuple[Event, ...]) -> Event:
-    """The first that no other of them explains."""
+    """The first event that none of the others explains."""
     heads = list({each.id: each for each in reversed(events)}.values())
     free = [one for one in heads if not any(explains(other, one) for other in heads if other is not one)]
     return next((each for each in events if each in free), events[0])
 
 
 def silent_while_closed(case: Case) -> Blame | None:
-    """Others lost their connection to it: a rank that is killed writes nothing. One that its launcher had
-    to end was alive.
+    """Blame silent ranks that others lost their connection to: a rank that is killed writes nothing. Ranks
+    that the launcher had to end were alive.
     """
     events = case.of(Kind.CLOSED)
     silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)

@@ -1,4 +1,4 @@
-"""Parties and what became of them, in words."""
+"""Parties and what happened to them, in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 1
 
 
 def who(parties: Iterable[Party]) -> str:
-    """ "rank 2 on node3", "ranks 0-1, 3", "device 1 of 127.10.0.1"; where nothing is known, "a rank"."""
+    """Parties in words: "rank 2 on node3", "ranks 0-1, 3", "device 1 of 127.10.0.1"; if unknown, "a rank"."""
     several = list(dict.fromkeys(parties))
     ranks = {each.rank for each in several if each.rank is not None}
     said: list[str] = []
@@ -59,7 +59,7 @@ def folded(hosts: Iterable[str]) -> str:
 
 
 def ended(event: Event) -> str:
-    """ "was killed by the kernel for lack of memory" """
+    """How a rank ended: "was killed by the kernel for lack of memory"."""
     if lacks_memory(event.sighting):
         return "was killed by the kernel for lack of memory (oom-kill)"
     number = signal_of(event.sighting)
@@ -79,7 +79,7 @@ def ended(event: Event) -> str:
 def told(parties: Sequence[Party], event: Event) -> str:
     """One sentence, without its full stop."""
     title = event.sighting.symptom.title
-    if event.kind is Kind.SCHEDULER:  # it is written wherever the first step ran
+    if event.kind is Kind.SCHEDULER:  # its line may be from any host: the first step wrote it
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
         return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
@@ -92,7 +92,7 @@ def told(parties: Sequence[Party], event: Event) -> str:
 
 
 def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:
-    """What it did to the others, after a semicolon."""
+    """What happened to the other ranks, as the end of a sentence after a semicolon."""
     lost, late = set(closed), set(waited) - set(closed)
     said = []
     if lost:

@@ -1,4 +1,4 @@
-"""The losses that a job printed: read from its lines, judged, and drawn.
+"""The losses that a job printed: reads them from its lines, judges and draws them.
 
 lines -> collect -> Curve -> judge -> Charge
                           -> picture

@@ -1,4 +1,4 @@
-"""Ranks whose losses were one and the same, and are no longer."""
+"""Ranks whose losses were equal at first and differ later."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from math import isfinite
 from doctor.logs.model import Curve
 
 TOGETHER = 5
-"""Steps in which they must have been the same, with different losses."""
+"""Steps with equal losses that there must be first, with at least this number of different values."""
 SAME, OTHER = 1e-4, 1e-3
 APART = 3
 PERSISTENT = 0.6
-"""Of the steps that follow, so many differ as well."""
+"""The share of the following steps that must differ as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """`step` is the first at which they differ; `odd` the places of the curves that left the others, all of
-    them where that cannot be told.
+    """`step` is the first at which they differ; `odd` are the indices of the curves that left the others, or
+    of all curves if that is unknown (`told` is False).
     """
 
     step: int
     odd: tuple[int, ...]
     told: bool
     before: int
-    """Steps in which all were the same."""
+    """Steps in which all losses were equal."""
     values: tuple[float, ...]
-    """Of each curve, at that step."""
+    """The loss of each curve at that step."""
 
 
 def families(curves: Sequence[Curve]) -> list[list[Curve]]:
-    """Ranks that began with the same losses: those of one replica, where each replica prints its own."""
+    """Groups of ranks that began with equal losses, such as the ranks of one replica."""
     first = sorted(set(curves[0].steps).intersection(*(curve.steps for curve in curves[1:])))[:TOGETHER]
     found: dict[tuple[str, ...], list[Curve]] = {}
     for curve in curves:
@@ -43,7 +43,7 @@ def families(curves: Sequence[Curve]) -> list[list[Curve]]:
 
 
 def parting(curves: Sequence[Curve]) -> Parting | None:
-    """Ranks that print their own, local losses differ from the first step on: that is healthy."""
+    """Where ranks part. Ranks that print local losses differ from the first step on, which is healthy."""
     said = [dict(zip(curve.steps, curve.losses, strict=True)) for curve in curves]
     if len(said) < 2:
         return None
@@ -52,7 +52,7 @@ def parting(curves: Sequence[Curve]) -> Parting | None:
     if first is None or first < TOGETHER:
         return None
     if len({said[0][step] for step in shared[:first]}) < TOGETHER:
-        return None  # a loss that does not move is the same everywhere, also where it is local
+        return None  # a loss that does not move is equal on all ranks, even if it is local
     rest = [not _same(said, step, OTHER) for step in shared[first:]]
     if sum(rest) < APART or sum(rest) < PERSISTENT * len(rest):
         return None
@@ -66,12 +66,12 @@ def parting(curves: Sequence[Curve]) -> Parting | None:
 def _same(said: Sequence[Mapping[int, float]], step: int, within: float) -> bool:
     values = [each[step] for each in said]
     if not all(map(isfinite, values)):
-        return True  # not for this judge
+        return True  # another rule judges these
     return max(values) - min(values) <= within * max(map(abs, values))
 
 
 def _odd(said: Sequence[Mapping[int, float]], steps: Sequence[int]) -> tuple[int, ...] | None:
-    """The fewer, where more than half of the ranks still agree in most of these steps."""
+    """The minority, if more than half of the ranks still agree in most of these steps."""
     left: Counter[int] = Counter()
     for step in steps:
         values = [each[step] for each in said]

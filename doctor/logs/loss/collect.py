@@ -1,11 +1,11 @@
-"""The losses of one file, as its lines come by, in bounded memory.
+"""Collects the losses of one file line by line, in bounded memory.
 
     collector = LossCollector("rank3.log")
     if collector.wants(raw):
         collector.offer(text, number, who, at)
     curves = collector.curves()
 
-One rank may stand in a file more than once: each start of the job is a curve of its own, in their order.
+A rank may have several curves in a file: each start of the job is a curve of its own, in order.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from doctor.logs.model import Curve, LossForm, Party
 MOST_PARTIES = 1024
 MOST_NAMES = 6
 MOST_PARTS = 32
-"""Of a line that a progress bar overwrites: its last states."""
+"""States of a line that a progress bar overwrites; the last ones are read."""
 MOST_ALL = 400_000
 """Points of all files together."""
 NOBODY = Party()
 
 
 def points_each(files: int) -> int:
-    """How many points each of so many files may keep of a curve."""
+    """How many points of a curve each file may keep if there are `files` files."""
     return max(250, min(MOST_POINTS, MOST_ALL // max(files, 1)))
 
 
 class LossCollector:
-    """Of one file. `most` is how many points it keeps of a curve, see `points_each`."""
+    """The losses of one file. `most` is how many points of a curve it keeps, see `points_each`."""
 
     def __init__(self, file: str, most: int = MOST_POINTS) -> None:
         self._file = file
@@ -45,26 +45,26 @@ class LossCollector:
         self._tracks: dict[Party, dict[tuple[str, str], Track]] = {}
         self._header: Header | None = None
         self.headers = 0
-        """Lines that named columns."""
+        """How many header lines of tables were read."""
         self._latest: Track | None = None
         self._added: Track | None = None
         self._shapes = Shapes()
         self._track_of: dict[tuple[Shape, bytes], Track] = {}
-        """By what a launcher wrote in front of a row."""
+        """The track of the rows of a shape, by the launcher's prefix."""
         self._held: dict[int, tuple[Shape, bytes, Rows]] = {}
-        """Rows of a writer of whom nothing was read yet, by the place of the first, which is offered."""
+        """Rows of a new writer, by the index of the first one, which is offered by itself."""
         self._waiting: dict[Track, None] = {}
         self._first = 0
         self._at: At = lambda _: None
 
     def wants(self, raw: bytes) -> bool:
-        """Whether the line is worth offering; cheap."""
+        """A cheap test of whether the line is worth offering."""
         return wants(raw) or (self._header is not None and may_be_row(raw))
 
     def offer(
         self, text: str, number: int, who: Party = NOBODY, at: float | None = None, front: Front = NO_FRONT
     ) -> bool:
-        """True if it is a line of a loss."""
+        """Read one line; True if it prints a loss."""
         parts = text.split("\r") if "\r" in text else [text]
         taken = False
         for part in parts[-MOST_PARTS:]:
@@ -78,16 +78,16 @@ class LossCollector:
         return taken
 
     def begin(self, first: int, at: At) -> None:
-        """Lines of another window: the number of its first, and when that at a place was written."""
+        """Begin another window: `first` is the number of its first line, `at` gives the times of lines."""
         self._first, self._at = first, at
 
     def shapes(self, words: bytes) -> int:
-        """How many shapes lines of that sentence are known to have."""
+        """How many shapes are known for lines of that sentence."""
         return len(self._shapes.of(words))
 
     def take(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[int]:
-        """The places of those of the lines, which are of one sentence, that need not be offered. `settle`
-        must follow, when all others were.
+        """Take the lines of one sentence that have a known shape; the others must be offered, then `settle`
+        be called. Returns the indices of the taken ones.
         """
         taken: list[int] = []
         for before, rows in self._shapes.rows(words, lines, places):
@@ -96,13 +96,13 @@ class LossCollector:
             if track is not None:
                 taken += rows.places
                 self._wait(track, rows)
-            else:  # the first one tells whose they are
+            else:  # the first one shows who wrote them
                 taken += rows.places[1:]
                 self._held[rows.places[0]] = shape, before, rows.part(1, len(rows))
         return taken
 
     def take_back(self, place: int) -> list[int]:
-        """Rows of a table below a place, where another begins: they are to be offered."""
+        """Give back the rows below an index where another table begins: they must be offered."""
         gone = [each for track in self._waiting for each in track.take_back(place, LossForm.CSV)]
         for first, (shape, _, rows) in list(self._held.items()):
             if shape.like.form is LossForm.CSV:
@@ -111,14 +111,14 @@ class LossCollector:
         return gone
 
     def settle(self, before: int | None = None) -> None:
-        """Add what waits, up to a place."""
+        """Add the waiting rows, up to an index."""
         for track in list(self._waiting):
             self._settle(track, before)
         if before is None:
             self._held.clear()
 
     def _wait(self, track: Track, rows: Rows) -> None:
-        """A curve is faster with many points at once."""
+        """Let rows wait: adding many points at once is faster."""
         if rows:
             self._waiting[track] = None
             track.wait(rows)
@@ -130,7 +130,7 @@ class LossCollector:
             self._latest = track
 
     def curves(self) -> tuple[Curve, ...]:
-        """Of each party the loss that it printed most often; each start of the job is one."""
+        """The curves of each party's most frequent loss, one for each start of the job."""
         found: list[Curve] = []
         for who, tracks in self._tracks.items():
             track = max(tracks.values(), key=lambda each: each.total)
@@ -143,7 +143,7 @@ class LossCollector:
         return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
 
     def _offer(self, text: str, number: int, who: Party, at: float | None, front: Front | None) -> bool:
-        """`front` is None for a state of a line that has several: it tells nothing of other lines."""
+        """`front` is None for one of several states of a line: no shape is learned from it."""
         self._added = None
         if self._header and (said := self._header.read(text)):
             if front is not None:
@@ -165,7 +165,7 @@ class LossCollector:
         return False
 
     def _add(self, said: Said, number: int, who: Party, at: float | None) -> bool:
-        party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _known(who)
+        party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _without_process(who)
         tracks = self._tracks.get(party)
         if tracks is None:
             if len(self._tracks) == MOST_PARTIES:
@@ -187,8 +187,8 @@ class LossCollector:
         return True
 
 
-def _known(who: Party) -> Party:
-    """A rank is the same after a restart, whatever its process."""
+def _without_process(who: Party) -> Party:
+    """The party without its process: a rank is the same after a restart."""
     if who.rank is not None:
         return Party(rank=who.rank, host=who.host)
     return Party(host=who.host, device=who.device)

@@ -1,4 +1,4 @@
-"""Which curves of a log are drawn: those that are guilty, and some others beside them."""
+"""Chooses the curves that are drawn: the guilty ones and some others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from doctor.report.losses import LossDrawing, LossLine, LossRole, axes
 
 MOST_CURVES = 8
 FEW = 4
-"""Losses with which nothing is wrong and that are not drawn: a line between two points tells nothing."""
+"""The least number of healthy losses that are drawn: a line through two points shows nothing."""
 
 
 def drawing(curves: Sequence[Curve], charges: Sequence[Charge]) -> LossDrawing | None:
-    """None where there is nothing to see: few losses that are numbers, and nothing is wrong with them."""
+    """The drawing; None if there is nothing to see, such as a few healthy losses."""
     last: dict[object, Curve] = {}
     for curve in curves:
         if curve.steps:
@@ -53,7 +53,7 @@ def _line(curve: Curve, guilty: bool) -> LossLine:
 
 
 def _since(curve: Curve, charges: Sequence[Charge], curves: Sequence[Curve]) -> int | None:
-    """The place of the guilty step."""
+    """The index of the guilty step in the curve."""
     places = (since_of(charge, curve, curves) for charge in charges)
     return next((place for place in places if place is not None), None)
 

@@ -1,13 +1,13 @@
-"""Curves -> what is wrong with them. Equal faults of several ranks are one charge, the earliest first.
+"""Finds out what is wrong with curves. Equal faults of several ranks are one charge, the earliest first.
 
-Nothing is said of a curve with fewer than 20 losses, but that they are no numbers. The limits are from
+A curve with fewer than 20 losses is charged only if losses are NaN or infinite. The limits are from
 simulated healthy trainings (tests/unit/logs/loss/test_healthy.py): falling with noise of 0 to 30 %, warm-up,
 restarts of the learning rate, fine-tuning at 0.01, policies, means of epochs, a few points, losses of ranks.
-In 6,600 of them none was charged with certainty, and one was suspected: a training that went on from a
-checkpoint and stood, by chance, where a model guesses among ten classes.
+In 6,600 of them none was charged with certainty, and one was suspected: a training that continued from a
+checkpoint and, by chance, had the loss of a model that guesses among ten classes.
 
-Of 60 faults each, all rises, ranks that part and slower steps were found, 58 standstills, and 36 spikes of
-4 to 8 times: those of curves with little noise.
+Of 60 faults of each kind, all rises, parting ranks and slower steps were found, 58 standstills, and 36 spikes
+of 4 to 8 times the loss: those in curves with little noise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Found:
 
 
 def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> tuple[Charge, ...]:
-    """With `symptoms`, charges have their causes, checks and remedies."""
+    """The charges. With `symptoms` they have causes, checks and remedies."""
     known = {symptom.id: symptom for symptom in symptoms}
     curves = _distinct(curves)
     latest = _latest(curves)
@@ -52,7 +52,7 @@ def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> t
 
 
 def since_of(charge: Charge, curve: Curve, curves: Sequence[Curve] = ()) -> int | None:
-    """The place in the curve where a charge begins; None where it is not of this curve. `curves` are all."""
+    """The index in the curve where a charge begins; None if it is about another. `curves` are all curves."""
     if not curve.steps or not any(same(curve.who, who) for who in charge.who):
         return None
     if charge.symptom == DISAGREE:
@@ -68,17 +68,17 @@ def same(one: Party, other: Party) -> bool:
 
 
 def _distinct(curves: Sequence[Curve]) -> list[Curve]:
-    """Without what a second file repeats, and in the order of ranks."""
+    """The curves without empty ones and without those that a second file repeats."""
     found: dict[tuple[object, ...], Curve] = {}
     for curve in curves:
         if curve.steps:
-            # NaN is no key: it is not what it is.
+            # NaN != NaN, so it cannot be part of a key.
             found.setdefault((curve.who, curve.steps, tuple(map(repr, curve.losses))), curve)
     return list(found.values())
 
 
 def _latest(curves: Sequence[Curve]) -> list[Curve]:
-    """Of each rank (or file, where no rank is known) the last start of the job."""
+    """The curve of the last start of the job, for each rank (or file, if no rank is known)."""
     found: dict[object, Curve] = {}
     for curve in curves:
         found[curve.who.rank if curve.who.rank is not None else (curve.file, curve.who)] = curve
@@ -136,7 +136,7 @@ def place_text(curve: Curve, place: int) -> str:
 
 
 def _each(curves: Sequence[Curve], id: str) -> list[Charge]:
-    """One charge for all ranks with the same fault, which says who was first."""
+    """One charge for all ranks with the same fault; it says who was first."""
     found = [_Found(curve, mark) for curve in curves if (mark := _LOOKS[id](curve))]
     if not found:
         return []
@@ -189,7 +189,7 @@ def _names(curves: Sequence[Curve]) -> str:
 
 
 def _groups(curves: Sequence[Curve]) -> list[list[Curve]]:
-    """Those that can be compared."""
+    """Groups of curves that can be compared."""
     groups: dict[tuple[object, bool], list[Curve]] = {}
     for curve in curves:
         groups.setdefault((curve.form, curve.counted), []).append(curve)
@@ -217,7 +217,7 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
             f"at {step}: {values}",
         ]
         if not parted.told:
-            how.append("the losses do not tell which of them is right")
+            how.append("the losses do not show which of them is right")
         found.append(
             Charge(DISAGREE, says, tuple(curve.who for curve in odd), how=tuple(how), count=len(odd))
         )
@@ -225,7 +225,7 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
 
 
 def _settled(charges: Sequence[Charge]) -> list[Charge]:
-    """What one fault leads to is not told twice: a loss that is NaN rose before; ranks that parted, too."""
+    """Without charges that follow from another: a loss rises before it is NaN, and spikes while it rises."""
     ids = {charge.symptom for charge in charges}
     hidden = {DIVERGING, SPIKING, STALLED} if NAN in ids else {SPIKING} if DIVERGING in ids else set()
     return [charge for charge in charges if charge.symptom not in hidden]

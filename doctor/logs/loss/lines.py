@@ -1,6 +1,6 @@
-"""One line -> the loss that it prints, at which step, and how long a step took.
+"""Reads from one line the loss that it prints, its step, and how long the step took.
 
-Lines are of others: every pattern is linear, and nothing is evaluated.
+Lines are foreign input: every pattern takes linear time, and nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
 from doctor.logs.model import LossForm
 
 SLOWEST = 1e7
-"""Seconds; no step takes so long."""
+"""Seconds; no step takes longer."""
 LONGEST = 8192
-"""Characters of a line that are looked at."""
+"""Characters of a line that are examined."""
 _STEP = re.compile(
     r"(?<!skipped )(?<!nan )(?<![\w-])(?P<name>global[_ ]?step|num_updates|current_steps?|cur_step|train_step"
     r"|steps?|iterations?|iters?|updates?|batch(?:_idx)?|it)(?![\w-])"
@@ -40,7 +40,7 @@ _EACH = re.compile(
     re.IGNORECASE,
 )
 _NOT_EACH = {"time", "dt"}
-"""Only alone and with `ms`: else they may be an epoch's, or count from the start of the job."""
+"""Names that count only alone and with `ms`: otherwise they may be the time of an epoch or of the job."""
 _UNITS = {"ms": 1e-3, "us": 1e-6}
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
 _STEPS = (
@@ -59,19 +59,19 @@ _DEEPEST = 3
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one line says; `epoch` without `step` is a loss of a whole epoch."""
+    """The values of one line; `epoch` without `step` means the loss of a whole epoch."""
 
     form: LossForm
     name: str
     loss: float
     step: int | None = None
     of: int | None = None
-    """Steps of an epoch, or of the job."""
+    """Number of steps of an epoch, or of the job."""
     epoch: int | None = None
     part: bool = False
-    """The epoch is no whole number, so that it does not number the lines."""
+    """The epoch is not a whole number, so it does not number the lines."""
     took: float | None = None
-    """Seconds of a step."""
+    """Seconds that the step took."""
     rank: int | None = None
 
 
@@ -79,7 +79,7 @@ Span = tuple[int, int]
 
 
 class Spans(NamedTuple):
-    """Where the values stand in a line."""
+    """The positions of the values in a line."""
 
     loss: Span
     step: Span | None = None
@@ -87,11 +87,11 @@ class Spans(NamedTuple):
     epoch: Span | None = None
     took: Span | None = None
     unit: float = 1.0
-    """Of the time, in seconds."""
+    """The unit of `took`, in seconds."""
 
 
 def wants(raw: bytes) -> bool:
-    """A cheap look: False means that `read_line` and `read_pace` would find nothing."""
+    """A cheap test: if it is False, `read_line` and `read_pace` find nothing."""
     return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw or b"step time" in raw
 
 
@@ -100,7 +100,7 @@ def read_line(text: str) -> Said | None:
 
 
 def read_spans(text: str) -> tuple[Said | None, Spans | None]:
-    """Also where its values stand; not where the line is JSON."""
+    """The values and their positions; no positions for a line of JSON."""
     text = text[:LONGEST]
     if "oss" not in text and "OSS" not in text:
         return None, None
@@ -113,7 +113,7 @@ def read_spans(text: str) -> tuple[Said | None, Spans | None]:
     step, of = _step(text, at)
     epoch = EPOCH.search(text)
     if step is None and not epoch and (not sign or (loss.is_integer() and math.isfinite(loss))):
-        return None, None  # "loss 3": no more than a word and a number
+        return None, None  # "loss 3" is only a word and a number
     form = _form(text, name)
     if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):
         loss = math.nan  # the Trainer leaves NaN out of its mean, which is then 0
@@ -132,13 +132,13 @@ def read_spans(text: str) -> tuple[Said | None, Spans | None]:
 
 
 def read_pace(text: str) -> float | None:
-    """Seconds that a step took: in the line of the loss, or in MindSpore's line after it."""
+    """Seconds that a step took, from the line of the loss or from MindSpore's line after it."""
     found = _pace(text)
     return found[0] if found else None
 
 
 def _pace(text: str) -> tuple[float, Span, float] | None:
-    """Also where the number stands, and its unit."""
+    """Seconds that a step took, the position of the number, and its unit."""
     for found in _EACH.finditer(text[:LONGEST]):
         unit = (found["in"] or found["unit"] or "").lower()
         name = found["name"].lower()
@@ -165,12 +165,12 @@ def _form(text: str, name: str) -> LossForm:
 
 
 def _step(text: str, loss_at: int) -> tuple[Span | None, Span | None]:
-    """The number of the step, by the clearest name, and of how many; else the place in a progress bar."""
+    """The positions of the step and of the number of steps, by the clearest name or in a progress bar."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(text):
         rank = _STEP_RANKS.get(found["name"].lower()[:6], 1)
         if rank == 2 and not found["of"] and found["between"].isspace():
-            continue  # "batch 16" is as likely its size
+            continue  # "batch 16" may as well be its size
         if best is None or rank < best[0]:
             best = rank, found
     if best:
@@ -217,7 +217,7 @@ def _json(text: str) -> Said | None:
 
 
 def _bare(name: str) -> str:
-    """`train/loss` as it is, `metrics/loss` as `loss`."""
+    """`train/loss` stays, `metrics/loss` becomes `loss`."""
     return name.removeprefix("metrics/").removeprefix("data/").lower()
 
 
@@ -236,6 +236,6 @@ def _is_number(value: object) -> bool:
 
 
 def _finite(value: object) -> float | None:
-    """Not negative, and small enough to count."""
+    """The value if it is a number that is not negative and not huge, else None."""
     found = as_number(str(value)) if _is_number(value) else -1.0
     return found if 0 <= found < 1e15 else None

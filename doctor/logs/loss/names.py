@@ -1,4 +1,4 @@
-"""Which of the words that hold "loss" is the training's own, and no scale, validation or part of it."""
+"""Finds the training loss among words with "loss" in them: not a loss scale, a validation loss or a part."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RANKED = (
     ("global_avg_loss", "loss_metrics/global_avg_loss", "train/total_loss", "ce_loss", "nll_loss"),
 )
 NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
-"""Lower is more likely what the optimizer sees at each step."""
+"""A lower rank is more likely the loss that the optimizer sees at each step."""
 _QUALIFIERS = {
     *("lm", "mlm", "train", "training", "total"),
     *(
@@ -64,13 +64,13 @@ _QUALIFIERS = {
     *("the", "info", "debug", "epoch", "and", "rank", "minibatch", "worker", "local", "smoothed"),
 }
 _SEPARATE = {"lm", "mlm", "train", "training", "total"}
-"""They make a name of their own: "lm loss"."""
+"""Words that are part of the name: "lm loss"."""
 MOST = 24
-"""Words of one line that are looked at."""
+"""Words of one line that are examined."""
 
 
 def rank_of(name: str) -> int | None:
-    """Of a column or a key; None if it is not the training's loss."""
+    """The rank of a column or a key; None if it is not the training loss."""
     return NAMES.get(name.strip().lower())
 
 
@@ -78,14 +78,14 @@ class Found(NamedTuple):
     name: str
     value: float
     sign: str
-    """What stands between them."""
+    """What stands between name and value."""
     at: int
     span: tuple[int, int]
-    """Of the value."""
+    """The position of the value."""
 
 
 def find_loss(text: str) -> Found | None:
-    """The best of several."""
+    """The loss in a line with the lowest rank of its name."""
     best: tuple[int, Found] | None = None
     for number, found in enumerate(_WORD.finditer(text)):
         if number >= MOST:
@@ -113,7 +113,7 @@ def find_loss(text: str) -> Found | None:
 
 
 def _is_elsewhere(head: str, name: str) -> bool:
-    """The words before it speak of a validation or a test."""
+    """Whether the words before it are about a validation or a test."""
     if "train" in name:
         return False
     near = list(_ELSEWHERE.finditer(head))
@@ -121,5 +121,5 @@ def _is_elsewhere(head: str, name: str) -> bool:
 
 
 def as_number(text: str) -> float:
-    """Also "1e999", which is infinite, as Python's float has it."""
+    """The number; "1e999" is infinite, as for Python's float."""
     return float(text)

@@ -1,4 +1,4 @@
-"""Since when steps take longer: the medians before and after, so that pauses for checkpoints do not count."""
+"""Finds the step since which steps take longer, by medians, so that pauses for checkpoints do not count."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from statistics import median, quantiles
 from doctor.logs.model import Curve
 
 FEWEST = 30
-"""Steps on each side."""
+"""Steps that there must be before and after it."""
 MOST = 400
-"""Times that are looked at to find the place."""
+"""Times that are examined to find the place."""
 SLOWER = 1.3
 SKIPPED = 0.05
-"""At the beginning: kernels are compiled, caches are cold."""
+"""The share of steps at the beginning that is skipped: kernels are compiled, caches are cold."""
 WORTH = 10.0
-"""Times the clock's own resolution, below which a time is not known."""
+"""A shorter time than this number of clock ticks is too inexact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
     place: int
-    """In the curve."""
+    """The index in the curve."""
     before: float
     after: float
-    """Seconds a step."""
+    """Seconds per step."""
 
 
 def slowdown(curve: Curve) -> Slowdown | None:
@@ -48,14 +48,14 @@ def slowdown(curve: Curve) -> Slowdown | None:
 
 
 def _may_turn(times: Sequence[float]) -> bool:
-    """False where no part can have a median so much greater than the rest: half of each is that many."""
+    """A cheap test: False if too few times differ enough for two medians to be SLOWER apart."""
     half = FEWEST // 2
     ranked = sorted(times)
     return ranked[-half] >= SLOWER * ranked[half - 1]
 
 
 def _turn(times: Sequence[float]) -> int:
-    """Where the sums of absolute distances to the medians of both sides are least; tried at 100 places."""
+    """The index with the least sum of absolute distances to the medians of both sides; tries 100 indices."""
     if (thin := len(times) // MOST) > 1:
         return min(max(_turn(times[::thin]) * thin, FEWEST), len(times) - FEWEST)
     last = len(times) - FEWEST
@@ -74,13 +74,13 @@ def _cost(times: Sequence[float]) -> float:
 
 
 def _counts_up(times: Sequence[float]) -> bool:
-    """They are the time since the start, and no step's."""
+    """Whether the times are those since the start, not those of single steps."""
     up = sum(there > here for here, there in itertools.pairwise(times))
     return up > 0.95 * (len(times) - 1)
 
 
 def _times(curve: Curve) -> tuple[list[int], list[float]]:
-    """Seconds a step, and the place in the curve where each ends."""
+    """The index in the curve where each measured step ends, and its seconds."""
     known = [(place, each) for place, each in enumerate(curve.seconds) if each is not None]
     if curve.step_time:
         return [place for place, _ in known], [each for _, each in known]

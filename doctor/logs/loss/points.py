@@ -1,4 +1,4 @@
-"""The points of one curve, thinned as they become many."""
+"""The points of one curve, thinned if they become too many."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_POINTS = 4000
 _NEVER = float("-inf")
 _UNKNOWN = array("d", [_NEVER])
 At = Callable[[int], float | None]
-"""When a row was written, by its place."""
+"""Gives the time at which a row was written, by its index."""
 
 
 class Points:
-    """Keeps every n-th loss, the first, the last, and each where numbers turn into no numbers or back."""
+    """Keeps every n-th loss, the first, the last, and each at which losses cease or begin to be finite."""
 
     def __init__(self, most: int = MOST_POINTS) -> None:
         self._most = max(most, 16)
@@ -25,7 +25,7 @@ class Points:
         self._steps, self._losses = array("q"), array("d")
         self._at, self._took, self._lines = array("d"), array("d"), array("q")
         self._kept = array("b")
-        """1 where a point must stay."""
+        """1 if the point must stay."""
         self._numbers = array("q")
         self._all: tuple[array[Any], ...] = (
             *(self._steps, self._losses, self._lines, self._at, self._took, self._kept, self._numbers),
@@ -41,14 +41,14 @@ class Points:
         return self._losses[-1] if self._losses else 0.0
 
     def add(self, step: int, loss: float, at: float | None, took: float | None, line: int) -> None:
-        """The same step again says nothing new, unless it is no number now."""
+        """Add a point. The same step again changes nothing, unless the loss is now NaN or infinite."""
         if self.total and step == self.last_step:
             if isfinite(self._losses[-1]) and not isfinite(loss):
                 self._losses[-1], self._lines[-1] = loss, line
                 self._kept[-1] = 1
             return
         turned = self.total == 0 or isfinite(self._losses[-1]) != isfinite(loss)
-        # The last point is always there; it goes when the next comes, if it is not one of those to keep.
+        # The last point is always kept; it is dropped when the next one comes, unless it must stay.
         if self.total > 1 and not self._kept[-1] and self._numbers[-1] % self._every:
             self._steps[-1], self._losses[-1], self._lines[-1] = step, loss, line
             self._at[-1] = _NEVER if at is None else at
@@ -75,10 +75,10 @@ class Points:
         lines: Sequence[int],
         at: At | None,
     ) -> None:
-        """Like `add` of each, where steps grow, and all losses are numbers as the last one was.
+        """Like `add` for each; steps must grow, and all losses, also the last one so far, must be finite.
 
-        `took` is empty where no line tells it. `at` is asked only of what stays; without it, no time is
-        known.
+        `took` is empty if no line states it. `at` is called only for points that stay; without it, no time
+        is known.
         """
         place, end = 0, len(steps)
         while place < end:
@@ -106,7 +106,7 @@ class Points:
         lines: Sequence[int],
         at: At | None,
     ) -> None:
-        """`first` is the place of the one whose number is `total`."""
+        """Append the points at these indices. `first` is the index of the point whose number is `total`."""
         here = slice(places.start, places.stop, places.step)
         self._steps.extend(steps[here])
         self._losses.extend(losses[here])
@@ -125,7 +125,7 @@ class Points:
             self._took[-1] = seconds
 
     def curve(self) -> Curve:
-        """Without who printed it."""
+        """The curve, without its file and party."""
         timed = sum(each != _NEVER for each in self._took) * 2 > len(self._took)
         seconds = self._took if timed else self._at
         known = tuple(None if each == _NEVER else each for each in seconds)

@@ -1,4 +1,4 @@
-"""Lines that print a loss, column by column: what is said of many at once is said once."""
+"""Lines that print a loss, stored column by column, so that many are handled at once."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Column = Sequence[Any]
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     lines: re.Pattern[bytes]
-    """Of whole lines. Its first two groups are what a launcher wrote in front, without a time in it."""
+    """Matches whole lines. Its first two groups are the launcher's prefix before and after a time in it."""
     like: Said
-    """What the line said that it was made of."""
+    """The values of the line that it was made from."""
     at_loss: int
-    """Its group; those that follow are 0 where the line does not tell it."""
+    """The group of the loss; the groups below are 0 if the line does not have the value."""
     at_step: int
     at_of: int
     at_epoch: int
     at_took: int
     unit: float
     timed: bool
-    """It says when it was written."""
+    """The line states when it was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Of one writer. A column that is empty is said by none of them."""
+    """Rows of one writer. A column is empty if none of them has the value."""
 
     places: Sequence[int]
     shapes: Sequence[Shape]
@@ -52,7 +52,7 @@ class Rows:
         return self if end - begin == len(self) else Rows(*(column[begin:end] for column in self.columns()))
 
     def some(self, numbers: Sequence[int]) -> Rows:
-        """Those rows, in that order."""
+        """These rows, in this order."""
         if len(numbers) < 2:
             return Rows(
                 *([column[number] for number in numbers] if column else () for column in self.columns())
@@ -61,15 +61,15 @@ class Rows:
         return Rows(*(get(column) if column else () for column in self.columns()))
 
     def without(self, numbers: Sequence[int]) -> Rows:
-        """All but a few rows, whose numbers grow."""
+        """All rows but these; the numbers must be in ascending order."""
         return Rows(*(without(column, numbers) if column else () for column in self.columns()))
 
     def before(self, place: int | None, begin: int) -> int:
-        """The number of the first row, from `begin` on, that does not stand before that place."""
+        """The number of the first row from `begin` on that is not before `place`."""
         return len(self) if place is None else bisect_left(self.places, place, begin)
 
     def said(self) -> Iterator[Said]:
-        """What each says by itself."""
+        """The values of each row as a single line."""
         for number, shape in enumerate(self.shapes):
             columns: tuple[Column, ...] = (self.steps, self.of, self.epochs, self.took)
             step, of, epoch, took = (column[number] if column else None for column in columns)
@@ -89,7 +89,7 @@ def without(column: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
 
 
 def by_front(fronts: Sequence[bytes], rows: Rows) -> Iterator[tuple[bytes, Rows]]:
-    """The rows of each writer, by what a launcher wrote in front of them."""
+    """The rows of each writer, with the launcher's prefix."""
     if fronts.count(fronts[0]) == len(fronts):
         yield fronts[0], rows
         return
@@ -101,7 +101,7 @@ def by_front(fronts: Sequence[bytes], rows: Rows) -> Iterator[tuple[bytes, Rows]
 
 
 def joined(several: Sequence[Rows]) -> Iterator[Rows]:
-    """All of them in the order of their places; those that say the same things together."""
+    """All rows in the order of their places, in runs of rows with the same columns."""
     if len(several) == 1:
         yield several[0]
         return

@@ -1,7 +1,7 @@
-"""What one curve does: no numbers, a rise, a standstill, spikes. Each answers None where it cannot tell.
+"""Finds faults of one curve: NaN, a rise, a standstill, spikes. Each function returns None if unsure.
 
-A curve that is merely noisy, slow or flat is healthy: what stands at the end of a training, or of a
-fine-tuning that began low, stands still by right. So a standstill counts only where an untrained model is.
+A curve that is merely noisy, slow or flat is healthy: at the end of a training, or in a fine-tuning that
+began low, the loss may stand still. So a standstill counts only at the loss of an untrained model.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from statistics import fmean, median
 from doctor.model import Confidence
 
 FEWEST = 20
-"""Finite losses, below which nothing is said of a shape."""
+"""The shape of a curve with fewer finite losses is not judged."""
 LARGEST = 1e100
 SPELLS = 4
-"""So many separate losses that are no numbers are no accident of the loss scale."""
+"""This number of separate spells of NaN is not an accident of the loss scale."""
 STILL_POINTS, STILL_STEPS = 50, 200
 GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
-"""Classes, and how near their logarithm the loss of a model that guesses is, as a part of it."""
+"""Numbers of classes, and how near (as a share) a guessing model's loss is to their logarithm."""
 UNTRAINED = (10.0, 12.8)
-"""A language model that learned nothing: vocabularies of 22,000 to 360,000 tokens."""
+"""The loss of a language model that learned nothing, for vocabularies of 22,000 to 360,000 tokens."""
 NOISE = 1.4826
 SPIKE_SIGMAS, SPIKE_TIMES, SPIKE_FEWEST = 12.0, 1.5, 3
 WINDOW = 21
@@ -32,7 +32,7 @@ WINDOW = 21
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was seen, and the place of it in the curve."""
+    """A fault, and its index in the curve."""
 
     place: int
     words: str
@@ -41,7 +41,7 @@ class Mark:
 
 
 def no_numbers(losses: Sequence[float]) -> Mark | None:
-    """From where on the losses are no numbers. One that the next step mended is the loss scale's work."""
+    """Since when losses are NaN or infinite. One that the next step mends is due to the loss scale."""
     bad = [not isfinite(loss) for loss in losses]
     if not any(bad):
         return None
@@ -53,21 +53,21 @@ def no_numbers(losses: Sequence[float]) -> Mark | None:
         last = (
             f"the loss before was {number(losses[first - 1])}"
             if first
-            else "the first loss is already no number"
+            else "the first loss is already not a number"
         )
         many = "the last one" if after == 1 else f"all {after} that follow"
-        return Mark(first, f"is {value}", (last, f"{many} up to the end of the log {_is(after)} no number"))
+        return Mark(first, f"is {value}", (last, f"{many} up to the end of the log {_is_not(after)}"))
     if len(begins) >= SPELLS:
         return Mark(
             begins[0],
             f"is {_spelt(losses[begins[0]])} again and again",
-            (f"{sum(bad)} losses are no number",),
+            (f"{sum(bad)} losses are not numbers",),
         )
     return None
 
 
-def _is(many: int) -> str:
-    return "is" if many == 1 else "are"
+def _is_not(many: int) -> str:
+    return "is not a number" if many == 1 else "are not numbers"
 
 
 def _spelt(loss: float) -> str:
@@ -75,26 +75,26 @@ def _spelt(loss: float) -> str:
 
 
 def number(loss: float) -> str:
-    """As short as it can be told from others."""
+    """A loss with enough digits to tell it from others."""
     if not isfinite(loss):
         return _spelt(loss)
     return f"{loss:.3g}" if abs(loss) < 0.1 or abs(loss) >= 1e5 else f"{loss:.4g}"
 
 
 def finite(losses: Sequence[float]) -> tuple[list[int], list[float]]:
-    """The places and the values of those that can be reckoned with."""
+    """Indices and values of the finite losses."""
     kept = [(place, loss) for place, loss in enumerate(losses) if abs(loss) < LARGEST]
     return [place for place, _ in kept], [loss for _, loss in kept]
 
 
 def spread(values: Sequence[float]) -> float:
-    """The noise from one loss to the next, whatever the curve does in the long run."""
+    """The noise from one loss to the next, independent of the trend of the curve."""
     steps = sorted(abs(there - here) for here, there in itertools.pairwise(values))
     return NOISE * median(steps) / 2**0.5 if steps else 0.0
 
 
 def smooth(values: Sequence[float], window: int) -> list[float]:
-    """Running medians, as long as the values."""
+    """Running medians, as many as there are values."""
     half = window // 2
     inside = sorted(values[:half])
     found = []
@@ -109,15 +109,15 @@ def smooth(values: Sequence[float], window: int) -> list[float]:
 
 
 def rises(losses: Sequence[float]) -> Mark | None:
-    """It ends far above where it began and where it had come to, and does not come back."""
+    """The loss ends far above its beginning and its lowest level, and does not come back."""
     places, values = finite(losses)
     if len(values) < FEWEST or min(values) <= 0:
-        return None  # losses of policies go where they will
+        return None  # losses of policies may move in any direction
     head = median(values[: max(5, len(values) // 10)])
     end = max(5, len(values) // 10)
     tail = median(values[-end:])
     if tail < 1.5 * head + 6 * 0.02 * abs(head):
-        return None  # whatever the noise is
+        return None  # not even without noise
     smoothed = smooth(values, max(5, len(values) // 20))
     lowest = min(smoothed)
     lowest_at = max(place for place, value in enumerate(smoothed) if value <= lowest * 1.02)
@@ -125,7 +125,7 @@ def rises(losses: Sequence[float]) -> Mark | None:
     if tail < 1.5 * head + 6 * noise or tail < 3 * lowest or min(values[-end:]) < 1.1 * head:
         return None
     if lowest < 0.2 and tail < 1.0:
-        return None  # too little to matter: the noise of a model that is done
+        return None  # too little to matter: the noise of a trained model
     since = next(place for place in range(lowest_at, len(values)) if smoothed[place] > 1.2 * lowest + noise)
     how = (
         f"the loss was {number(lowest)} at its lowest and is {number(tail)} at the end, "
@@ -136,7 +136,7 @@ def rises(losses: Sequence[float]) -> Mark | None:
 
 
 def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> Mark | None:
-    """It never left the loss of a model that guesses, is one number again and again, or came back there."""
+    """The loss never left that of a guessing model, repeats one number, or came back to where it began."""
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
         return None
@@ -150,7 +150,7 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     if mark := _came_back(values, places, head):
         return mark
     level, noise = fmean(values), spread(values)
-    # So much the means of its two ends may differ by chance.
+    # The means of its two ends may differ by this much by chance.
     within = 0.01 * head + 2.5 * noise * (10 / len(values) + 5 / len(values)) ** 0.5
     if not begins or abs(head - tail) > within or noise > 0.03 * level:
         return None
@@ -169,7 +169,7 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
 
 
 def _frozen(values: Sequence[float]) -> int | None:
-    """From where on all are one number with more digits than chance could repeat; None if they are not."""
+    """The index from which on all losses are one number with many digits; None if they are not."""
     last = values[-1]
     if last < 0.01 or abs(last * 100 - round(last * 100)) < 1e-9:
         return None
@@ -180,7 +180,7 @@ def _frozen(values: Sequence[float]) -> int | None:
 
 
 def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> Mark | None:
-    """Fell by a third, then was again where it began, to the end."""
+    """The loss fell by a third, then returned to where it began and stayed there."""
     end = max(10, len(values) // 10)
     tail = values[-end:]
     if head < 0.3 or not 0.97 * head < median(tail) < 1.1 * head or min(tail) < 0.9 * head:
@@ -197,7 +197,7 @@ def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> M
 
 
 def _leaps(values: Sequence[float]) -> bool:
-    """Whether a value may be so far above the middle of those around it; most curves need no closer look."""
+    """A cheap test: False if no value is far above its neighbours, as in most curves."""
     half = WINDOW // 2
     parts = [values[at : at + half] for at in range(0, len(values), half)]
     least = [min(part) for part in parts]
@@ -208,11 +208,11 @@ def _leaps(values: Sequence[float]) -> bool:
 
 
 def spikes(losses: Sequence[float]) -> tuple[int, ...]:
-    """Single losses far above all their neighbours, where the noise is not such; each by its place."""
+    """Indices of single losses that are far above all neighbours and above the noise."""
     places, values = finite(losses)
     if len(values) < 3 * WINDOW or min(values) <= 0 or not _leaps(values):
         return ()
-    # In the logarithm: the noise of a loss is a part of it.
+    # In the logarithm, since the noise of a loss is proportional to it.
     smoothed = smooth(values, WINDOW)
     beyond = [log(value / middle) for value, middle in zip(values, smoothed, strict=True)]
     sigma = max(NOISE * median(abs(each) for each in beyond), 1e-3)

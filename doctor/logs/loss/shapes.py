@@ -1,7 +1,7 @@
-"""Lines of a loss that differ from one before only in their numbers are read by its shape, many at once.
+"""Reads lines that differ only in their numbers many at once, by the shape of an earlier line.
 
-A shape is made of a line of which it is known where its values stand, so that nothing is mistaken; any other
-line is read by itself.
+A shape is made from a line whose values have known positions, so that nothing is mistaken; any other line is
+read by itself.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from doctor.logs.model import LossForm
 from doctor.logs.sentence import sentence
 
 MOST_SHAPES = 4
-"""Of one sentence."""
+"""Shapes of one sentence."""
 MOST_TRIES = 500
-"""Lines without a shape that one is made of; then a file is too varied."""
+"""Shapes that are made for one file; a file that needs more is too varied."""
 LONGEST = 1000
 MOST_NUMBERS = 40
 _UNITS = (1.0, 1e-3, 1e-6)
@@ -36,24 +36,24 @@ _WRITTEN = {
     "whole": r"\d{1,15}",
 }
 _ANY = {"power": r"\d+(?:\.\d+)?[eE][-+]?\d+", "decimal": r"\d+\.\d+", "whole": r"\d+"}
-"""Numbers that are not read."""
+"""Patterns for numbers that are not read."""
 
 
 class Front(NamedTuple):
-    """What a launcher wrote in front of a line."""
+    """The prefix that a launcher put in front of a line."""
 
     end: int = 0
     time: tuple[int, int] = (0, 0)
-    """Where a time stands in it, which tells nothing of who wrote the line."""
+    """The position of a time in it, which does not identify the writer."""
     timed: bool = False
-    """The line says when it was written, there or later."""
+    """The line states when it was written, in the prefix or later."""
 
 
 NO_FRONT = Front()
 
 
 class Shapes:
-    """Of one file, by the sentences of its lines."""
+    """The shapes of one file, by the sentences of its lines."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, list[Shape]] = {}
@@ -73,8 +73,8 @@ class Shapes:
     def rows(
         self, words: bytes, lines: Sequence[bytes], places: Sequence[int]
     ) -> Iterator[tuple[bytes, Rows]]:
-        """Of lines of one sentence those that have one of its shapes, writer by writer: each with what a
-        launcher wrote in front of its lines.
+        """The lines of one sentence that have one of its shapes, writer by writer, each with the launcher's
+        prefix.
         """
         for shape in self.of(words):
             found = shape.lines.findall(b"\n".join(lines))
@@ -91,7 +91,7 @@ class Shapes:
             yield from _rows(shape, [values for _, values in some], [place for place, _ in some])
 
     def forget_rows(self) -> None:
-        """Those below a header, where another begins."""
+        """Forget the shapes of table rows, because another table begins."""
         for known in self._known.values():
             known[:] = [each for each in known if each.like.form is not LossForm.CSV]
 
@@ -99,7 +99,7 @@ class Shapes:
 def _rows(
     shape: Shape, found: Sequence[tuple[bytes, ...]], places: Sequence[int]
 ) -> Iterator[tuple[bytes, Rows]]:
-    """No loss of a row is whole: such a line is read by itself."""
+    """The rows of each writer. A line whose loss is a whole number is left out: it is read by itself."""
     before, after, *columns = zip(*found, strict=True)
 
     def numbers(group: int, number: Callable[[bytes], Any]) -> Sequence[Any]:
@@ -136,12 +136,12 @@ def _shape(text: str, said: Said, spans: Spans | None, front: Front) -> Shape | 
     if len(text) > LONGEST or said.rank is not None:
         return None
     if said.form is LossForm.JSON and said.epoch is not None:
-        return None  # 0.5 is a part of an epoch, and 1.0 is none
+        return None  # 0.5 is a part of an epoch, and 1.0 is not
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) > MOST_NUMBERS or not all(each.lastgroup for each in numbers):
         return None
     if any(here.end() == there.start() for here, there in pairwise(numbers)):
-        return None  # digits without an end
+        return None  # too many digits for one number
     if spans:
         places, unit = _places(numbers, spans), spans.unit
     else:
@@ -170,7 +170,7 @@ def _shape(text: str, said: Said, spans: Spans | None, front: Front) -> Shape | 
 def _like(
     text: str, numbers: Sequence[re.Match[str]], groups: Mapping[int, int], begin: int, end: int
 ) -> Iterator[str]:
-    """What matches that part of a text, whatever the numbers in it are; those that are wanted are groups."""
+    """A pattern for a part of a text with any numbers in it; the wanted numbers are groups."""
     for number, each in enumerate(numbers):
         if begin <= each.start() < end:
             kind = each.lastgroup or ""
@@ -181,7 +181,7 @@ def _like(
 
 
 def _places(numbers: Sequence[re.Match[str]], spans: Spans) -> dict[str, int]:
-    """Which of the numbers each value is; nothing where one is none of them."""
+    """The number in the line that each value is; empty if a value is not one of them."""
     begins = {each.start(): place for place, each in enumerate(numbers)}
     found: dict[str, int] = {}
     for name, span in spans._asdict().items():
@@ -195,7 +195,7 @@ def _places(numbers: Sequence[re.Match[str]], spans: Spans) -> dict[str, int]:
 
 
 def _only_places(numbers: Sequence[re.Match[str]], said: Said) -> tuple[dict[str, int], float]:
-    """The same where only the values are known, and the unit of the time: each must stand there once."""
+    """The same if only the values are known: each must occur exactly once. Also the unit of the time."""
     found: dict[str, int] = {}
     unit = 1.0
     for name, value in (("loss", said.loss), ("step", said.step), ("epoch", said.epoch), ("took", said.took)):
@@ -216,5 +216,5 @@ def _only_places(numbers: Sequence[re.Match[str]], said: Said) -> tuple[dict[str
 
 
 def _literal(text: str) -> str:
-    """Numbers are padded with blanks."""
+    """A pattern for the text between numbers, with any number of blanks: numbers are padded with them."""
     return re.sub(r"(?:\\ )+", " +", re.escape(text))

@@ -1,4 +1,4 @@
-"""Losses in columns: a CSV file with a header, also one in the middle of a log."""
+"""Reads losses in columns: a CSV table with a header, also in the middle of a log."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Header:
     titles: tuple[str, ...]
     loss: int
     others: tuple[int, ...]
-    """Further losses, less likely the one of each step; Lightning leaves cells empty."""
+    """Further loss columns, less likely the loss of each step; Lightning leaves cells empty."""
     step: int | None
     epoch: int | None
     rank: int | None
     took: int | None
 
     def read(self, text: str) -> Said | None:
-        """A row below it; None where its loss is empty, or it is no row."""
+        """Read a row below it; None if its loss is empty, or if it is not a row."""
         cells = _cells(text, self.between)
         if len(cells) != len(self.titles):
             return None

@@ -1,4 +1,4 @@
-"""One kind of loss of one party, and where it begins anew: a new epoch, another start of the job."""
+"""Follows one kind of loss of one party, over new epochs and other starts of the job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doctor.logs.model import LossForm
 
 MOST_STARTS = 12
 SURE = 3
-"""So many losses after a step that falls back say that the job was started again."""
+"""This number of losses after a step that falls back means that the job was started again."""
 MOST_BACK = 64
 
 
@@ -26,19 +26,19 @@ class Track:
     counted: bool = False
     offset: int = 0
     last: int = 0
-    """As it was printed."""
+    """The last step, as printed."""
     epoch: int | None = None
     whole: bool = False
-    """Each loss is of a whole epoch, though its step is written."""
+    """Each loss is that of a whole epoch, although a step is printed."""
     began: int | None = None
-    """The first epoch of all."""
+    """The first epoch that was printed."""
     back: list[tuple[Said, float | None, int]] = field(default_factory=list)
-    """Losses whose steps fell back, until it is clear whether the job began again."""
+    """Losses whose steps fell back, kept until it is clear whether the job was started again."""
     line: int = 0
-    """Of the last loss."""
+    """The line number of the last loss."""
     _waiting: list[Rows] = field(default_factory=list)
     _ready: int = 0
-    """How many rows of the first that wait were added."""
+    """How many rows of the first waiting ones were added already."""
 
     def add(self, said: Said, at: float | None, line: int) -> None:
         self.line = line
@@ -49,7 +49,7 @@ class Track:
         raw = said.step if said.step is not None else None if said.part else said.epoch
         again = said.step is None and points.total > 0 and raw == points.last_step
         if again and not self.counted and said.loss != points.last_loss:
-            self.counted = True  # several losses an epoch, and no steps
+            self.counted = True  # several losses per epoch, and no steps
         if self.counted or raw is None:
             points.add(max(points.total, points.last_step) + 1, said.loss, at, said.took, line)
             return
@@ -67,11 +67,11 @@ class Track:
         points.add(step, said.loss, at, said.took, line)
 
     def _turn_over(self, said: Said, raw: int) -> None:
-        """A new epoch, in which steps count from the start."""
+        """Raise the offset if a new epoch begins, in which steps count from the start again."""
         if said.step is None or not self.runs[-1].total:
             return
         if raw == self.last == said.of and self.runs[-1].total == 1:
-            self.whole = True  # Keras prints no more than the end of each epoch
+            self.whole = True  # Keras prints only the end of each epoch
         on = said.epoch is not None and self.epoch is not None and not said.part and said.epoch > self.epoch
         end = said.epoch is None and said.of and raw < self.last and 10 * self.last >= 9 * said.of
         if (on and raw <= self.last) or end or (self.whole and raw == self.last == said.of):
@@ -100,15 +100,15 @@ class Track:
             self.add(said, at, line)
 
     def wait(self, rows: Rows) -> None:
-        """Rows of this window, which are added when what stands before them was read."""
+        """Keep rows of this window, which are added once the lines before them have been read."""
         if self._ready:
             self._waiting[0] = self._waiting[0].part(self._ready, len(self._waiting[0]))
             self._ready = 0
         self._waiting.append(rows)
 
     def settle(self, first: int, at: At, before: int | None = None) -> bool:
-        """Add what waits, up to that place; True if nothing waits any more. `first` is the number of the line
-        at place 0.
+        """Add the waiting rows up to that place; True if none is left. `first` is the number of the line at
+        place 0.
         """
         if len(self._waiting) > 1:
             self._waiting = [*joined(self._waiting)]
@@ -125,7 +125,7 @@ class Track:
         return True
 
     def take_back(self, place: int, form: LossForm) -> list[int]:
-        """Rows of that form that stand after a place are none: their places."""
+        """Drop the waiting rows of that form after a place, and return their places."""
         gone: list[int] = []
         for number, rows in enumerate(self._waiting):
             if rows.shapes[0].like.form is form:
@@ -136,7 +136,7 @@ class Track:
         return gone
 
     def _add_rows(self, rows: Rows, first: int, at: At) -> None:
-        """Like `add` of each: at once, where no more than steps and losses changes."""
+        """Like `add` for each row: all at once if only steps and losses change."""
         told = self._all_new(rows)
         if not told:
             rows = self._without_repeats(rows)
@@ -158,7 +158,7 @@ class Track:
             self.add(said, written(number), first + rows.places[number])
 
     def _without_repeats(self, rows: Rows) -> Rows:
-        """Ranks without a prefix print one step many times."""
+        """The rows without repeated steps, as printed by several ranks without a prefix."""
         points = self.runs[-1]
         if self.counted or not points.total or not isfinite(points.last_loss):
             return rows
@@ -173,7 +173,7 @@ class Track:
         return rows.some([number for number, place in enumerate(places) if place != before[number]])
 
     def _all_new(self, rows: Rows) -> Sequence[int]:
-        """The steps of the rows; none where one of them may begin something, or be there already."""
+        """The steps of the rows; empty if one of them may be a repetition or begin something new."""
         points = self.runs[-1]
         if not points.total or not isfinite(points.last_loss):
             return ()

@@ -1,7 +1,7 @@
-"""The attempts of one file: a job that torchrun started again, and two starts written one after the other.
+"""Finds the attempts in one file: torchrun restarted the job, or two starts wrote to the file in turn.
 
-A file is cut where a launcher gives a start up. Whether another one follows is known only afterwards, so
-parts of one attempt are put together again.
+A file is cut where a launcher gives up a start. Whether another start follows is known only later, so parts
+of one attempt are joined again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from doctor.logs.reading.scanned import Scan
 from doctor.logs.reading.window import AROUND, Window
 
 MOST = 100
-"""Parts of one file; what follows is one part."""
+"""Parts of one file; the rest of the file is the last part."""
 
 
 _MARKS = re.compile(
@@ -27,14 +27,14 @@ _MARKS = re.compile(
 )
 _TABLE = re.compile(rb"={50,90}\r?\n?")
 WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"Root Cause (first")
-"""One of these is in every mark; most files have none."""
+"""At least one of these is in every mark; most files have none of them."""
 GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
 _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
 
 
 def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
-    """Its parts in their order, and how each ends."""
+    """The parts of a window in their order, and how each ends."""
     at, number = window.start, window.number
     for found in _marks(window.data, max(0, window.start - AROUND // 4), window.end):
         end = window.data.find(b"\n", found.end(), window.end) + 1
@@ -52,7 +52,7 @@ def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
 
 
 def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
-    """Where one of the words stands, in their order."""
+    """The marks at which a part ends, in their order."""
     for at in sorted(each.start() for word in WORDS for each in re.finditer(re.escape(word), data)):
         found = _MARKS.match(data, at, end) if at >= start else None
         if found:
@@ -60,14 +60,14 @@ def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
 
 
 def note(found: Scan, lines: bytes) -> None:
-    """What the launchers say in these lines."""
+    """Note what the launchers say in these lines."""
     found.launchers |= set(map(int, _LAUNCHER.findall(lines)))
     found.tables |= set(_TABLE_HOST.findall(lines))
     found.gave_up |= any(word in lines for word in GAVE_UP)
 
 
 def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
-    """The parts of one file that belong together, put together. Another host ends the same start."""
+    """The attempts of one file: parts that belong together are joined. Several hosts may end one start."""
     found = [parts[0]]
     for place, part in enumerate(parts[1:], 1):
         tables = next((each.tables for each in parts[place:] if each.tables), set())
@@ -80,7 +80,7 @@ def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
 
 
 def _begins(before: Scan, part: Scan) -> bool:
-    """Whether a part is of another start than that before it. Not known: it is not."""
+    """Whether a part belongs to another start than the part before it; False if unknown."""
     if before.mark is Mark.OVER:
         later = None not in (before.last_at, part.first_at) and (part.first_at or 0) > (before.last_at or 0)
         later = later and bool(part.progress or part.launchers - before.launchers)
@@ -96,20 +96,20 @@ def _begins(before: Scan, part: Scan) -> bool:
 
 
 def _lives(part: Scan) -> bool:
-    """Something in it is of a rank."""
+    """Whether a rank wrote something in it."""
     return bool(part.progress or part.ranks or part.odd) or any(
         each.form is not Form.ELASTIC for each in part.fold.seen.values()
     )
 
 
 def ranks_of(part: Scan) -> set[int]:
-    """Those that are known to have written in it, or in the table of their launcher."""
+    """The ranks that are known to have written in it, or that are in the table of its launcher."""
     local = {rank for rank in part.learned.rank_of_local.values() if rank is not None}
     return part.ranks | part.learned.ranks | local
 
 
 def joined(one: Scan, other: Scan) -> Scan:
-    """Two parts of one file as one; `other` is the later."""
+    """Two parts of one file as one; `other` is the later one."""
     for key, each in other.fold.seen.items():
         known = one.fold.seen.get(key)
         if known is None:
@@ -128,8 +128,8 @@ def joined(one: Scan, other: Scan) -> Scan:
         pids=one.pids + other.pids,
         launchers=one.launchers | other.launchers,
         tables=one.tables | other.tables,
-        first_at=min(_known(one.first_at, other.first_at), default=None),
-        last_at=max(_known(one.last_at, other.last_at), default=None),
+        first_at=min(_not_none(one.first_at, other.first_at), default=None),
+        last_at=max(_not_none(one.last_at, other.last_at), default=None),
         last=other.last or one.last,
         progress={**one.progress, **other.progress},
         odd={**other.odd, **one.odd},
@@ -140,12 +140,12 @@ def joined(one: Scan, other: Scan) -> Scan:
     )
 
 
-def _known(*times: float | None) -> list[float]:
+def _not_none(*times: float | None) -> list[float]:
     return [each for each in times if each is not None]
 
 
 def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
-    """The scans of each attempt of the job, the last one last. What is of none of them is in each."""
+    """The scans of each attempt of the job, in order. A file that belongs to no attempt is in each."""
     most = max((len(each) for each in files.values()), default=0)
     folders = [each[0].named.attempt for each in files.values()]
     numbered = [each for each in folders if each is not None]
@@ -167,7 +167,7 @@ def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
 
 
 def _agree(files: Mapping[str, Sequence[Scan]], total: int, folders: bool) -> bool:
-    """Whether every file that tells of attempts tells of as many."""
+    """Whether every file that shows attempts shows the same number of them."""
     if folders:
         return True
     tell = [each for each in files.values() if len(each) > 1 or each[0].launchers or each[0].ranks]

@@ -1,4 +1,4 @@
-"""The symptoms of one file. Repetitions are counted, not kept."""
+"""Collects the symptoms of one file. Repetitions are counted, not kept."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from doctor.logs.forms.said import Said
 from doctor.logs.model import Form, Line, Symptom
 
 MOST = 4000
-"""Sightings of one file; then those of further parties are counted together."""
+"""Sightings of one file; after that, those of further parties are counted together."""
 
 
 class Who(NamedTuple):
@@ -37,7 +37,7 @@ class Folded:
     taken: Mapping[str, str]
     count: int = 1
     again: tuple[int, str, Said] | None = None
-    """The last repetition: its number, its text, what it says. Only at the end it becomes a line."""
+    """The last repetition: its number, its text, its values. It becomes a line only at the end."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Fold:
     seen: dict[tuple[str, Who], Folded] = field(default_factory=dict)
 
     def repeats(self, symptom: Symptom, who: Who, number: int, text: str, said: Said) -> bool:
-        """Count a repetition; False if it is none."""
+        """Count a repetition; False if it is not a repetition."""
         known = self.seen.get((symptom.id, who))
         if known is None and len(self.seen) >= MOST:
             known = self.seen.get((symptom.id, Who()))

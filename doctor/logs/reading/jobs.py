@@ -1,4 +1,4 @@
-"""Which files are of which job, where their names or what is in them tell of more than one."""
+"""Finds out which files belong to which job, if their names or contents show more than one."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from doctor.logs.reading.scanned import Scan
 
 Files = Mapping[str, Sequence[Scan]]
 MOST = 20
-"""Jobs; more folders than that are no jobs."""
+"""Jobs; if there are more folders, they are not jobs."""
 _SLURM = re.compile(r"slurm-(?P<job>\d{1,10}(?:_\d{1,6})?)(?:[.-]\d{1,6})?\.(?:out|err)", re.IGNORECASE)
 _GIVEN = re.compile(r"(?P<name>.{0,200}?)[._-](?P<job>\d{3,10}(?:_\d{1,6})?)\.(?:out|err)")
 _OF_HOSTS = frozenset({Form.KERNEL})
-"""Forms of files that are of no job."""
+"""Forms of files that do not belong to a job."""
 
 
 def jobs_of(files: Files) -> dict[str, Files]:
-    """The files of each job by its name; empty where all may be of one."""
+    """The files of each job by its name; empty if all may belong to one job."""
     found = _by(files, _slurm_job)
     if len(found) > 1:
         return _with_hosts(files, found)
@@ -34,7 +34,7 @@ def jobs_of(files: Files) -> dict[str, Files]:
 
 
 def maybe_jobs(files: Files) -> tuple[str, ...]:
-    """Folders, or numbered files, in which the same ranks wrote, and no times tell whether one job did."""
+    """Two folders or numbered files by the same ranks, if times do not show whether it was one job."""
     for part in (_numbered_job, _FolderOf(files)):
         found = _by(files, part)
         pairs = [*combinations(found.items(), 2)] if len(found) <= MOST else []
@@ -51,7 +51,7 @@ def _worlds(files: Files) -> set[int]:
 
 
 def _are_whole(*jobs: Files) -> bool:
-    """The launcher's own log is in each, or steps are: not only errors here, and the rest there."""
+    """Whether each has a launcher's log or steps, and not one of them only the errors of the other."""
     scans = [[each for several in files.values() for each in several] for files in jobs]
     launched = all(any(each.launchers for each in several) for several in scans)
     return launched or all(any(each.progress for each in several) for several in scans)
@@ -63,14 +63,14 @@ def _slurm_job(name: str) -> str:
 
 
 def _numbered_job(name: str) -> str:
-    """`%x-%j.out` of Slurm; a number may also be that of a rank or a host."""
+    """The job in `%x-%j.out` of Slurm, unless the number is that of a rank or a host."""
     last = PurePosixPath(name).name
     found, said = _GIVEN.fullmatch(last), named(last)
     return f"job {found['job']}" if found and said.rank is None and said.host is None else ""
 
 
 class _FolderOf:
-    """The first folder in which the files differ, unless it is that of a host or of a rank."""
+    """Gives the first folder in which the files differ, unless it is named after a host or a rank."""
 
     def __init__(self, files: Files) -> None:
         parts = [PurePosixPath(name).parts for name in files if not _of_a_host(files[name])]
@@ -91,7 +91,7 @@ class _FolderOf:
 
 
 def _by(files: Files, job: Callable[[str], str]) -> dict[str, Files]:
-    """Nothing, if a file of ranks is of none."""
+    """The files of each job; empty if a file that ranks wrote has no job."""
     found: dict[str, dict[str, Sequence[Scan]]] = {}
     for name, scans in files.items():
         if _of_a_host(scans):
@@ -104,7 +104,7 @@ def _by(files: Files, job: Callable[[str], str]) -> dict[str, Files]:
 
 
 def _with_hosts(files: Files, jobs: Mapping[str, Files]) -> dict[str, Files]:
-    """What the kernel of a host says may concern each of them."""
+    """The jobs with the kernel logs added to each: these may concern any job."""
     more = {name: scans for name, scans in files.items() if _of_a_host(scans)}
     return {job: {**own, **more} for job, own in jobs.items()}
 
@@ -114,7 +114,7 @@ def _of_a_host(scans: Sequence[Scan]) -> bool:
 
 
 def _apart(one: Files, other: Files) -> bool:
-    """The same ranks wrote in both, and one ended before the other began."""
+    """Whether the same ranks wrote in both, and one ended before the other began."""
     if not _are_whole(one, other) or not _ranks(one) & _ranks(other):
         return False
     spans = [_span(one), _span(other)]

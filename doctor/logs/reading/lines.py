@@ -1,4 +1,4 @@
-"""The lines of a window by their sentences, and what each sentence is looked at for."""
+"""The lines of a window by their sentences, and what to look for in the lines of each sentence."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Lines:
         if not self.raw[-1]:
             del self.raw[-1], self.sentences[-1]
         self.marks = table.marks(set(self.sentences), text)
-        """Of the sentences that have any."""
+        """The marks of each sentence that has any."""
         self.all_marks = reduce(or_, self.marks.values(), 0)
 
     @cached_property
     def _places(self) -> Mapping[bytes, list[int]]:
-        """Sentence -> where its lines are. Most sentences have no mark, and nobody asks where these are."""
+        """Sentence -> the indices of its lines, for sentences with a mark; the others are not needed."""
         found: dict[bytes, list[int]] = {words: [] for words in self.marks}
         add_to = {words: places.append for words, places in found.items()}
         for place, add in enumerate(map(add_to.get, self.sentences)):
@@ -36,20 +36,20 @@ class Lines:
         return found
 
     def of(self, marks: int) -> Mapping[bytes, Sequence[int]]:
-        """The places of the lines of each sentence that has one of the marks."""
+        """The indices of the lines of each sentence that has one of the marks."""
         if not self.all_marks & marks:
             return {}
         return {words: self._places[words] for words, mark in self.marks.items() if mark & marks}
 
     def of_all(self) -> Mapping[bytes, Sequence[int]]:
-        """The same of all sentences."""
+        """The indices of the lines of each sentence."""
         found: defaultdict[bytes, list[int]] = defaultdict(list)
         for place, words in enumerate(self.sentences):
             found[words].append(place)
         return found
 
     def at(self, places: Sequence[int]) -> list[bytes]:
-        """The lines at these places."""
+        """The lines at these indices."""
         raw = self.raw
         return [raw[place] for place in places]
 
@@ -58,14 +58,14 @@ class Lines:
         return b"\n".join(self.at(in_order(self.of(mark).values())))
 
     def beginning(self) -> Sequence[bytes]:
-        """The first lines, by which a file's layout is known."""
+        """The first lines, which show the layout of a file."""
         return self.window.text[: 64 << 10].split(b"\n")[:50]
 
     def number(self, place: int) -> int:
         return self.window.number + place
 
     def span(self, place: int) -> tuple[int, int]:
-        """Where it begins and ends in the window's data."""
+        """Where a line begins and ends in the data of the window."""
         end = self.window.start + self._ends[place] + place
         return end - len(self.raw[place]), end
 
@@ -76,4 +76,4 @@ class Lines:
 
 def in_order(places: Iterable[Sequence[int]]) -> Sequence[int]:
     some = list(places)
-    return some[0] if len(some) == 1 else sorted(chain.from_iterable(some))  # runs that grow are merged
+    return some[0] if len(some) == 1 else sorted(chain.from_iterable(some))  # sorting merges the runs

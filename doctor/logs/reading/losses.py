@@ -1,4 +1,4 @@
-"""The lines of one file that print a loss, offered in their order: those of a known shape many at once."""
+"""Offers the lines of one file that print a loss in their order, lines of a known shape many at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doctor.logs.reading.sentences import LOSS
 from doctor.logs.reading.window import LONGEST
 
 FEW = 4
-"""Lines like one that was just learned, for which it is not worth to look again."""
+"""If fewer lines have the sentence of a new shape, they are not looked through again."""
 MOST_OTHERS = 10_000
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 
@@ -27,15 +27,15 @@ class Losses:
         self._loss, self._layout, self._clock = loss, layout, clock
         self._began = False
         self._others: set[bytes] = set()
-        """Lines without their digits that speak of a loss and print none."""
+        """Lines, without their digits, that mention a loss but do not print one."""
 
     def take(self, lines: Lines) -> Collection[int]:
-        """The places of those that print one. A header of columns may be in the first window."""
+        """The indices of the lines that print a loss. The header of a table may be in the first window."""
         loss = self._loss
         loss.begin(lines.window.number, lambda place: self._writer(lines.raw[place]).at)
         table, self._began = loss.headers > 0 or not self._began, True
         groups = lines.of_all() if table else lines.of(LOSS)
-        found = {place for places in groups.values() for place in self._known(lines, places)}
+        found = {place for places in groups.values() for place in self._take_known(lines, places)}
         rest = sorted({*chain.from_iterable(groups.values())} - found, reverse=True)
         while rest:
             place = rest.pop()
@@ -52,12 +52,12 @@ class Losses:
                 rest = sorted({*rest, *gone}, reverse=True)
             if len(groups[words]) >= FEW and loss.shapes(words) > known:
                 more = [other for other in groups[words] if other > place and other not in found]
-                found.update(self._known(lines, more))
+                found.update(self._take_known(lines, more))
         loss.settle()
         return found
 
-    def _known(self, lines: Lines, places: Sequence[int]) -> Sequence[int]:
-        """Of lines of one sentence: those that have a known shape."""
+    def _take_known(self, lines: Lines, places: Sequence[int]) -> Sequence[int]:
+        """The indices of the lines of one sentence that have a known shape."""
         if not places or not self._loss.shapes(words := lines.sentences[places[0]]):
             return ()
         return self._loss.take(words, lines.at(places), places)
@@ -82,5 +82,5 @@ class Losses:
 
 
 def _text(raw: bytes) -> str:
-    """A progress bar begins its lines with a \\r."""
+    """The text of a line; a progress bar begins its lines with \\r."""
     return raw[:LONGEST].strip(b"\r").decode("utf-8", "replace")

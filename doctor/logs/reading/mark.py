@@ -1,4 +1,4 @@
-"""How a part of a file ends, where its job may have been started again."""
+"""How a part of a file ends at a place where its job may have been started again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class Mark(Enum):
     """How a part ends."""
 
     FAILED = "failed"
-    """torchrun saw a rank fail, and has ended the others."""
+    """torchrun saw a rank fail and ended the others."""
     RESTART = "restart"
-    """It says that it starts them again."""
+    """torchrun says that it will restart the ranks."""
     OVER = "over"
-    """torchrun itself is at its end."""
+    """torchrun itself ended."""

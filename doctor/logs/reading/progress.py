@@ -1,4 +1,4 @@
-"""The last line of each rank that says how far it is."""
+"""Finds the last line of each rank that names a step or an epoch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
-"""It tells writers apart no more than what they say."""
+"""A time in front of a line; it does not identify the writer."""
 _SHORT = 20
 IN_VAIN = 40
-"""Lines of one sentence that are looked at for nothing."""
+"""Lines of one sentence that may be examined in vain before it is given up."""
 MOST = 4096
 """Ranks of one file."""
 
@@ -34,7 +34,7 @@ def says_step(text: str) -> bool:
 
 
 class Progress:
-    """Of one part of a file. Each window is looked at from its end on, until all who write in it are
+    """The progress in one part of a file. Each window is searched from its end, until all its writers are
     found.
     """
 
@@ -42,11 +42,11 @@ class Progress:
         self._said = said
         self._last: dict[Who, tuple[int, str]] = {}
         self._heads: dict[bytes, tuple[int, int]] = {}
-        """Sentence -> the last character of it that is a launcher's, and how often that stands there."""
+        """Sentence -> the last character of the launcher's prefix in it, and how often the prefix has it."""
         self._writers: dict[bytes, Who] = {}
-        """By what stands in front of the line; where nothing does, by its sentence."""
+        """Writers by the prefix of their lines, or by the sentence if there is none."""
         self._vain: Counter[bytes] = Counter()
-        """Sentence -> how many of its lines, since the last one that did, said no step."""
+        """Sentence -> how many of its lines since the last hit did not name a step."""
 
     def take(self, lines: Lines, writers: Writers) -> None:
         groups = {words: places for words, places in lines.of(STEP).items() if self._vain[words] < IN_VAIN}
@@ -58,7 +58,7 @@ class Progress:
     def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
         seen: set[Who] = set()
         vain = 0
-        more = False  # some have no rank in front of their lines, so that nobody knows how many they are
+        more = False  # some lines have no rank in front, so the number of their writers is unknown
         for place in reversed(places):
             words, raw = lines.sentences[place], lines.raw[place]
             who = self._writers.get(self._head(words, raw) or words)
@@ -80,7 +80,7 @@ class Progress:
             self._last[who] = number, states(raw)[-1]
 
     def _writer(self, words: bytes, raw: bytes, who: Who | None) -> Who | None:
-        """None where the line says no step. `who` is it, if it is known who wrote it."""
+        """The writer of a line; None if it does not name a step. `who` is the writer if already known."""
         text = states(raw)[-1]
         if not says_step(text):
             return None
@@ -97,7 +97,7 @@ class Progress:
         return {who: made(number, text, self._said(text)) for who, (number, text) in self._last.items()}
 
     def _head(self, words: bytes, raw: bytes) -> bytes:
-        """What stands in front of the line, up to the last character of the sentence that is a launcher's."""
+        """The prefix of the line, up to the last character that the launcher wrote, without a time."""
         last, times = self._heads.get(words, (0, 0))
         at = -1
         for _ in range(times):

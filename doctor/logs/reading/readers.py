@@ -1,8 +1,8 @@
-"""Large files, each read by a process of its own, as many at once as there are cores.
+"""Reads each large file in a process of its own, as many at a time as there are cores.
 
-A process is a fork of this one, so that it starts with all that is known, and gives back what it found when
-it is done. It has the limits of this one: its work and what it was given count here too. One that ends before
-that is told, and none outlives this one by more than the next piece of its file.
+A process is a fork of this one, so it starts with everything that is known; it returns its result at the end.
+It shares the limits of this one: its CPU time and its input count here too. If one ends early, this is
+reported. If this process ends, the others stop at the next piece of their files.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from doctor.logs.reading.scanned import Scan
 from doctor.logs.sources import Opened
 
 LARGE = 8 << 20
-"""Bytes of a file for which a process is worth its start."""
+"""Bytes; a smaller file is not worth a process."""
 MOST = 8
 MOST_BYTES = 256 << 20
-"""Of what one gives back."""
+"""Bytes of the result of one process."""
 
 
 def cores() -> int:
-    """Those that this process may use."""
+    """How many cores this process may use."""
     try:
         return min(MOST, len(os.sched_getaffinity(0)))
     except AttributeError:
@@ -46,10 +46,10 @@ class _Reader:
 
 
 class Readers:
-    """A context: whatever happens in it, no process is left."""
+    """A context manager that leaves no process behind, whatever happens."""
 
     def __init__(self, symptoms: Sequence[Symptom], most: int, lost: Callable[[str, str], None]) -> None:
-        """`lost` is told the name of a file, and why what is in it is not known."""
+        """`lost` is called with the name of a file that could not be read, and why."""
         self._symptoms = {symptom.id: symptom for symptom in symptoms}
         self._most = most
         self._lost = lost
@@ -114,7 +114,7 @@ class Readers:
 def _in_child(
     pipe: int, opened: Opened, read: Callable[[], Sequence[Scan]], used: float, parent: int
 ) -> None:
-    """Never returns, and prints nothing: the caller's files are its caller's."""
+    """Read, send the result and exit. Prints nothing: the open files belong to the parent."""
     code = 1
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -135,14 +135,14 @@ def _in_child(
 
 
 class _Pickler(pickle.Pickler):
-    """Symptoms are known to both sides, and go by their ids."""
+    """Both sides know the symptoms, so only their ids are sent."""
 
     def persistent_id(self, value: Any) -> str | None:
         return value.id if isinstance(value, Symptom) else None
 
 
 class _Unpickler(pickle.Unpickler):
-    """Of what a fork of this process wrote, and nobody else."""
+    """Reads only what a fork of this process wrote."""
 
     def __init__(self, file: io.BytesIO, symptoms: dict[str, Symptom]) -> None:
         super().__init__(file)

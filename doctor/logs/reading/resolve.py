@@ -1,4 +1,4 @@
-"""Who wrote a file and its lines, from all that was read of it and of the other files."""
+"""Finds out who wrote a file and its lines, from everything that was read from it and the other files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from doctor.logs.reading.fold import Who
 from doctor.logs.reading.scanned import Scan
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
-"""Forms that no rank writes: their lines are of the rank that they name, or of none."""
+"""Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Owner:
     device: int | None
     local: int | None = None
     assumed: bool = False
-    """The rank is only that within its host."""
+    """The rank is assumed to be equal to the local rank."""
 
 
 class People:
@@ -59,7 +59,7 @@ class People:
         return next(iter(known.values())) if len(known) == 1 and (host is None or None in known) else None
 
     def _folders(self, scans: Sequence[Scan]) -> None:
-        """A local rank is what the other file of its folder says, or torchrun's table of the same host."""
+        """Replace assumed ranks by those in the folder's other file, or in torchrun's table of the host."""
         beside: dict[tuple[str, int], set[int]] = {}
         tables: dict[tuple[str, int], set[int]] = {}
         for each in scans:
@@ -79,7 +79,7 @@ class People:
                 self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
 
     def _check_assumed(self, scans: Sequence[Scan]) -> None:
-        """Where two hosts have a local rank 0 each, or one is known to be another, it is none of the job."""
+        """Drop assumed ranks if two hosts share a local rank, or if a rank is known to differ from it."""
         places: dict[int, set[str]] = {}
         other = False
         for each in scans:
@@ -98,9 +98,9 @@ class People:
 def _owner(scan: Scan) -> Owner:
     name = scan.named
     host = name.host
-    pasted = None in scan.learned.rank_of_local.values()  # two ranks with one local rank: several hosts
+    pasted = None in scan.learned.rank_of_local.values()  # two ranks share a local rank: several hosts
     if pasted and host is None:
-        pass  # the host that one torchrun tells is not that of the lines of others
+        pass  # the host of one torchrun is not the host of the other lines
     elif len(scan.hosts) == 1:
         host = next(iter(scan.hosts))
     elif len(scan.hosts) > 1 and host not in scan.hosts:
@@ -123,7 +123,7 @@ def _owner(scan: Scan) -> Owner:
 
 
 def party(who: Who, form: Form, scan: Scan, owner: Owner, people: People) -> Party:
-    """Of one line."""
+    """The party that wrote one line."""
     host = who.host
     if host is None and form is not Form.SLURM:
         host = owner.host
@@ -159,7 +159,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         first, last = of(each.who, each.first), of(each.who, each.last)
         made = Sighting(each.symptom, first, last, each.count, each.taken)
         key = (each.symptom.id, first.who)
-        sightings[key] = _joined(sightings[key], made) if key in sightings else made
+        sightings[key] = _merge(sightings[key], made) if key in sightings else made
     ranks = scan.ranks | scan.learned.ranks
     if owner.rank is not None and len(ranks) < 2:
         ranks = {owner.rank}
@@ -185,7 +185,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
     return file, sightings.values(), curves
 
 
-def _joined(one: Sighting, other: Sighting) -> Sighting:
+def _merge(one: Sighting, other: Sighting) -> Sighting:
     first, second = sorted((one, other), key=lambda each: each.first.number)
     last = max(one.last, other.last, key=lambda line: line.number)
     return replace(first, last=last, count=one.count + other.count, taken=first.taken or second.taken)

@@ -1,6 +1,6 @@
-"""One file, once from its beginning to its end, in memory that does not grow with it.
+"""Reads one file once from beginning to end, in memory that does not grow with it.
 
-Most lines are never touched: only those whose sentence is marked (sentences.py) are looked at.
+Most lines are never touched: only lines with a marked sentence (sentences.py) are examined.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
 
 HEAD = 200
-"""First and last lines that are all looked at."""
+"""First and last lines that are all examined."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
-"""torch has it in front of an exception that nobody caught."""
+"""torch's prefix of an uncaught exception."""
 _NEAR_END = 30
-"""Lines that follow on an exception without frames, if it is what ended the script."""
+"""If more lines follow an exception without frames, it did not end the script."""
 _LOOKED = 20_000
-"""Lines that may complain, or may tell of ranks, that are looked at in one file."""
+"""Lines of one file that are examined for complaints, and for ranks."""
 
 _FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
 )
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
-"""Forms whose lines name a host, and are written elsewhere."""
+"""Forms whose lines name a host, but are written on another one."""
 
 
 def scan(
     opened: Opened, matcher: Matching, table: Sentences, loss: Callable[[str], Collecting] | None
 ) -> list[Scan]:
-    """One for each attempt of the job that the file tells of: most have one."""
+    """A scan for each attempt of the job in the file: most files have one."""
     begin = Scan(opened.name, opened.size, opened.written, named(opened.name))
     scanner = _Scanner(begin, matcher, table, loss(opened.name) if loss else None)
     problem = ""
@@ -77,14 +77,14 @@ class _Scanner:
         self._table = table
         self._loss = loss
         self._losses: Losses | None = None
-        self._progress = Progress(self._said)
+        self._progress = Progress(self._parse)
         self._clock = Clock(found.written)
         self._layout: Layout | None = None
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
         self._calm: set[bytes] = set()
-        """Lines without their numbers that do not complain."""
+        """Keys of lines that do not complain, see `complaint.like`."""
 
     def take(self, window: Window) -> None:
         lines = Lines(window, self._table)
@@ -126,7 +126,7 @@ class _Scanner:
         self._progress.take(lines, writers)
 
     def _to_look_at(self, lines: Lines, losses: Collection[int]) -> list[tuple[int, int]]:
-        """Places and what to look for there. A line that prints a loss complains of nothing."""
+        """Indices of lines and what to look for in them. A line that prints a loss is not a complaint."""
         wanted = SYMPTOM
         if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
             wanted |= ODD
@@ -144,7 +144,7 @@ class _Scanner:
         found.sort()
         return found
 
-    def _said(self, text: str) -> Said:
+    def _parse(self, text: str) -> Said:
         return said_of(text, self._layout or Layout(), self._clock)
 
     def end(self) -> None:
@@ -158,13 +158,13 @@ class _Scanner:
             return
         self._edge(window, window.last(HEAD), head=False)
         self._found.progress = self._progress.lines(self._made)
-        self._progress = Progress(self._said)
+        self._progress = Progress(self._parse)
         self._last_words(window)
         self._found.fold.finish(self._made)
         self._looked = self._learned = 0
 
     def _last_words(self, window: Window) -> None:
-        """Complaints near the end count, however many or alike were before them."""
+        """Collect complaints near the end, even if there were many or equal ones before."""
         found = self._found
         on = max((line.number for line in found.progress.values()), default=0)
         old = {wording: each for wording, each in found.odd.items() if each[1].number < on}
@@ -175,7 +175,7 @@ class _Scanner:
             if number <= on:
                 break
             for text in states(window.data[start:end]):
-                said = self._said(text)
+                said = self._parse(text)
                 if not self._matcher.decide(text, said.form):
                     self._odd(window, start, end, number, text, said)
             number -= 1
@@ -189,7 +189,7 @@ class _Scanner:
         odd = bool(what & ODD) and complaint.may_complain(raw)
         calm = what == lines.marks[lines.sentences[place]] & (ODD | TELLS) and not tells
         for text in states(raw) if matched or tells or odd else ():
-            said = self._said(text)
+            said = self._parse(text)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
                 self._found.learned.line(text, said.pid, said.local)
@@ -233,7 +233,7 @@ class _Scanner:
             above = [line for line in around.above() if line.startswith(text[: said.start])]
             frame = next(filter(None, map(_FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
-                return  # a script that went on after it
+                return  # the script went on after it
             if not _UNCAUGHT.search(text[: said.start]) and self._caught(text, said, above, around.below()):
                 return
         wording = complaint.wording(text, said)
@@ -245,7 +245,7 @@ class _Scanner:
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
 
     def _caught(self, text: str, said: Said, above: list[str], below: list[str]) -> bool:
-        """Whether the script goes on after the exception, or Python itself ignored it."""
+        """Whether the script goes on after the exception, or Python ignored it."""
         begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
         if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
             return True
@@ -269,7 +269,7 @@ class _Scanner:
         )
 
     def _note(self, said: Said) -> None:
-        """What a line says of its file."""
+        """Note what a line shows about its file."""
         found = self._found
         found.forms[said.form] += 1
         if said.at is not None:
@@ -281,7 +281,7 @@ class _Scanner:
             found.pids[said.pid] += 1
 
     def _edge(self, window: Window, lines: Iterator[tuple[int, int]], *, head: bool) -> None:
-        """All of the first lines, or all of the last ones from the end on."""
+        """Examine all of the first lines, or all of the last ones from the end."""
         found = self._found
         ends = window.number + window.text.count(b"\n")
         for start, end in lines:
@@ -289,7 +289,7 @@ class _Scanner:
             text = texts[-1] if texts else ""
             if not text.strip():
                 continue
-            said = self._said(text)
+            said = self._parse(text)
             if not head and found.last is None:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)
@@ -297,7 +297,7 @@ class _Scanner:
 
 
 def _forget_caught(found: Scan) -> None:
-    """Exceptions after which the same rank made steps."""
+    """Remove exceptions after which the same rank made steps."""
     for wording, (who, line) in list(found.odd.items()):
         later = found.progress.get(who)
         caught = later is not None and later.number > line.number

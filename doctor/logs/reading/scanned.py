@@ -1,4 +1,4 @@
-"""What is known of one file, and what it takes of others to know it."""
+"""The result of reading one file, and the interfaces of what the reader uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doctor.logs.reading.mark import Mark
 
 
 class Matching(Protocol):
-    """What doctor.logs.symptoms.match.Matcher does."""
+    """The interface of doctor.logs.symptoms.match.Matcher."""
 
     symptoms: tuple[Symptom, ...]
 
@@ -29,7 +29,7 @@ class Matching(Protocol):
 
 
 class Collecting(Protocol):
-    """What doctor.logs.loss.collect.LossCollector does."""
+    """The interface of doctor.logs.loss.collect.LossCollector."""
 
     headers: int
 
@@ -54,7 +54,7 @@ class Collecting(Protocol):
 
 @dataclass(slots=True)
 class Scan:
-    """What is known of one file."""
+    """What is known about one file, or about a part of it."""
 
     name: str
     size: int
@@ -77,8 +77,8 @@ class Scan:
     launchers: set[int] = field(default_factory=set)
     """Processes of torchrun that wrote in it."""
     tables: set[bytes] = field(default_factory=set)
-    """The hosts of their tables of failed ranks."""
+    """The hosts in torchrun's tables of failed ranks."""
     mark: Mark | None = None
     """How it ends, if it is a part of a file."""
     gave_up: bool = False
-    """The launcher says that it does not start the ranks again."""
+    """The launcher says that it will not restart the ranks."""

@@ -1,6 +1,6 @@
-"""What the lines of each sentence are looked at for: said once of each sentence, and nowhere else.
+"""Decides once for each sentence what to look for in its lines.
 
-A mark says what a line *can* be; whether it is, is then asked of the line itself. Lines without a mark are
+A mark says what a line *can* be; whether it is that is decided by the line itself. Lines without a mark are
 never touched.
 """
 
@@ -25,29 +25,29 @@ _WORDS = {
     LAUNCHER: (b"torch/distributed/", b"host      :", *attempts.GAVE_UP),
     ENDS: attempts.WORDS,
 }
-"""One of these is in every such line."""
+"""At least one of the words of a mark is in every line of that kind."""
 MOST_BYTES = 12_000_000
-"""Of sentences that are remembered; then they are forgotten, and looked at again."""
+"""Bytes of remembered sentences; beyond that, all are forgotten and examined again."""
 _EACH = 120
-"""Bytes that Python needs for each one besides its text."""
+"""Bytes that Python needs for each sentence besides its text."""
 TOGETHER = 200
-"""Sentences that are looked through at once."""
+"""Sentences that are searched at once."""
 
 
 class Sentences:
-    """Of any number of files."""
+    """The marks of sentences, for any number of files."""
 
     def __init__(self, matcher: Matching) -> None:
         self._matcher = matcher
         self._words = [(sentence(word), word, mark) for mark, words in _WORDS.items() for word in words]
-        self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]  # an error of glog has no word, but a time
+        self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]  # errors of glog have a time, but no word
         self._marks: dict[bytes, int] = {}
         self._written: dict[bytes, list[bytes]] = {}
-        """Sentence -> words that complain or tell, one of which is in each of its lines that does."""
+        """Sentence -> the words of ODD and TELLS in it; a line that complains or shows a rank has one."""
         self._held = 0
 
     def marks(self, sentences: Set[bytes], text: bytes) -> dict[bytes, int]:
-        """Those that have any; the text is of these sentences."""
+        """The marks of the sentences that have any. `text` holds the lines of these sentences."""
         fresh = sentences - self._marks.keys()
         if fresh and self._held > MOST_BYTES:
             self._marks.clear()
@@ -60,7 +60,7 @@ class Sentences:
         return self._as_written(found, text)
 
     def _as_written(self, found: dict[bytes, int], text: bytes) -> dict[bytes, int]:
-        """Without marks of words that stand in a sentence, but nowhere in the text as they are written."""
+        """Without marks whose words are in a sentence, but nowhere in the text as they are written."""
         doubtful = [words for words in found if words in self._written]
         here = {word: word in text for word in {word for words in doubtful for word in self._written[words]}}
         for words in doubtful:
@@ -71,8 +71,8 @@ class Sentences:
         return found
 
     def may(self, words: bytes, text: bytes) -> bool:
-        """Whether lines of the sentence may complain, or tell who wrote them: whether such a word stands in
-        them as it is written.
+        """Whether lines of the sentence may complain or show their writer: whether they hold such a word as
+        it is written.
         """
         return any(map(text.__contains__, self._written[words]))
 

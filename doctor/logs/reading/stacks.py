@@ -1,4 +1,4 @@
-"""Where a rank was when Ctrl-C ended it: its traceback tells whether it waited for others, and in what."""
+"""Finds where a rank was when Ctrl-C ended it, and in what it waited for others, by its traceback."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _OWN = re.compile(r"[a-z]\w{0,40}")
 
 
 def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
-    """The line with the place that it was at: "… (train.py:31, in average, waits in all_reduce)".
+    """The line with the place of the rank added: "… (train.py:31, in average, waits in all_reduce)".
 
-    `above` are the lines before it, the nearest first; `prefix` is what a launcher wrote in front of it.
+    `above` are the lines before it, the nearest first; `prefix` is the launcher's prefix of the line.
     """
     if not text.rstrip().endswith(INTERRUPTED):
         return text

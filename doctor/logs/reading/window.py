@@ -1,4 +1,4 @@
-"""A file's text as it comes by, with a little of what was before and of what comes next."""
+"""The text of a file piece by piece, with some text before and after each piece."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from doctor.logs.sources import Damaged
 from doctor.text.printable import clean_line
 
 AROUND = 16 << 10
-"""Bytes before and after a line that its neighbours are taken from."""
+"""Bytes before and after a line in which its neighbours are searched."""
 LONGEST = 8000
-"""Characters of a line that are looked at; a longer one is cut."""
+"""Characters of a line that are examined; a longer line is cut."""
 KEPT = 2000
 """Characters of a line that are kept."""
 MOST_PARTS = 32
-"""Of a line that a progress bar overwrites: its last states."""
+"""States of a line that a progress bar overwrites; the last ones are read."""
 _MOST = 40
 _DASHES = b"-" * 70
 
 
 @dataclass(slots=True)
 class Window:
-    """Lines [start, end) of `data` are looked at now; what is around them only lends its words."""
+    """The lines in data[start:end] are read now; the text around them only gives their neighbours."""
 
     data: bytes
     start: int
     end: int
     number: int
-    """Of the line at `start`."""
+    """The number of the line at `start`."""
 
     @property
     def text(self) -> bytes:
         return self.data[self.start : self.end]
 
     def around(self, start: int, end: int) -> Neighbours:
-        """Of the line [start, end)."""
+        """The neighbours of the line at [start, end)."""
         return Neighbours(self.data, start, end)
 
     def first(self, most: int) -> Iterator[tuple[int, int]]:
@@ -49,7 +49,7 @@ class Window:
             most -= 1
 
     def last(self, most: int) -> Iterator[tuple[int, int]]:
-        """The same of the last ones, from the end on."""
+        """Where each of the last lines begins and ends, from the end backwards."""
         end = self.end - self.data.endswith(b"\n", self.start, self.end)
         while end > self.start and most > 0:
             start = max(self.data.rfind(b"\n", self.start, end) + 1, self.start)
@@ -78,7 +78,7 @@ class Neighbours:
 
 
 def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
-    """The last lines of a piece wait for the next one, so that each has its neighbours."""
+    """The windows of all pieces. The last lines of a piece wait for the next, so that all have neighbours."""
     flow = _Flow()
     try:
         for piece in pieces:
@@ -90,7 +90,7 @@ def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
 
 
 class _Flow:
-    """What is still needed of what came by."""
+    """Keeps the text that is still needed."""
 
     def __init__(self) -> None:
         self._before = self._held = b""
@@ -101,7 +101,7 @@ class _Flow:
         start = len(self._before)
         end = data.rfind(b"\n", start, max(start, len(data) - AROUND)) + 1
         if end == 0 and len(data) - start > 4 * AROUND:
-            end = len(data)  # one line longer than all that is kept
+            end = len(data)  # one line is longer than all the text that is kept
         if end <= start:
             self._held = data[start:]
             return
@@ -116,12 +116,12 @@ class _Flow:
 
 
 def _short(line: bytes) -> str:
-    """A neighbour: it is compared, and not kept."""
+    """A neighbour as text, cut: it is compared, but not kept."""
     text = line[-LONGEST:] if b"\r" in line else line[:LONGEST]
     return text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
 def states(raw: bytes) -> list[str]:
-    """The states of one line as harmless text, which may still hold secrets; most lines have one state."""
+    """The states of one line as harmless text, which may still hold secrets. Most lines have one state."""
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
     return [clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()) for part in parts]

@@ -1,4 +1,4 @@
-"""Which ranks write in a window, by what launchers put in front of their lines."""
+"""Finds out which ranks write in a window, by the launchers' prefixes of their lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Writers:
         self._groups = lines.of(PREFIX)
         self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))
         self._others = 0
-        """How many write, by what stands in front of all lines."""
+        """How many write, by a prefix that all lines have."""
         for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
             if wanted:
                 self.ranks |= _numbers(pattern, _heads(lines, end))
@@ -35,7 +35,7 @@ class Writers:
             )
 
     def parted(self, groups: Mapping[bytes, Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
-        """Lines with a rank in front, and the others; and how many write them, as far as that is known."""
+        """Lines with a rank in front, then the others, each with the number of their known writers."""
         fronted = {words: places for words, places in groups.items() if words in self._groups}
         if self._others:
             yield in_order(groups.values()), self._others
@@ -52,7 +52,7 @@ def _heads(lines: Lines, end: bytes) -> set[bytes]:
 
 
 def _in_front(lines: Sequence[bytes]) -> set[int]:
-    """The text is cut at a word, which is many times faster than to search for a pattern in each line."""
+    """The ranks in the prefixes. Splitting the text at a word is much faster than a search in each line."""
     text = b"\n".join(lines)
     found = {
         int(rank[1])

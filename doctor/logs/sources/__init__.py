@@ -1,10 +1,10 @@
-"""Opens what was given, bounded in every way, and hands out its text.
+"""Opens the inputs, bounded in every way, and hands out their text.
 
     given    Sources: files, folders, archives and standard input -> one Opened after the other
-    text     Opened -> pieces of about 1 MB that end where a line ends
+    text     Opened -> pieces of about 1 MB that end at a line end
 
-Nothing is written, no link is followed, and an archive is read as a stream. What is not read is in
-`left_out` with its reason; a file that breaks off counts as far as it goes.
+Nothing is written, no link is followed, and an archive is read as a stream. `left_out` lists what is not
+read, with its reason; a damaged file counts up to the damage.
 """
 
 from doctor.logs.sources.given import Given, Opened, Sources

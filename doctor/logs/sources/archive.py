@@ -16,9 +16,9 @@ from doctor.logs.sources.limits import CHUNK, NO_MEMBER, Damaged, Limits
 from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
-"""Bytes of the headers of one file of a tar archive; a hostile one says gigabytes."""
+"""Bytes of the headers of one file in a tar archive; a hostile archive may claim gigabytes."""
 _MOST_TABLE = 16 << 20
-"""Bytes of the table of a zip, which is held in memory: more than all the names that are looked at."""
+"""Bytes of the table of a zip, which is held in memory; the names that are examined need less."""
 _BROKEN = (OSError, EOFError, ValueError, MemoryError)
 _BACK = 1024
 
@@ -30,18 +30,18 @@ class Member:
     written: float
     stream: Stream
     other: str = ""
-    """Why it is not read: it is a link or a device."""
+    """Why it is not read, such as: it is a link or a device."""
 
 
 class _Forward(io.RawIOBase):
-    """What tarfile needs of a file, over a stream: it goes on, and back only into the last bytes."""
+    """The file that tarfile needs, on top of a stream: it can seek forward, and back only a few bytes."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._at = self._end = 0
         self._last = b""
         self.headers = 0
-        """Bytes that tarfile has read for the next file: it keeps what they say in memory."""
+        """Bytes of headers that tarfile has read for the next file and keeps in memory."""
 
     def tell(self) -> int:
         return self._at
@@ -110,13 +110,13 @@ class _Part:
 
 
 def tar_members(stream: Stream) -> Generator[Member, None, None]:
-    """Raises Damaged where the archive breaks off."""
+    """The files of a tar archive. Raises Damaged if the archive is cut off."""
     forward = _Forward(stream)
     try:
         tar = tarfile.TarFile(fileobj=cast("IO[bytes]", forward), mode="r")
         while (info := tar.next()) is not None:
             forward.headers = 0
-            tar.members, tar.pax_headers = [], {}  # type: ignore[attr-defined]  # it would keep them all
+            tar.members, tar.pax_headers = [], {}  # type: ignore[attr-defined]  # tarfile would keep them all
             if info.isdir():
                 continue
             other = "" if info.type in tarfile.REGULAR_TYPES else NO_MEMBER
@@ -127,7 +127,7 @@ def tar_members(stream: Stream) -> Generator[Member, None, None]:
 
 
 class _Zip:
-    """What zipfile needs of a file; it takes the whole table in one read, whatever its size."""
+    """The file that zipfile needs. It limits the size of a read, since zipfile reads the table at once."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -158,7 +158,7 @@ class _Unzipped:
 
 
 def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]:
-    """Raises Damaged where the archive cannot be read."""
+    """The files of a zip archive. Raises Damaged if the archive cannot be read."""
     total = 0
     try:
         with zipfile.ZipFile(cast("IO[bytes]", _Zip(file))) as archive:

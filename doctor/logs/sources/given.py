@@ -1,4 +1,4 @@
-"""Opens what was given: files, folders, archives, standard input; each file in its turn, as a stream."""
+"""Opens the inputs: files, folders, archives, standard input; one file after the other, as a stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(slots=True)
 class Opened:
-    """A file to be read now: the next one is opened after it."""
+    """An open file, to be read before the next one is opened."""
 
     name: str
     size: int
@@ -43,11 +43,11 @@ class Opened:
     stream: Ahead
     problem: str = ""
     whole: bool = False
-    """It is a file of its own, and no part of another."""
+    """It is a file on disk, not a part of an archive."""
 
 
 class Sources:
-    """`files()` goes through all of them once; `left_out` says afterwards what was not read."""
+    """`files()` goes through all inputs once; `left_out` says afterwards what was not read."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Sources:
         *,
         apart: bool = False,
     ) -> None:
-        """`apart`: each has its own time, since they come of those who do not trust one another."""
+        """`apart`: each input has a time limit of its own, since a hostile host may have sent it."""
         self._given = given
         self._limits = limits
         self._now = now
@@ -86,7 +86,7 @@ class Sources:
                 yield from self._path(str(given), named=True)
 
     def _folder(self, top: str) -> Iterator[Opened]:
-        """Its files in the order of their names. Links are not followed: they may lead anywhere."""
+        """The files of a folder in the order of names. Links are not followed: they may lead anywhere."""
         waiting = [top]
         while waiting:
             folder = waiting.pop()
@@ -146,7 +146,7 @@ class Sources:
         file: BinaryIO | io.FileIO | None,
         depth: int = 0,
     ) -> Iterator[Opened]:
-        """A text as it is; the files of an archive, and of one archive in it."""
+        """A text file itself, or the files of an archive and of archives in it, up to one level."""
         if over := self._patience.over:
             self.left_out.add(name, over)
             return
@@ -165,7 +165,7 @@ class Sources:
                 return
             yield from self._archive(name, kind, ahead, file, depth)
         elif kind is Kind.ZSTD:
-            self.left_out.add(name, "packed by zstd: unpack it first, with zstd -d")
+            self.left_out.add(name, "packed with zstd: unpack it first, with zstd -d")
         elif kind is Kind.BINARY:
             self.left_out.add(name, NO_TEXT)
         elif self._read >= self._limits.read:
@@ -204,14 +204,14 @@ class Sources:
         yield from self._any(path, member.size, member.written, member.stream, None, depth + 1)
 
     def _whole(self, ahead: Ahead) -> BinaryIO:
-        """A zip out of an archive or a pipe: it is read from its end."""
+        """A zip from an archive or a pipe, in memory: a zip is read from its end."""
         parts = []
         left = self._limits.held
         while data := ahead.read(CHUNK):
             parts.append(data)
             left -= len(data)
             if left < 0:
-                raise Damaged(f"a zip of more than {words(self._limits.held)} that is not a file of its own")
+                raise Damaged(f"a zip of more than {words(self._limits.held)} in an archive or a pipe")
         return io.BytesIO(b"".join(parts))
 
 

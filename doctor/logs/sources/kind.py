@@ -1,11 +1,11 @@
-"""What a file is by its first bytes and its name: an archive, a text, or neither."""
+"""Finds out by the first bytes and the name of a file whether it is an archive, a text, or neither."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 HEAD = 4096
-"""First bytes that are looked at."""
+"""First bytes of a file that are examined."""
 
 
 class Kind(Enum):
@@ -44,7 +44,7 @@ _BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 
 
 def no_log(name: str) -> bool:
-    """Whether the name alone says that it is none; only of files that nobody named himself."""
+    """Whether the name shows that it is not a log; not used for files that the user named."""
     last = name.rpartition("/")[2].lower()
     return ("." in last and last.rpartition(".")[2] in _NO_LOGS) or ".tfevents." in last
 
@@ -65,7 +65,7 @@ def kind_of(head: bytes) -> Kind:
 
 
 def wide(head: bytes) -> str:
-    """The name of UTF-16's byte order if that is what it is, or nothing."""
+    """The codec of UTF-16 text, or an empty text if it is something else."""
     if head.startswith(_BOMS[:2]):
         return "utf-16-le" if head.startswith(b"\xff\xfe") else "utf-16-be"
     half = len(head) // 2

@@ -1,51 +1,51 @@
-"""How much is read at most, and what was left out."""
+"""The limits of reading, and what was left out because of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 CHUNK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes that are read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     looked_at: int = 100_000
-    """Files of folders and archives whose names are looked at."""
+    """Files in folders and archives whose names are examined."""
     read: int = 20_000
     """Files that are read."""
     unpacked: int = 16 << 30
     """Bytes that come out of one archive."""
     ratio: int = 400
-    """Times its own size that an archive may unpack to, beyond `free`."""
+    """An archive may unpack to this number of times its own size, or to `free`."""
     free: int = 64 << 20
     held: int = 64 << 20
-    """Bytes of a zip that is not a file of its own: its table stands at its end, so it is held in memory."""
+    """Bytes of a zip in an archive or a pipe: its table is at its end, so it is held in memory."""
     seconds: float = 60.0
-    """Of work, for all that was given together."""
+    """CPU time for all inputs together."""
     seconds_a_megabyte: float = 20.0
-    """More of it, for each megabyte of input as it was given: a packed one holds ten or twenty of text."""
+    """Additional CPU time for each megabyte of input; a packed megabyte holds 10 or 20 MB of text."""
 
 
 class Damaged(Exception):
-    """What is read ends before its end; str() says why, in words."""
+    """The rest of an input cannot be read; str() says why."""
 
 
 NO_TEXT = "not text"
-NO_LOG = "no log by its name"
+NO_LOG = "not a log by its name"
 LINK = "a link"
 NO_FILE = "a pipe, a socket or a device"
 NO_MEMBER = "a link, a device or the like in an archive"
 TWICE = "given twice"
 NO_LOSS = frozenset((NO_TEXT, NO_LOG, LINK, NO_FILE, NO_MEMBER, TWICE))
-"""Reasons for which no log is missed."""
+"""Reasons that do not mean that a log was missed."""
 NAMES = 3
 MOST_REASONS = 200
 
 
 @dataclass(slots=True)
 class LeftOut:
-    """What was given and not read. Files with the same reason share a line."""
+    """The inputs that were not read. Files with the same reason share a line."""
 
     _names: dict[str, list[str]] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class LeftOut:
 
     @property
     def missed(self) -> bool:
-        """Whether there may be a log among them that complains."""
+        """Whether a log with complaints may be among them."""
         return not NO_LOSS.issuperset(self._counts)
 
     def lines(self) -> tuple[str, ...]:

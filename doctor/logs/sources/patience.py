@@ -1,4 +1,4 @@
-"""How long may be read: what a small file unpacks to must not keep anybody for hours."""
+"""The time limit of reading: a small file that unpacks to a huge one must not take hours."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LATE = "the --deadline came before its end"
 
 
 class Patience:
-    """Seconds of work, more of them for more input; or the seconds that a person gave, by the clock.
+    """A limit in seconds of CPU time, which grows with the input; or the user's deadline, by the clock.
 
-    Work is what this process computes: a pipe that is silent, and a machine that is busy, cost nothing.
+    Only CPU time of this process counts: waiting for a silent pipe or a busy machine costs nothing.
     """
 
     def __init__(self, limits: Limits, deadline: float | None = None) -> None:
@@ -28,30 +28,30 @@ class Patience:
         self.granted = 0.0
 
     def afresh(self, limits: Limits) -> Patience:
-        """For what is next, whatever this one has worked; a person's deadline stays."""
+        """A full new limit for the next input; the user's deadline stays."""
         new = Patience(limits)
         new._until = self._until
         return new
 
     def grant(self, size: int) -> None:
-        """For so many bytes as they were given: what they unpack to is not known, and earns nothing."""
+        """Add time for `size` bytes of input; what they unpack to adds nothing."""
         self.granted += size * self._per_byte
         self._worked_until += size * self._per_byte
 
     def forked(self, used: float, parent: int) -> None:
-        """Now in another process, whose clock begins at nothing: what was worked before the fork counts."""
+        """Continue in a forked process, whose CPU clock starts at 0: the time used before the fork counts."""
         self._worked_until -= used
         self._parent = parent
 
     def shared(self, worked: float, granted: float) -> None:
-        """What another process worked and was granted counts here too."""
+        """Add the time that another process used and was granted."""
         self._worked_until += granted - worked
 
     @property
     def over(self) -> str:
-        """Why nothing is read any more; empty while there is time."""
+        """Why reading must stop; empty while there is time."""
         if self._parent and os.getppid() != self._parent:
-            os._exit(1)  # nobody waits for what is read here
+            os._exit(1)  # the parent ended: nobody waits for the result
         if self._until is not None:
             return LATE if time.monotonic() > self._until else ""
         return TOO_LONG if time.process_time() > self._worked_until else ""
@@ -61,7 +61,7 @@ class Patience:
             raise Damaged(self.over)
 
     def wait_for(self, pipe: BinaryIO) -> None:
-        """Until it says something, or the time is over."""
+        """Wait until the pipe has data, or the time is over."""
         if self._until is None:
             return
         try:

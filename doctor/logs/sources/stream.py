@@ -1,4 +1,4 @@
-"""Bytes in their order, from a file, a pipe or out of a packed file; never back by more than a little."""
+"""Streams of bytes from a file, a pipe or a packed file; they never go back more than a little."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MEMORY = 256 << 20
 
 class Stream(Protocol):
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end. Raises Damaged."""
+        """At most `size` bytes; none at the end. Raises Damaged."""
 
 
 class File:
-    """A file up to the size that it has now: what a living job still writes is not followed."""
+    """A file up to the size that it has now; what a running job adds is not read."""
 
     def __init__(self, file: BinaryIO, patience: Patience) -> None:
         self._file = file
@@ -44,7 +44,7 @@ class File:
         return data
 
     def skip_hole(self) -> None:
-        """On to what was written: of a file that is mostly a hole, reading it all takes minutes."""
+        """Skip to the next written data: reading a large hole would take minutes."""
         try:
             at = self._file.tell()
             try:
@@ -54,7 +54,7 @@ class File:
             self.left -= min(max(data - at, 0), self.left)
             self._file.seek(data)
         except OSError:
-            return  # a file system without holes
+            return  # the file system does not know holes
 
 
 class Pipe:
@@ -65,7 +65,7 @@ class Pipe:
         self._patience = patience
 
     def read(self, size: int) -> bytes:
-        """As much as there is at once: what waits for more would not see the end of its time."""
+        """The data that is there now: waiting for more could exceed the deadline."""
         self._patience.wait_for(self._file)
         try:
             data: bytes = self._file.read1(size)  # type: ignore[attr-defined]
@@ -76,7 +76,7 @@ class Pipe:
 
 
 class Ahead:
-    """A stream whose first bytes can be looked at before they are read, for as long as there is time."""
+    """A stream with a time limit whose first bytes can be examined before they are read."""
 
     def __init__(self, stream: Stream, patience: Patience) -> None:
         self._stream = stream
@@ -178,7 +178,7 @@ _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError)
 
 
 class Unpacked:
-    """What a packed stream holds, one piece of bounded size after the other."""
+    """The unpacked content of a packed stream, in pieces of bounded size."""
 
     def __init__(self, stream: Stream, kind: Kind, limits: Limits) -> None:
         self._stream = stream
@@ -200,7 +200,7 @@ class Unpacked:
                 raise Damaged("damaged archive") from error
             except _BROKEN as error:
                 if self._fresh and self._given:
-                    break  # what follows the last part is no part: padding
+                    break  # padding after the last part
                 raise Damaged("damaged archive") from error
             if out:
                 self._fresh = False
@@ -210,7 +210,7 @@ class Unpacked:
         return b""
 
     def _more(self) -> bytes | None:
-        """Bytes for the unpacker; none are needed while it still holds some. None at the end."""
+        """Bytes for the unpacker; empty if it still has some, None at the end."""
         rest = b""
         if self._unpacker.eof:
             rest = self._unpacker.unused_data.lstrip(b"\x00")

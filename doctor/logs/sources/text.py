@@ -1,4 +1,4 @@
-"""Pieces of a stream that end where a line ends: UTF-8, without NULs and without escapes of terminals."""
+"""Pieces of a stream that end at a line end: UTF-8, without NULs and terminal escapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doctor.logs.sources.wrapped import is_wrapped, unwrapped
 
 _NULS = bytes(CHUNK)
 FIRST = CHUNK // 4
-"""Bytes of a first piece: what its lines look like makes the others faster."""
+"""Bytes of the first piece: it is small because the shapes of its lines make the others faster."""
 LONGEST = CHUNK // 16
 """Bytes of a line that are passed on; a progress bar writes many lines over one another."""
 _END = re.compile(rb"[\n\r]")
@@ -24,7 +24,7 @@ _ESCAPES = re.compile(
 
 
 def pieces(stream: Ahead) -> Iterator[bytes]:
-    """A line longer than anybody looks at is cut. Passes on what reading raises, after the last piece."""
+    """The pieces of a stream; overlong lines are cut. An error of reading is raised after the last piece."""
     head = stream.peek(HEAD)
     encoding = wide(head)
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
@@ -45,7 +45,7 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
                 data = data.removeprefix(codecs.BOM_UTF8)
                 first = False
             data = rest + data.replace(b"\x00", b"")
-            if cut:  # in the middle of a line, of which enough was seen
+            if cut:  # in the middle of a line that was cut
                 data = data[_line_end(data) :]
                 cut = not data
             end = data.rfind(b"\n") + 1
@@ -65,7 +65,7 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
 
 
 def _line_end(data: bytes) -> int:
-    """Where the first line ends: its line end is still there, so that lines can be counted."""
+    """Where the first line ends; its line end stays, so that lines can be counted."""
     found = _END.search(data)
     return found.start() if found else len(data)
 

@@ -1,6 +1,6 @@
-"""Lines that docker and journald keep as JSON, each as the line that was written, with its time and host.
+"""Turns the JSON lines of docker and journald into the lines that were written, with their time and host.
 
-One line stays one line, so that its number is that in the file.
+One line stays one line, so that line numbers stay those of the file.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _TIME, _MESSAGE = "__REALTIME_TIMESTAMP", "MESSAGE"
 
 
 def is_wrapped(head: bytes) -> bool:
-    """By the first line of a file."""
+    """Whether the first line of a file is such a JSON line."""
     line = head.lstrip().partition(b"\n")[0]
     journal = line.startswith(b"{") and f'"{_TIME}"'.encode() in line
     return line.startswith(_DOCKER) or journal
 
 
 def unwrapped(data: bytes) -> bytes:
-    """What is no such line stays as it is."""
+    """The data with JSON lines unwrapped; any other line stays as it is."""
     return b"\n".join(_line(line) for line in data.split(b"\n"))
 
 
@@ -44,9 +44,9 @@ def _docker(said: dict[str, Any]) -> str | None:
 
 
 def _journal(said: dict[str, Any]) -> str | None:
-    """As `journalctl -o short-iso-precise` writes it."""
+    """The line as `journalctl -o short-iso-precise` writes it."""
     message = said.get(_MESSAGE)
-    if isinstance(message, list):  # what is no text
+    if isinstance(message, list):  # bytes that are not text
         try:
             message = bytes(message).decode("utf-8", "replace")
         except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""One entry of a file of symptoms, from its YAML tree: every mistake with its line."""
+"""Reads one entry of a file of symptoms from its YAML tree, and reports every mistake with its line."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ MOST_VALUES = 200
 
 @dataclass(slots=True)
 class Entry:
-    """A symptom with the lines of its fields, for the mistakes that are found later."""
+    """A symptom with the line numbers of its fields, for mistakes that are found later."""
 
     symptom: Symptom
     line: int
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(field, value) -> where it is written."""
+    """(field, value) -> its line number."""
 
     def at(self, name: str, value: str = "") -> int:
         return self.lines.get((name, value), self.lines.get((name, ""), self.line))
 
 
 def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[Mistake]) -> Entry | None:
-    """The entry, or None where a mistake makes it useless."""
+    """The entry, or None if it has mistakes."""
     before = len(mistakes)
     reader = _Reader(file, mistakes)
     if not ID.fullmatch(key.text):
-        reader.wrong(key, f"{shown(key.text)} is no id: small letters, digits and single hyphens")
+        reader.wrong(key, f"{shown(key.text)} is not an id: lower-case letters, digits and single hyphens")
     if not isinstance(node, Table):
         reader.wrong(
             key, f"{shown(key.text)} has no fields: it needs a title and a role, and a pattern or codes"
@@ -90,7 +90,7 @@ def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[M
 
 
 class _Reader:
-    """The fields of one entry, as written."""
+    """Reads the fields of one entry."""
 
     def __init__(self, file: str, mistakes: list[Mistake]) -> None:
         self.file = file

@@ -1,4 +1,4 @@
-"""Whether literals stand in a line in their order, and what `take` gets out of it."""
+"""Finds literals in a line in their order, and the values that `take` gets from it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from functools import lru_cache
 from doctor.logs.model import Symptom
 
 WINDOW = 600
-"""Characters that `take` sees: a hostile line costs no more than a short one."""
+"""Characters that `take` sees, so that a long hostile line costs no more than a short one."""
 BEFORE = 200
-"""How many of them stand before the first literal; a rank or a host is often written there."""
+"""How many of these are before the first literal, where a rank or a host is often written."""
 MOST_TAKEN = 200
 """Characters of one value."""
 
 
 def place(text: str, literals: Iterable[str]) -> int | None:
-    """Where the first literal stands if all stand in the text in this order, without overlap; else None."""
+    """The position of the first literal if all are in the text in this order, without overlap; else None."""
     first = None
     at = 0
     for literal in literals:
@@ -30,7 +30,7 @@ def place(text: str, literals: Iterable[str]) -> int | None:
 
 
 def stands(text: str, patterns: Iterable[Iterable[str]]) -> int | None:
-    """Where the first pattern that stands in the text begins, or None."""
+    """The position of the first pattern that is in the text, or None."""
     for literals in patterns:
         at = place(text, literals)
         if at is not None:
@@ -44,7 +44,7 @@ def compiled(take: str) -> re.Pattern[str]:
 
 
 def taken(symptom: Symptom, text: str, at: int) -> Mapping[str, str]:
-    """The values that `take` finds around the place of a match. Groups that took no part are left out."""
+    """The values that `take` finds around the position of a match, without unused groups."""
     if not symptom.take:
         return {}
     start = max(0, at - BEFORE)

@@ -1,11 +1,11 @@
-"""Finds symptoms: the bundled files, `--symptoms DIR`, and entry points of other distributions.
+"""Loads symptoms from the bundled files, `--symptoms DIR`, and entry points of other distributions.
 
     found = load_symptoms(folders, checks=[check.id for check in ...])
     found.symptoms   all of them, in the order of their files
     found.broken     entry points that could not be used
 
-A file of symptoms is a mapping of ids to entries (docs/writing-a-symptom.md). A mistake in a bundled file or
-one of `--symptoms` ends the run with its place, before any log is opened. A broken entry point is returned.
+A file of symptoms maps ids to entries (docs/writing-a-symptom.md). A mistake in a bundled file or in one of
+`--symptoms` ends the run before any log is opened, and its place is named. Broken entry points are returned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from doctor.logs.symptoms.valid import mistakes_of
 from doctor.text.yamlfile import Table, read_yaml
 
 ENTRY_POINTS = "cluster_doctor.symptoms"
-"""Each names a package (or a path) whose *.yaml files are read."""
+"""Each entry point names a package (or a path) whose *.yaml files are read."""
 MOST_FILES = 1000
 NOTHING = "there is no file of symptoms (*.yaml) in it"
 
@@ -42,8 +42,8 @@ def load_symptoms(
 ) -> FoundSymptoms:
     """All symptoms. Raises InputErrors with every mistake, each with its file and line.
 
-    `checks` are the ids that exist; without them, no name of a check is a mistake. The names,
-    patterns and examples of bundled files are tried only without `trust`: a test does it.
+    `checks` are the existing check ids; without them, names of checks are not examined. The names,
+    patterns and examples of bundled files are examined only without `trust`, by a test.
     """
     known = None if checks is None else list(checks)
     own, wrong = _read_once(bundled("playbooks") / "symptoms")
@@ -83,7 +83,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) -> dict[str, Entry]:
-    """The entries of the files; one whose id is taken is a mistake."""
+    """The entries of the files; an id that already exists is a mistake."""
     found: dict[str, Entry] = {}
     if len(paths) > MOST_FILES:
         mistakes.append(Mistake(str(paths[0].parent), None, f"holds more than {MOST_FILES:,} files"))
@@ -113,7 +113,7 @@ def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) 
 
 
 def _entry_points(entries: dict[str, Entry], checks: list[str] | None) -> list[Broken]:
-    """Add the symptoms of other distributions; those that cannot be used."""
+    """Add the symptoms of other distributions to `entries`; returns those that cannot be used."""
     broken: list[Broken] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
         name = f"entry point {point.name}"

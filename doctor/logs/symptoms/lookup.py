@@ -1,4 +1,4 @@
-"""From what a person typed to symptoms: by code, and by the words that they share."""
+"""Finds the symptoms for a text that a person typed: by code, by fragment or by words."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from doctor.logs.model import Symptom
 from doctor.logs.symptoms.literals import place
 
 MOST_TYPED = 10_000
-"""Characters that are looked at."""
+"""Characters that are examined."""
 ENOUGH = 0.5
-"""The part of the telling words of a text that a symptom must share to be named."""
+"""The share of the significant words of a text that a symptom must have to be named."""
 _PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9_]{2,}")
 _SILENT = frozenset(("error", "code", "errcode", "errno", "status", "with", "nvrm", "number", "the"))
 _BEFORE_A_CODE = frozenset(("ret", "exit", "rc"))
-"""Words that may stand before a code that is written without them."""
+"""Words that a person may type before a code that is listed without them."""
 _CHANGING = re.compile(r"\s+|[0-9]+")
 _GAP = re.compile(r"…|\.\.\.")
 LEAST_FRAGMENT = 6
-"""Letters that a part of a message must have, for it to be looked for in all messages."""
+"""Letters that a text must have to be searched for in all messages."""
 ALL_WORDS = 2
-"""Telling words that must all be those of a symptom, where a text is no part of its messages."""
+"""The least number of words for a search by words alone, if the text is not a part of a message."""
 _SAME = {"exitcode": "exit", "exited": "exit", "rc": "exit", "retcode": "ret", "returncode": "exit"}
 
 
@@ -57,8 +57,8 @@ class Lookup:
         return tuple(found or ()) if key else ()
 
     def by_fragment(self, text: str) -> tuple[Symptom, ...]:
-        """Those of whose messages the text is a part, whatever its numbers; `…` stands for anything. Else
-        those that have all of its words.
+        """Symptoms with a message that contains the text, with any numbers; `…` stands for anything. If there
+        are none, the symptoms that have all of its words.
         """
         parts = [part for each in _GAP.split(text[:MOST_TYPED]) if (part := _steady(each))]
         if sum(map(str.isalpha, "".join(parts))) >= LEAST_FRAGMENT:
@@ -71,7 +71,7 @@ class Lookup:
         return tuple(each for each, words in self._words if typed <= words)
 
     def by_words(self, text: str, most: int) -> tuple[Symptom, ...]:
-        """Rare words weigh more. A word that no symptom has weighs like one that a single symptom has."""
+        """The symptoms that share the most words. Rare words weigh more, unknown ones like the rarest."""
         typed = _words(text)
         weights = {word: self._weight(word) for word in typed}
         total = sum(weights.values())
@@ -89,7 +89,7 @@ class Lookup:
 
 
 def _steady(text: str) -> str:
-    """Without what changes from one message to the next."""
+    """The text without numbers and other parts that vary between messages."""
     return _CHANGING.sub(lambda each: "#" if each[0].isdigit() else " ", text.casefold()).strip()
 
 

@@ -4,15 +4,15 @@
     possible = matcher.possible(sentences)           # doctor.logs.sentence
     if sentence(line) in possible and matcher.holds(line):
         for symptom, taken in matcher.decide(text, form):
-            ...                                      # its text made harmless, and its form
+            ...                                      # text: made harmless; form: that of the line
 
-Lines of other sentences hold no symptom. `decide` alone says what counts: it knows the forms,
-and its answers are the most specific first.
-Of two that one line holds, where one explains the other only that counts ("cancelled due to time limit" is
-no plain cancel). A line of advice ("might be caused by") gives the advice alone.
+Lines of other sentences hold no symptom. Only `decide` says what counts: it knows the forms,
+and gives the most specific symptom first.
+If a line holds two symptoms and one explains the other, only the explaining one counts ("cancelled due to
+time limit" is not a plain cancel). A line of advice ("might be caused by") gives only the advice.
 
-Answers depend on nothing but the symptoms; what is remembered of lines seen before is bounded. One Matcher
-serves any number of files, in one thread.
+Answers depend only on the symptoms; the memory of earlier lines is bounded. One Matcher serves any number of
+files, in one thread.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Matcher:
 
     @cached_property
     def _prefilter(self) -> Prefilter:
-        """Not needed for a name or a code, and slow to make."""
+        """Made on first use: it is slow to make, and not needed to look up a name or a code."""
         return Prefilter(
             (number, literals)
             for number, symptom in enumerate(self.symptoms)
@@ -55,7 +55,7 @@ class Matcher:
         return any(True for _ in self._prefilter.owners(line))
 
     def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]:
-        """The symptoms of one line with the values that they take from it; in any form where it is None."""
+        """The symptoms of one line with the values taken from it. If `form` is None, any form counts."""
         numbers = set(self._prefilter.owners(text.encode("utf-8", "surrogatepass")))
         here = [each for number in sorted(numbers) if _counts(each := self.symptoms[number], form)]
         if any(each.role is Role.ADVICE for each in here):
@@ -65,15 +65,15 @@ class Matcher:
         return tuple((each, taken(each, text, stands(text, each.patterns) or 0)) for each in here)
 
     def by_code(self, text: str) -> tuple[Symptom, ...]:
-        """What a person typed as a code: EI0006, 507018, Xid 79, exit code -9; exact but for its spelling."""
+        """The symptoms of a typed code: EI0006, 507018, Xid 79, exit code -9. Its spelling may differ."""
         return self._words().by_code(text)
 
     def by_fragment(self, text: str) -> tuple[Symptom, ...]:
-        """The symptoms of whose messages a text is a part, or that have all of its words."""
+        """The symptoms with a message that contains the text, or that have all of its words."""
         return self._words().by_fragment(text)
 
     def by_words(self, text: str, most: int = 5) -> tuple[Symptom, ...]:
-        """The symptoms that share the most telling words with a text; none where that would be a guess."""
+        """The symptoms that share the most significant words with a text; none if that would be a guess."""
         return self._words().by_words(text, most)
 
     def _words(self) -> Lookup:
@@ -91,7 +91,7 @@ def _explains(symptom: Symptom, other: Symptom) -> bool:
 
 
 def _weight(symptom: Symptom, text: str) -> int:
-    """How much of the line the symptom knows."""
+    """How much of the line the symptom matches."""
     return max(
         (sum(map(len, literals)) for literals in symptom.patterns if stands(text, [literals]) is not None),
         default=0,
@@ -99,7 +99,7 @@ def _weight(symptom: Symptom, text: str) -> int:
 
 
 def matcher_of(folders: Sequence[Path], checks: Sequence[Path]) -> Matcher:
-    """Of all symptoms. What an entry point brings and cannot be used is said, and stops nothing."""
+    """The matcher of all symptoms. Unusable symptoms of an entry point are reported and left out."""
     found = load_symptoms(folders, check_ids(checks))
     for broken in found.broken:
         tell(f"doctor: {clean_line(f'{broken.origin}: its symptoms could not be used: {broken.reason}')}\n")

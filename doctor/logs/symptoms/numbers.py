@@ -1,4 +1,4 @@
-"""How numbers of CANN are printed. A number alone may be a step or a process: something stands before it."""
+"""How CANN's error numbers are printed. A text must precede one: a bare number may be a step or a pid."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ _BY_ITS_CALLERS = (
 
 
 def patterns_of(number: str, spellings: str = "") -> tuple[tuple[str, ...], ...]:
-    """With ALL also what programs print that call the runtime; none without a number."""
+    """The patterns of a number, with ALL also those of programs that call the runtime; none without one."""
     templates = (*_BY_THE_RUNTIME, *(_BY_ITS_CALLERS if spellings == ALL else ()))
     return tuple((each.format(number),) for each in templates) if number else ()

@@ -1,8 +1,8 @@
-"""Which symptoms a line can hold, without a search for each literal.
+"""Finds the symptoms that a line can hold, without a search for each literal.
 
-Most lines are left out by their sentence (doctor.logs.sentence): the literals lose the same characters, so no
-line is lost. A sentence is looked through four characters at a time for the rarest four of the longest
-literal of each pattern. Lines of a sentence that can hold a symptom are then compared as they were written.
+Most lines are excluded by their sentence (doctor.logs.sentence): the literals lose the same characters, so no
+line is lost. A sentence is searched for the rarest four characters of the longest literal of each pattern.
+Lines of a sentence that can hold a symptom are then compared as they were written.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from itertools import chain, islice
 from doctor.logs.sentence import sentence
 
 GRAM = 4
-"""Characters that must be left of a literal; where fewer are, the numbers in it count: EI0006."""
+"""Characters that a literal must have without numbers; if it has fewer, its numbers count: EI0006."""
 MOST_KNOWN = 2000
-"""Sentences that can hold a symptom, which are remembered."""
+"""Remembered sentences that can hold a symptom."""
 TOGETHER = 200
-"""Sentences that are looked through at once."""
+"""Sentences that are searched at once."""
 _DIGIT = re.compile(rb"[0-9]")
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Literals of one symptom. `owner` is its place among all symptoms."""
+    """Literals of one symptom. `owner` is its index in the list of all symptoms."""
 
     owner: int
     literals: tuple[bytes, ...]
     bare: tuple[bytes, ...]
-    """The literals without what changes."""
+    """The sentences of the literals."""
 
 
 class Prefilter:
     def __init__(self, patterns: Iterable[tuple[int, Sequence[str]]]) -> None:
         long: list[tuple[bytes, Pattern]] = []
         self._coded: dict[bytes, list[Pattern]] = {}
-        """Patterns of which little is left without numbers, by their longest literal."""
+        """Patterns with few characters besides numbers, by their longest literal."""
         for owner, literals in patterns:
             raw = tuple(literal.encode("utf-8", "surrogatepass") for literal in literals)
             pattern = Pattern(owner, raw, tuple(filter(None, map(sentence, raw))))
@@ -51,11 +51,11 @@ class Prefilter:
         self._codes = tuple({sentence(literal) for literal in self._coded})
         like = b"|".join(sorted({_DIGIT.sub(b"[0-9]", re.escape(each)) for each in self._coded}))
         self._any_code, self._each_code = re.compile(like), re.compile(b"(?=(%s))" % like)
-        """What is like one of them but for its digits; also where two overlap."""
+        """They match the literals of `_coded` with any digits; `_each_code` also finds overlapping ones."""
         self._known: dict[bytes, tuple[Pattern, ...]] = {}
 
     def possible(self, sentences: Iterable[bytes]) -> set[bytes]:
-        """Those whose lines can hold a symptom."""
+        """The sentences whose lines can hold a symptom."""
         waiting = iter(sentences)
         found: set[bytes] = set()
         while some := [*islice(waiting, TOGETHER)]:
@@ -71,7 +71,7 @@ class Prefilter:
         return found
 
     def owners(self, line: bytes) -> Iterator[int]:
-        """Those whose patterns stand in the line; one may come twice."""
+        """The owners of patterns that are in the line; an owner may occur twice."""
         words = sentence(line)
         near: Iterable[Pattern] = self._patterns(words)
         if any(code in words for code in self._codes) and self._any_code.search(line):
@@ -80,7 +80,7 @@ class Prefilter:
         return (each.owner for each in near if _stand(line, each.literals))
 
     def _patterns(self, words: bytes) -> tuple[Pattern, ...]:
-        """Those that lines of the sentence can hold."""
+        """The patterns that lines of the sentence can hold."""
         known = self._known.get(words)
         if known is None:
             known = tuple(each for each in self._near(words) if _stand(words, each.bare))
@@ -105,7 +105,7 @@ def _stand(line: bytes, literals: Iterable[bytes]) -> bool:
 
 
 def _grams(words: bytes, wanted: KeysView[int] | None = None) -> set[int]:
-    """All pieces of four characters, as numbers."""
+    """All pieces of four characters, as numbers; only those in `wanted`, if given."""
     found: set[int] = set()
     for at in range(GRAM):
         pieces = memoryview(words)[at : len(words) - (len(words) - at) % GRAM].cast("I")
@@ -114,7 +114,7 @@ def _grams(words: bytes, wanted: KeysView[int] | None = None) -> set[int]:
 
 
 def _by_rarest(patterns: Sequence[tuple[bytes, Pattern]]) -> dict[int, list[Pattern]]:
-    """By the gram of each longest literal that the fewest literals have."""
+    """The patterns by the gram of their longest literal that the fewest literals have."""
     of = {longest: _grams(longest) for longest, _ in patterns}
     common = Counter(chain.from_iterable(of.values()))
     rarest = {longest: min(sorted(grams), key=common.__getitem__) for longest, grams in of.items()}

@@ -1,6 +1,6 @@
-"""Whether symptoms can be trusted: patterns that say something, a `take` that ends, examples that match.
+"""Examines symptoms: patterns must be specific, `take` must be fast, examples must match.
 
-A pattern that fires on everything accuses the innocent, so what is in doubt is refused.
+A pattern that matches everything would accuse innocent ranks, so doubtful patterns are refused.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
 sre_parse: Any = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 LEAST = 6
-"""Characters of the longest literal of a pattern."""
+"""Characters that the longest literal of a pattern must have."""
 MOST_WIDE = 2
-"""Repetitions of nearly any character in one `take`: each multiplies its time by the length of the text."""
+"""Endless repetitions of nearly any character in one `take`: each multiplies its time by the text length."""
 MOST_TAKE = 500
 _MANY = 20
-"""A repetition that may be longer counts as endless."""
+"""A repetition with a higher limit counts as endless."""
 
-_SAID_OF_EVERYTHING = """
+_GENERAL_WORDS = """
     error errors warning warn info debug failed failure fail exception timeout timed out invalid data killed
     aborted abort traceback segfault signal fatal critical unknown terminated connection refused reset closed
     exit code exited with not found no such file or directory permission denied load return ret internal run
     process rank device host line python none null nan true false runtimeerror valueerror oserror keyerror
     typeerror is was the a to of an and on for at in by peer 0 1
 """
-GENERAL = frozenset(_SAID_OF_EVERYTHING.split())
-"""Words that say nothing by themselves, however many of them stand in a pattern."""
+GENERAL = frozenset(_GENERAL_WORDS.split())
+"""Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
 
@@ -47,7 +47,7 @@ _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
 def mistakes_of(
     entries: Collection[Entry], thorough: Collection[Entry], checks: Iterable[str] | None
 ) -> list[Mistake]:
-    """What is wrong with the `thorough` ones of the entries: names, patterns, `take` and examples."""
+    """The mistakes in the entries `thorough`: names, patterns, `take` and examples."""
     ids = {entry.symptom.id: entry for entry in entries}
     known = None if checks is None else set(checks)
     found: list[Mistake] = []
@@ -63,7 +63,7 @@ def mistakes_of(
 
 
 _Found = Iterator[tuple[str, str, str]]
-"""The field, its value, and what is wrong with it."""
+"""The field, its value, and the mistake."""
 
 
 def _names(symptom: Symptom, ids: dict[str, Entry], checks: set[str] | None) -> _Found:
@@ -84,7 +84,7 @@ def _names(symptom: Symptom, ids: dict[str, Entry], checks: set[str] | None) -> 
 
 
 def general(literals: Iterable[str]) -> bool:
-    """Whether a pattern would fire on lines that have nothing to do with each other."""
+    """Whether a pattern would match unrelated lines."""
     texts = list(literals)
     if max(map(len, texts), default=0) < LEAST:
         return True
@@ -102,7 +102,7 @@ def _patterns(symptom: Symptom) -> _Found:
                 "any",
                 literals[0],
                 f"the pattern {shown(told)} is too general: it would match lines of other causes"
-                f" (a text of at least {LEAST} characters that is not said of everything)",
+                f" (it needs a text of at least {LEAST} characters with more than general words)",
             )
 
 
@@ -116,16 +116,16 @@ def _take(symptom: Symptom) -> _Found:
         pattern = compiled(symptom.take)
         tree = sre_parse.parse(symptom.take)
     except (re.error, OverflowError, RecursionError) as error:
-        yield "take", "", f"take is no regular expression: {shown(str(error))}"
+        yield "take", "", f"take is not a valid regular expression: {shown(str(error))}"
         return
     if not pattern.groupindex:
-        yield "take", "", "take names no group: (?P<rank>[0-9]+)"
+        yield "take", "", "take has no named group, such as (?P<rank>[0-9]+)"
     for message in dict.fromkeys(_slow(tree)):
-        yield "take", "", f"take may need very long for a hostile line: {message}"
+        yield "take", "", f"take may be very slow on a hostile line: {message}"
 
 
 def _slow(tree: Any) -> Iterator[str]:
-    """Why it may: conservative, since a log may be written by anybody."""
+    """Why a pattern may be slow; conservative, since anybody may write a log."""
     wide = [0]
     yield from _walk(tree, False, wide)
     if wide[0] > MOST_WIDE:
@@ -170,7 +170,7 @@ def _endless(item: Any) -> bool:
 
 
 def _wide(repeated: Any) -> bool:
-    """Whether nearly any character is repeated."""
+    """Whether nearly any character may be repeated."""
     for op, value in repeated:
         if op is sre.ANY or op is sre.NOT_LITERAL:
             return True
@@ -184,7 +184,7 @@ def _wide(repeated: Any) -> bool:
 def _examples(symptom: Symptom) -> _Found:
     written = {*symptom.patterns} - {*patterns_of(symptom.number, ALL)}
     if written and not symptom.examples:
-        yield "any", "", f"{symptom.id} has no example: a line that it must match"
+        yield "any", "", f"{symptom.id} has no example: add a line that it must match"
     for text in symptom.examples:
         if symptom.patterns and stands(text, symptom.patterns) is None:
             yield "example", text, f"the example does not match: {shown(text[:100])}"
@@ -209,4 +209,4 @@ def _examples(symptom: Symptom) -> _Found:
             if not any(at is not None and taken(symptom, text, at) for text, at in places):
                 yield "take", "", "take finds nothing in any example"
         except (re.error, OverflowError, RecursionError):
-            return  # told already
+            return  # reported already

@@ -106,7 +106,7 @@ PROOFS: dict[str, tuple[Prepare, str, Prepare, str]] = {
         no_power,
         "host-unreachable fails on node3",
         Lab.reset,
-        f"{OPEN}launch-ranks could not be decided: no host tells how that job was started;",
+        f"{OPEN}launch-ranks could not be decided: no host shows how that job was started;",
     ),
     "oom": (
         kernel_killed,
@@ -169,13 +169,13 @@ def test_the_job_was_given_another_master(lab: Lab) -> None:
     [
         ("killed", "do not look at who else may have killed it (a scheduler, a watchdog, a person)"),
         ("killed-mpirun", "do not look at who else may have sent the signal"),
-        ("stopped", "do not look at what the rank did (doctor hang tells it while a job stands still)"),
-        ("skipped", "only a training shows it: doctor smoke"),
+        ("stopped", "do not look at what the rank did (doctor hang shows it while a job hangs)"),
+        ("skipped", "only a training run shows it: doctor smoke"),
         ("exception", "no check of hosts can show it"),
-        ("missing", "no log is of node3"),
-        ("missing-c10d", "no log is of node3"),
+        ("missing", "there is no log of node3"),
+        ("missing-c10d", "there is no log of node3"),
         ("killed-srun", "do not look at who else may have killed it"),
-        ("time-limit-srun", "only a training shows it: doctor smoke"),
+        ("time-limit-srun", "only a training run shows it: doctor smoke"),
     ],
 )
 def test_what_healthy_hosts_cannot_prove_is_not_said_to_be_gone(lab: Lab, name: str, says: str) -> None:

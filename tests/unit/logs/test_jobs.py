@@ -84,7 +84,7 @@ def test_without_a_host_all_known_ones_are_examined() -> None:
 @pytest.mark.parametrize(("name", "is_open"), [("killed", True), ("oom", False), ("stopped", False)])
 def test_memory_is_open_only_where_it_may_be_the_cause(name: str, is_open: bool) -> None:
     said = concluded(JOBS / name)
-    assert any("memory was lacking" in each for each in said.open) is is_open
+    assert any("memory ran out" in each for each in said.open) is is_open
 
 
 def test_clocks_are_told_of_only_where_they_would_decide() -> None:

@@ -60,7 +60,7 @@ def test_a_log_that_names_no_host() -> None:
     ("checks", "host", "says"),
     [
         ((), "node2", "no check of hosts can show it"),
-        (("smoke-hang",), "node2", "only a training shows it: doctor smoke"),
+        (("smoke-hang",), "node2", "only a training run shows it: doctor smoke"),
         (("shm-small",), "node9", "node9 is not among the hosts that were examined"),
         (("no-such-check",), "node2", "no-such-check could not be decided"),
     ],
@@ -94,13 +94,13 @@ def test_each_blind_check_is_one() -> None:
 def test_the_likeliest_check_was_not_made() -> None:
     made = proof(("launch-ranks", "shm-small"), "node1")
     assert made.proved is Proved.OPEN
-    assert made.says.startswith("launch-ranks could not be decided: no host tells how that job was started; ")
+    assert made.says.startswith("launch-ranks could not be decided: no host shows how that job was started; ")
 
 
 def test_what_a_training_shows_first_is_not_gone() -> None:
     made = proof(("smoke-loss-nan", "shm-small"), "node1")
     assert made.proved is Proved.OPEN
-    assert made.says.startswith("shm-small passes on node1; a training shows the rest: doctor smoke")
+    assert made.says.startswith("shm-small passes on node1; a training run shows the rest: doctor smoke")
 
 
 def test_where_the_guilty_one_is_not_certain_nothing_is_gone() -> None:

@@ -1,10 +1,10 @@
-"""Prints what was asked for, packed: base64 of gzip of records, each a line of JSON and perhaps bytes.
+"""Prints the requested logs packed: base64 of gzip of records, each one line, with bytes after a `d`.
 
-f "NAME"     a file begins; the end of one that is too long, since what ends a job stands there
-d 65536      so many bytes of it follow
-x "WHY"      may complain and could not be read
-n "WHY"      is only to be known
-z            that was all
+f "NAME"     a file begins; of a file that is too long only the end, which shows what ended the job
+d 65536      this number of its bytes follows
+x "WHY"      a log that may hold complaints was left out
+n "WHY"      a note
+z            the end
 """
 
 import base64
@@ -22,23 +22,23 @@ from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, Foreign, F
 
 MOST_FILES = 5000
 MOST_WORDS = 5000
-"""Lines about what was left out."""
+"""Lines about files that were left out."""
 HEADS = 4_000_000
-"""Bytes of all lines."""
+"""Bytes of all lines together."""
 PIECE = 65536
 KERNEL_LINES = 5000
 KERNEL_BYTES = 2_000_000
 KERNEL_SECONDS = 10
 KERNEL = "kernel-log"
-"""The name of what `dmesg` says."""
+"""The file name for the output of `dmesg`."""
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
-"""How files begin whose end alone says nothing: gzip, bzip2, xz, zip, zstd."""
+"""The first bytes of files that cannot be cut: gzip, bzip2, xz, zip, zstd."""
 MOST_ALIKE = 10
-"""Places that are named with one reason: those of one user must not crowd out those of another."""
+"""Places listed for one reason, so that those of one user do not crowd out those of another."""
 
 
 def main(program: bytes, head: int) -> None:
-    """The first line of stdin says what is wanted. Ends with stdin, which is the controller."""
+    """The first line of stdin is the request. When the controller closes stdin, the program ends."""
     del program, head
     line = b""
     while not line.endswith(b"\n"):
@@ -70,7 +70,7 @@ class Packed:
         sys.stdout.buffer.write(f"\n{token[: len(token) // 2]} packed\n".encode())
 
     def file(self, name: str) -> bool:
-        """Whether there is room for its name."""
+        """Begin a file; False if there is no room for its name."""
         return self._line("f " + json.dumps(name))
 
     def piece(self, data: bytes) -> None:
@@ -113,7 +113,7 @@ class Fetch:
         login, home = os.geteuid(), os.environ.get("HOME", "")
         if wanted["sudo"] and login == 0 and os.environ.get("SUDO_UID", "").isdigit():
             login, home = int(os.environ["SUDO_UID"]), ""
-        self.finder = Finder(home or _home(login), login, self._named())
+        self.finder = Finder(home or _home(login), login, self._rank_user_ids())
         self.since = time.time() - 60 * wanted["minutes"] if wanted["minutes"] is not None else 0.0
         self.left: int = wanted["a_host"]
         self.files = 0
@@ -138,7 +138,7 @@ class Fetch:
             self._kernel()
 
     def _refused(self) -> None:
-        """That a usual place is closed is only to be known: nobody said that logs are there."""
+        """Report closed places. A usual place is only a note: nobody said that logs are there."""
         alike: dict[tuple[str, bool], list[str]] = {}
         for path, why in dict.fromkeys(self.finder.refused):
             system = path.startswith("/var/log/") and why == NOT_READ
@@ -150,7 +150,7 @@ class Fetch:
             if len(paths) > MOST_ALIKE:
                 self.out.left_out(f"{len(paths) - MOST_ALIKE} more places", why, note)
 
-    def _named(self) -> "set[int]":
+    def _rank_user_ids(self) -> "set[int]":
         name = self.wanted["rank_user"]
         if not name:
             return set()

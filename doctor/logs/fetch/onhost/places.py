@@ -1,14 +1,13 @@
-"""Files by patterns, found so that nobody else can choose what the reader reads.
+"""Finds files by patterns in a way that lets nobody else choose what the reader reads.
 
-Each step goes from an open folder to an entry of it that is opened without following links, and what is asked
-of both is asked of what was opened: nothing can be exchanged between looking and reading. Only a regular file
-is ever opened for reading.
+Each step opens an entry of an open folder without following links, and examines the open descriptors, so that
+nothing can be exchanged between looking and reading. Only a regular file is ever opened for reading.
 
-Trusted are root, the reader and the login. A link is followed only if it is theirs, and lies where nobody
-else could have put it. In a folder that all can write to, such as /tmp, only what belongs to them or to the
-named user counts. For root, an entry of somebody else's folder has to belong to the owner of its folder, or
-be readable by those whom the folder is for; where others can rename entries, those of root alone do not
-count. So all that root reads there could be read by whoever chose its name.
+Root, the reader and the login are trusted. A link is followed only if it belongs to one of them and nobody
+else could have put it there. In a world-writable folder such as /tmp, only entries of these users and of the
+named user count. If the reader is root, an entry in somebody else's folder must belong to the owner of that
+folder or be readable by those that the folder is for; if others can rename entries, files for root alone do
+not count. So root reads nothing there that the one who chose its name could not read.
 """
 
 import errno
@@ -24,32 +23,32 @@ from typing import Any
 
 DEPTH = 8
 MOST_SEEN = 100_000
-"""Entries that are looked at for one pattern."""
+"""Entries that are examined for one pattern."""
 MOST_COUNTED = 20_000
-"""Entries that are looked at in what belongs to others: they keep nobody from seeing his own."""
+"""Entries that are examined in folders of others, who must not keep users from getting their own logs."""
 MOST_LINKS = 20
 NOT_READ = "may not be read by this user"
 CLOSED = "may not be looked into by this user"
-"""Said of a folder on the way to what was asked for."""
+"""The reason for a folder on the way to a requested file."""
 MAGIC = re.compile(r"[*?[]")
 LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Place:
-    """An open folder, and what the way to it passed."""
+    """An open folder, and properties of the path to it."""
 
     def __init__(self, fd: int, path: str, up: "Place | None" = None) -> None:
         self.fd, self.path, self.up = fd, path, up
         self.about = os.fstat(fd)
         self.shared = False
-        """Below a folder that all can write to."""
+        """It is below a world-writable folder."""
         self.loose = False
-        """Below one in which others can rename what is not theirs."""
+        """It is below a folder in which others can rename entries that are not theirs."""
         self.foreign: Foreign | None = None
 
 
 class Foreign:
-    """What lies in a folder for all and belongs to somebody who was not named."""
+    """A place in a world-writable folder that belongs to a user who was not named."""
 
     def __init__(self, path: str, owner: int) -> None:
         self.path, self.owner = path, owner
@@ -58,7 +57,7 @@ class Foreign:
 
 
 class Found:
-    """A regular file. `fd` is open as long as the file is the newest that was found."""
+    """A regular file. `fd` is open until the next file is found."""
 
     def __init__(self, fd: int, path: str, about: os.stat_result, foreign: "Foreign | None") -> None:
         self.fd, self.path, self.about, self.foreign = fd, path, about, foreign
@@ -69,7 +68,7 @@ class Refused(Exception):
 
 
 class Finder:
-    """`lent` is the login whose rights root tries, where it has none: a home on NFS."""
+    """Finds files. If root is refused, it tries with the rights of `login`, as on a home on NFS."""
 
     def __init__(self, home: str, login: int, named: "set[int]") -> None:
         self.home = home
@@ -95,10 +94,10 @@ class Finder:
         finally:
             os.close(top.fd)
         if self._left <= 0:
-            self.refused.append((pattern, "there is more than is looked through: name fewer files (--path)"))
+            self.refused.append((pattern, "it has too many entries to examine: name fewer files (--path)"))
 
     def read(self, fd: int, flags: int = 0) -> int:
-        """What was found, opened for reading. Raises OSError."""
+        """Open a found entry for reading. Raises OSError."""
         return self._open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | flags)
 
     def _follow(self, place: Place, parts: "list[tuple[str, bool]]", links: int) -> "Iterator[Found]":
@@ -135,9 +134,9 @@ class Finder:
                         start = start.up
                     below = self._follow(start, parts, links + 1)
                 elif stat.S_ISDIR(about.st_mode):
-                    below = self._follow(self._stepped(place, fd, path), rest, links)
+                    below = self._follow(self._step_into(place, fd, path), rest, links)
                 elif stat.S_ISREG(about.st_mode) and not rest:
-                    foreign = self._judged(place, about, path)[2]
+                    foreign = self._judge(place, about, path)[2]
                     below = iter((Found(fd, path, about, foreign),))
                 else:
                     return
@@ -153,7 +152,7 @@ class Finder:
             yield from self._below(place, name, depth)
 
     def _below(self, place: Place, name: str, depth: int) -> "Iterator[Found]":
-        """Links in what was found were never meant: they are passed over, as `find` does."""
+        """The files of an entry of a matched folder. Links in it are skipped, as `find` does."""
         path = os.path.join(place.path, name)
         try:
             fd = self._open(name, LOOK, place.fd)
@@ -163,9 +162,9 @@ class Finder:
         try:
             about = os.fstat(fd)
             if stat.S_ISDIR(about.st_mode) and depth > 1:
-                yield from self._all(self._stepped(place, fd, path), depth - 1)
+                yield from self._all(self._step_into(place, fd, path), depth - 1)
             elif stat.S_ISREG(about.st_mode):
-                yield Found(fd, path, about, self._judged(place, about, path)[2])
+                yield Found(fd, path, about, self._judge(place, about, path)[2])
         except Refused as error:
             self.refused.append((path, str(error)))
         finally:
@@ -194,7 +193,7 @@ class Finder:
         return sorted(names)
 
     def _not_opened(self, place: Place, path: str, why: str, error: OSError) -> None:
-        """What is not there is not missed."""
+        """Note that an entry could not be opened; one that does not exist is not missed."""
         if error.errno == errno.ENOENT:
             return
         if place.foreign:
@@ -204,13 +203,13 @@ class Finder:
         else:
             self.refused.append((path, f"could not be opened: {error.strerror}"))
 
-    def _stepped(self, place: Place, fd: int, path: str) -> Place:
+    def _step_into(self, place: Place, fd: int, path: str) -> Place:
         inside = Place(fd, path, place)
-        inside.shared, inside.loose, inside.foreign = self._judged(place, inside.about, path)
+        inside.shared, inside.loose, inside.foreign = self._judge(place, inside.about, path)
         return inside
 
-    def _judged(self, place: Place, about: os.stat_result, path: str) -> "tuple[bool, bool, Foreign | None]":
-        """What the step to an entry passes. Raises Refused where somebody else may have chosen it."""
+    def _judge(self, place: Place, about: os.stat_result, path: str) -> "tuple[bool, bool, Foreign | None]":
+        """`shared`, `loose` and `foreign` of an entry. Raises Refused if somebody else may have chosen it."""
         shared, loose, foreign = place.shared, place.loose, place.foreign
         over, owner = place.about, about.st_uid
         writable = over.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
@@ -218,7 +217,7 @@ class Finder:
             raise Refused("is another file system, in a folder where others could have mounted it")
         if foreign:
             return shared, loose, foreign
-        loose = loose or self._renamed(over)
+        loose = loose or self._can_rename(over)
         if over.st_mode & stat.S_IWOTH:
             shared = True
             if owner not in self.allowed:
@@ -235,17 +234,17 @@ class Finder:
             raise Refused("is for root alone, below a folder in which others could have renamed it")
         return shared, loose, None
 
-    def _renamed(self, over: os.stat_result) -> bool:
-        """Whether others can rename what is in a folder and does not belong to them."""
+    def _can_rename(self, over: os.stat_result) -> bool:
+        """Whether others can rename entries of a folder that do not belong to them."""
         return _by_others(over) and (not over.st_mode & stat.S_ISVTX or over.st_uid not in self.trusted)
 
     def _target(self, place: Place, fd: int, about: os.stat_result, links: int) -> str:
-        """Where a link leads. Raises Refused, OSError."""
+        """The target of a link. Raises Refused, OSError."""
         over = place.about
         if about.st_uid not in self.trusted:
             raise Refused(f"is a link of {user(about.st_uid)}, which is not followed")
         open_to_all = over.st_mode & stat.S_IWOTH and not over.st_mode & stat.S_ISVTX
-        of_others = self.root and (place.loose or self._renamed(over) or over.st_uid not in self.trusted)
+        of_others = self.root and (place.loose or self._can_rename(over) or over.st_uid not in self.trusted)
         if open_to_all or of_others or about.st_nlink > 1:
             raise Refused("is a link that others could have put there, which is not followed")
         if links >= MOST_LINKS:
@@ -273,7 +272,7 @@ def user(uid: int) -> str:
 
 
 def _by_others(folder: os.stat_result) -> bool:
-    """Whether more users than its owner can write to it. Many distributions give each user his own group."""
+    """Whether others than its owner can write to it. Many distributions give each user a private group."""
     if not folder.st_mode & stat.S_IWGRP or folder.st_gid == 0:
         return bool(folder.st_mode & stat.S_IWOTH)
     try:
@@ -284,7 +283,7 @@ def _by_others(folder: os.stat_result) -> bool:
 
 
 def _seen_by_all(about: os.stat_result, over: os.stat_result) -> bool:
-    """Whether all read it who reach it, or the group that its folder is for, and it was not linked there."""
+    """Whether all users, or the group of its folder, can read it, and it is not a hard link."""
     group = about.st_gid == over.st_gid != 0
     if stat.S_ISDIR(about.st_mode):
         return about.st_mode & 0o005 == 0o005 or (group and about.st_mode & 0o050 == 0o050)
@@ -293,7 +292,7 @@ def _seen_by_all(about: os.stat_result, over: os.stat_result) -> bool:
 
 
 def _of_root_alone(about: os.stat_result) -> bool:
-    """What is for a group of its own, such as adm, is read by more than root."""
+    """Whether only root can read it; a file for a group such as adm has more readers."""
     return not about.st_mode & (stat.S_IROTH | (stat.S_IRGRP if about.st_gid else 0))
 
 

@@ -21,7 +21,9 @@ def test_a_rank_that_stops_early_is_told_and_nobody_is_accused() -> None:
     curves = (*(curve(rank, 1203) for rank in range(3)), curve(3, 799))
     found = conclude(Logs((LogFile("a.log", lines=5000),), curves=curves))
     assert found.outcome is Outcome.UNKNOWN
-    assert found.open == ("rank 3 told no step after 799, and ranks 0-2 went on to 1,203: no line says why",)
+    assert found.open == (
+        "rank 3 logged no step after 799, and ranks 0-2 went on to 1,203: no line says why",
+    )
     assert not found.charges
 
 

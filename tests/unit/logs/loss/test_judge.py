@@ -171,7 +171,7 @@ def test_two_ranks_that_part_are_both_named() -> None:
     assert charge.symptom == "loss-ranks-disagree"
     assert charge.says == "The losses of ranks 0-1 differ since step 610, and were the same before"
     assert [who.rank for who in charge.who] == [0, 1]
-    assert any("do not tell which" in how for how in charge.how)
+    assert any("do not show which" in how for how in charge.how)
 
 
 def test_the_one_of_many_that_parts_is_named_alone() -> None:

@@ -78,7 +78,7 @@ def test_what_is_no_log_is_left_out_with_its_reason(tmp_path: Path) -> None:
     assert names(logs, tmp_path) == ["train.log"]
     assert logs.left_out == (
         f"{tmp_path}/core.123, {tmp_path}/noise, {tmp_path}/w: not text",
-        f"{tmp_path}/model.pt: no log by its name",
+        f"{tmp_path}/model.pt: not a log by its name",
     )
 
 
@@ -172,7 +172,7 @@ def test_an_archive(tmp_path: Path, name: str, archive: bytes) -> None:
         ("node2", 2, 201),
     ]
     assert names(logs, tmp_path) == [f"{name}/node1/rank_1.log", f"{name}/node2/rank_2.log"]
-    assert logs.left_out == (f"{tmp_path}/{name}/x/model.pt: no log by its name",)
+    assert logs.left_out == (f"{tmp_path}/{name}/x/model.pt: not a log by its name",)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 

@@ -1,4 +1,4 @@
-"""What each host is asked, written when its turn comes: of many hosts at once it would fill the memory."""
+"""The script of each host, written when its turn comes: all at once would fill the memory on many hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from doctor.text.nodeset import is_host, is_ip
 from doctor.transport import Script
 
 ALL_NAMES = 16
-"""Up to this many hosts, each resolves the names of all; beyond, only those of the head and a few others."""
+"""Up to this many hosts, each resolves all names; beyond, only those of the head and a few others."""
 
 
 class Scripts(Mapping[str, Script]):
@@ -32,7 +32,7 @@ class Scripts(Mapping[str, Script]):
 
 
 class NamesToAsk:
-    """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
+    """The names that each host resolves: all in a small cluster, else the head's and a few."""
 
     def __init__(self, names: Sequence[str], plan: JobPlan) -> None:
         self._names = names

@@ -1,8 +1,8 @@
 """Scripts and sessions through Slurm: one srun for all hosts, over Slurm's own launch tree.
 
-A node that Slurm calls down or took out of the job, and one on which no step begins, is left out and has its
-reason; the step is then tried again without it, since srun gives up a whole step for one node. Until every
-node has shown itself, nothing is sent to any.
+A node that Slurm reports as down or took out of the job, or on which no step begins, is left out with its
+reason; the step is then retried without it, since srun gives up a whole step for one node. Nothing is sent to
+any node until every node has identified itself.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 TRIES = 5
 FIRST_SECONDS = 60.0
-"""For the first node to show itself."""
+"""For the first node to identify itself."""
 OTHERS_SECONDS = 60.0
 """For the others, after the first: a Prolog runs before a node's first step."""
 MORE_WORDS = 0.3
-"""Where one node fails, others may in the same moment."""
+"""If one node fails, others may fail at the same moment."""
 SCONTROL_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class _Crew:
-    """Who takes part in one step, and why the others do not."""
+    """The hosts that take part in one step, and why the others do not."""
 
     step: SrunStep | None = None
     voices: dict[str, SrunProgram] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class SlurmTransport:
         return crew
 
     def _launched(self, step: SrunStep, crew: _Crew, until: float) -> bool:
-        """Whether the step runs, on all nodes but those that it adds to `crew.failed`."""
+        """Whether the step runs on all nodes except those that it adds to `crew.failed`."""
         began = time.monotonic()
         limit = min(began + FIRST_SECONDS, until)
         greeted = 0
@@ -164,8 +164,8 @@ class SlurmTransport:
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
     def _lost(self, until: float) -> dict[str, CannotReach]:
-        """The nodes that Slurm itself does not reach, and those that it took out of the job, since srun would
-        refuse a step for one of them. Where Slurm cannot say, srun will.
+        """The nodes that Slurm itself does not reach or took out of the job, since srun would refuse a step
+        for one of them. If Slurm cannot say, srun will.
         """
         job = self._environ.get("SLURM_JOB_ID", "")
         kept = job_nodes(self._ask_slurm("job", job, until)) if job else frozenset()

@@ -96,7 +96,7 @@ def test_an_ended_allocation_blames_no_host(slurm: Slurm) -> None:
     found = report(job)
     assert job.file("code") == "1\n"
     assert faults(found) == {"host-unreachable": []}, job.output
-    assert "srun does not get into the allocation" in unreachable(found)["summary"]
+    assert "srun cannot enter the allocation" in unreachable(found)["summary"]
 
 
 @pytest.fixture

@@ -113,7 +113,7 @@ def cached() -> bytes:
 def main(mode: str = "", *others: str) -> None:
     own = [] if mode == "absent" else list(packages(sys.path))
     torch = "torch" in dict(own)
-    preferred = "python3" in others  # behind it come only the plain names
+    preferred = "python3" in others  # only the plain names follow it
     if mode == "search" and not torch:
         for at, name in enumerate(others if preferred else ()):
             path = called(name)

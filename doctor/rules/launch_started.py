@@ -33,7 +33,7 @@ def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
             world,
             1,
             "the ranks are started one after another: the first waits for the others until it gives up",
-            "python … &  # and `wait` behind the loop",
+            "python … &  # and `wait` after the loop",
         )
         return
     ranks = [process for processes in scripts.values() for process in processes]

@@ -96,7 +96,7 @@ def _several_tables(names: LaunchNames, groups: Mapping[str, Told]) -> Problem:
     return names.problem(
         processes,
         shown[0][0].said,
-        f"the ranks were told different rank tables{UNDECIDED}",
+        f"the ranks were given different rank tables{UNDECIDED}",
         expected="one table for all ranks",
         actual="; ".join(f"{table.path}, for {names.labels(some)}" for table, some in shown[:6]),
         confidence=Confidence.SUSPECT,

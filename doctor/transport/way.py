@@ -71,7 +71,6 @@ class Way:
     def login(self, host: str, command: Sequence[str]) -> str:
         """A command on a host, reached as this run did: by ssh with its options, or directly on this machine.
         Empty if nobody can tell: process numbers inside a container differ from those outside.
-        Empty where nobody can tell: numbers of processes inside a container are others outside.
         """
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
         try:

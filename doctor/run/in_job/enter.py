@@ -43,7 +43,7 @@ def in_job(request: Request) -> int:
 
     def joined(head: Welcome) -> None:
         if request.outputs.verbose:
-            tell(f"rank {seat.rank} has come to rank 0 ({clean_line(head.host)}, pid {head.pid})\n")
+            tell(f"rank {seat.rank} has reached rank 0 ({clean_line(head.host)}, pid {head.pid})\n")
 
     outcome = Membership(seat, me, request, joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails

@@ -3,8 +3,8 @@
 The listening side speaks first, so that we send nothing to another program's port:
 
     rank 0  MAGIC nonce
-    member  nonce address port proof     those that it connected to
-    rank 0  address port proof           those of its own socket
+    member  nonce address port proof     the address that it connected to
+    rank 0  address port proof           the address of its own socket
 
 Each side proves that it knows the job's token, which never crosses the network, for both nonces and for an
 address and port that the other side compares with its own, so messages relayed between two honest ranks

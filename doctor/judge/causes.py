@@ -31,7 +31,7 @@ def link_causes(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[F
             continue
         because[finding.id] = cause.finding.id
         finding = replace(finding, because=cause.finding.id)
-        linked.append(_decided(finding, cause) if _covers(cause, finding) else finding)
+        linked.append(_narrow_to_cause(finding, cause) if _covers(cause, finding) else finding)
     return linked
 
 
@@ -85,7 +85,7 @@ def _by_end(finding: Finding) -> Mapping[str, Sequence[Place]]:
     return ends
 
 
-def _decided(finding: Finding, cause: _Cause) -> Finding:
+def _narrow_to_cause(finding: Finding, cause: _Cause) -> Finding:
     """The finding, limited to those suspects that the cause names."""
     if finding.confidence is not Confidence.SUSPECT:
         return finding

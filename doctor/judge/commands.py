@@ -62,13 +62,13 @@ def fitting(
         return tuple(found)
     run = JustRun(recording.command, exam, frozenset(checks), recording.hosts, recording.way)
     free = _free(found, run, facts)
-    return tuple(_fitting(finding, run, free) for finding in found)
+    return tuple(_fit_finding(finding, run, free) for finding in found)
 
 
-def _fitting(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address]) -> Finding:
+def _fit_finding(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address]) -> Finding:
     if finding.remedy is None:
         return finding
-    commands = [new for old in finding.remedy.commands if (new := _reaching(old, run)) is not None]
+    commands = [new for old in finding.remedy.commands if (new := _fit_command(old, run)) is not None]
     if _lacks_addresses(finding):
         commands += _addresses(finding, free)
     real = [command for command in commands if not command.startswith("#")]
@@ -76,7 +76,7 @@ def _fitting(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address])
     return replace(finding, remedy=Remedy(finding.remedy.id, kept) if kept else None)
 
 
-def _reaching(command: str, run: JustRun) -> str | None:
+def _fit_command(command: str, run: JustRun) -> str | None:
     """The same command with the options that reach the hosts; None if it was just executed."""
     line, mark, comment = command.partition(COMMENT)
     if not line.startswith(("doctor ", "ssh ")):
@@ -134,10 +134,10 @@ def _just_made(command: str, options: Sequence[Typed], run: JustRun) -> bool:
         return run.command in ("smoke", "preflight") and not asked
     if command != "check" or run.command not in ("check", "preflight", "smoke"):
         return False
-    return all(_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
+    return all(_is_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
 
 
-def _covered(option: Typed, run: JustRun) -> bool:
+def _is_covered(option: Typed, run: JustRun) -> bool:
     name, *value = option
     if name == "--only":
         return all(any(matches(id, [glob]) for id in run.checks) for glob in value[0].split(","))

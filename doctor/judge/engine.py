@@ -66,11 +66,11 @@ class Facts:
             return Missing(fact.name, "the recording does not hold it")
         said = (fact.name, capture)
         if said not in self._read:
-            self._read[said] = _read(fact, capture)
+            self._read[said] = _parse_capture(fact, capture)
         return self._read[said]
 
 
-def _read(fact: Fact[Any], capture: Capture) -> Any:
+def _parse_capture(fact: Fact[Any], capture: Capture) -> Any:
     try:
         return fact.parse(capture)
     except NotUnderstood as error:

@@ -222,21 +222,21 @@ def system(seen: Seen) -> Told | None:
 
 
 def links_up(seen: Seen) -> Told | None:
-    found = _known(seen, NPU_LINKS)
+    found = _known_values(seen, NPU_LINKS)
     return share(sum(found.values()), len(found)) if found else None
 
 
 def link_speed(seen: Seen) -> Told | None:
-    speeds = [speed for speed in (_known(seen, NPU_SPEEDS) or {}).values() if speed]
+    speeds = [speed for speed in (_known_values(seen, NPU_SPEEDS) or {}).values() if speed]
     return several(speeds, lambda speed: rate(speed)[1])
 
 
 def device_addresses(seen: Seen) -> Told | None:
-    found = _known(seen, NPU_ADDRESSES)
+    found = _known_values(seen, NPU_ADDRESSES)
     return share(sum(own is not None for own in found.values()), len(found)) if found else None
 
 
-def _known(seen: Seen, fact: Fact[PerDevice[T]]) -> dict[int, T]:
+def _known_values(seen: Seen, fact: Fact[PerDevice[T]]) -> dict[int, T]:
     said = seen.get(fact)
     return split_known(said)[0] if said else {}
 

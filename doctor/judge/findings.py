@@ -132,13 +132,13 @@ def _remedy(
     problem: Problem, check: Check | None, view: View, seen_from: View, fill: FillHere
 ) -> Remedy | None:
     """A fault of the host is fixed there, even if it was seen from inside a container."""
-    made = _made(problem, check, view, fill)
+    made = _choose_remedy(problem, check, view, fill)
     if made is None or view is seen_from:
         return made
     return replace(made, commands=(OUTSIDE, *made.commands))
 
 
-def _made(problem: Problem, check: Check | None, view: View, fill: FillHere) -> Remedy | None:
+def _choose_remedy(problem: Problem, check: Check | None, view: View, fill: FillHere) -> Remedy | None:
     if problem.commands:
         return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
     name = problem.remedy or (check.remedy if check else None)

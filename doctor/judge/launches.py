@@ -107,7 +107,7 @@ class _Seats:
             if len(known.servers) > 1 or (world is not None and world.value != known.ranks):
                 return launch  # the server of its ranks is unknown, or the table belongs to another job
         servers = ServersByName(known.servers)
-        told = tuple(self._seated(each, path, known, servers) for each in launch.told)
+        told = tuple(self._with_seat(each, path, known, servers) for each in launch.told)
         return replace(launch, told=told)
 
     def _of_most(self, launch: Launch) -> tuple[str, RankTable | None]:
@@ -122,7 +122,7 @@ class _Seats:
             return path, read_table(text)[0]
         return "", None
 
-    def _seated(self, each: ProcessEnv, path: str, table: RankTable, servers: ServersByName) -> ProcessEnv:
+    def _with_seat(self, each: ProcessEnv, path: str, table: RankTable, servers: ServersByName) -> ProcessEnv:
         server = self._server(servers, self._book.host(each.host)) if is_by_device(each) else None
         if server is None:
             return each

@@ -84,7 +84,7 @@ class Playbook:
         recipe = self.recipes.get(name)
         if recipe is None:
             return None
-        commands = (c for command in recipe.on(vendors) for c in _filled(command, values))
+        commands = (c for command in recipe.on(vendors) for c in _fill(command, values))
         found = tuple(dict.fromkeys(commands))
         return Remedy(name, found) if found else None
 
@@ -99,7 +99,7 @@ def placeholders(command: str) -> list[str]:
     return [hole[1] for hole in _HOLE.finditer(command)]
 
 
-def _filled(command: str, values: Values) -> Iterator[str]:
+def _fill(command: str, values: Values) -> Iterator[str]:
     """The command, once for each combination of values; one loop if `{name...}` has more than a few.
 
     Every value is quoted. Inside quotes of the command itself, quoting would end them: only values that

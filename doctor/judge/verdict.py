@@ -179,7 +179,7 @@ class Report:
         unread = {host: None for finding in self.findings for host in self.rules.unread_on(finding)}
         if not unread or any(self.rules.faults(finding) for finding in self.findings):
             return ""
-        return _unread(self.findings, tuple(unread), f" on {fold(unread)}")
+        return _unread_sentence(self.findings, tuple(unread), f" on {fold(unread)}")
 
     @property
     def npu_network_left_out(self) -> tuple[str, ...]:
@@ -258,7 +258,9 @@ def host_reports(
         elif rules.open(finding):
             unread = () if finding.check in rules.essential else rules.unread_on(finding)
             for name in unread or finding.hosts or [host.name for host in hosts]:
-                doubtful.setdefault(name, _unread(found, (name,)) if unread else _open(finding))
+                doubtful.setdefault(
+                    name, _unread_sentence(found, (name,)) if unread else _undecided_sentence(finding)
+                )
     reports = []
     for host in hosts:
         status, reason = HostStatus.UNEXAMINED, None
@@ -281,12 +283,12 @@ def host_reports(
     return tuple(reports)
 
 
-def _unread(found: Sequence[Finding], hosts: Sequence[str], where: str = "") -> str:
+def _unread_sentence(found: Sequence[Finding], hosts: Sequence[str], where: str = "") -> str:
     why, then = why_unread(found, hosts)
     return f"the NPU network was not examined{where} ({why})" + (f": {then}" if then else "")
 
 
-def _open(finding: Finding) -> str:
+def _undecided_sentence(finding: Finding) -> str:
     if finding.status is Status.CRASH:
         return f"{finding.check} broke: {finding.summary}"
     return f"{finding.check} could not be decided: {finding.summary}"

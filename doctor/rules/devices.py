@@ -49,13 +49,13 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Ho
 
 def note_unknown(silent: Mapping[str, str]) -> None:
     """Raise Undecided for the hosts with unknown values."""
-    hosts = _grouped((why, host) for host, why in silent.items())
+    hosts = _group((why, host) for host, why in silent.items())
     if hosts:
         reasons = hosts if len(hosts) == 1 else [f"{fold(names)}: {why}" for why, names in hosts.items()]
         raise Undecided("; ".join(reasons), tuple(silent))
 
 
-def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+def _group(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     groups: dict[K, list[T]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -64,19 +64,19 @@ def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
 
 def alike(kinds: Mapping[int, K]) -> Iterable[tuple[K, list[int]]]:
     """Groups of devices of one kind."""
-    return _grouped((kind, device) for device, kind in kinds.items()).items()
+    return _group((kind, device) for device, kind in kinds.items()).items()
 
 
 def alike_on_host(kinds: Mapping[HostDevice, K]) -> Iterator[tuple[str, K, list[int]]]:
     """Groups of devices of one kind on one host."""
-    groups = _grouped(((host, kind), device) for (host, device), kind in kinds.items())
+    groups = _group(((host, kind), device) for (host, device), kind in kinds.items())
     for (host, kind), numbers in groups.items():
         yield host, kind, numbers
 
 
 def named(seats: Iterable[HostDevice]) -> str:
     """ "node[1-2] devices 0-7, node3 device 5" """
-    hosts = _grouped((devices(numbers), host) for host, numbers in _grouped(seats).items())
+    hosts = _group((devices(numbers), host) for host, numbers in _group(seats).items())
     return ", ".join(f"{fold(names)} {which}" for which, names in hosts.items())
 
 

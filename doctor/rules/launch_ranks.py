@@ -47,7 +47,7 @@ def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
 def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
     """A number that is given twice, or not at all although other ranks have one."""
     present = [process for process in ranks_of(names.launch) if process.seat is None]
-    yield from _twice_each(names, [(rank_of(process), process) for process in present])
+    yield from _duplicates(names, [(rank_of(process), process) for process in present])
     without = [process for process in present if rank_of(process) is None]
     numbered = [number for process in present if (number := rank_of(process)) is not None]
     automatic = any(map(role_variable, present))
@@ -63,7 +63,7 @@ def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
         )
 
 
-def _twice_each(
+def _duplicates(
     names: LaunchNames, said: Sequence[tuple[ToldNumber | None, ProcessEnv]]
 ) -> Iterator[Problem]:
     """One problem for all duplicate numbers that occur on the same hosts."""
@@ -80,10 +80,14 @@ def _twice_each(
         if len(same) > 1:
             alike.setdefault(key, []).append(same)
     for some in alike.values():
-        yield _twice(names, [same[0][0] for same in some], [process for same in some for _, process in same])
+        yield _duplicate_problem(
+            names, [same[0][0] for same in some], [process for same in some for _, process in same]
+        )
 
 
-def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequence[ProcessEnv]) -> Problem:
+def _duplicate_problem(
+    names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequence[ProcessEnv]
+) -> Problem:
     number, times = numbers[0], len(processes) // len(numbers)
     what = f"{number.said}={number.text[:100]} is"
     if len(numbers) > 1:
@@ -100,7 +104,7 @@ def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequenc
         actual=f"{', '.join(where[:6])}{more}",
         severity=Severity.WARN if by_hand else None,
         confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
-        evidence=_said(names, processes, number),
+        evidence=_number_evidence(names, processes, number),
         commands=(
             remark(f"start with another {number.said} on each host")
             if number.said.startswith("--")
@@ -109,7 +113,9 @@ def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequenc
     )
 
 
-def _said(names: LaunchNames, processes: Sequence[ProcessEnv], number: ToldNumber) -> tuple[Evidence, ...]:
+def _number_evidence(
+    names: LaunchNames, processes: Sequence[ProcessEnv], number: ToldNumber
+) -> tuple[Evidence, ...]:
     if number.said in processes[0].env:
         return names.evidence(processes, number.said)
     return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:6])
@@ -118,7 +124,7 @@ def _said(names: LaunchNames, processes: Sequence[ProcessEnv], number: ToldNumbe
 def node_ranks(names: LaunchNames) -> Iterator[Problem]:
     """Each host needs a node rank of its own if the launcher goes by them."""
     fixed = [process for process in names.launch.told if not process.loop and _goes_by_node_rank(process)]
-    yield from _twice_each(names, [(_node_rank(process), process) for process in fixed])
+    yield from _duplicates(names, [(_node_rank(process), process) for process in fixed])
     for process in fixed:
         number, nodes = node_rank_of(process), nodes_of(process)
         size = nodes[1] if nodes else None
@@ -130,7 +136,7 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
             f"{number.said} is out of range",
             expected=f"0 to {size - 1} ({size} nodes)",
             actual=f"{number.said}={number.text[:100]}, for {process.source}",
-            evidence=_said(names, [process], number),
+            evidence=_number_evidence(names, [process], number),
             commands=(remark(f"give each host another {number.said} from 0 to {size - 1}"),),
         )
 

@@ -48,7 +48,7 @@ def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
         reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
     for host in seen.hosts:
         runs = [run for run in seen.runs if host in run.plan.hosts]
-        if not any(run.got_past(host, decided_by) for run in runs) and not _named(seen, check, host):
+        if not any(run.got_past(host, decided_by) for run in runs) and not _blames_host(seen, check, host):
             reasons.setdefault(runs[-1].ending(host), []).append(host)
     if not seen.runs:
         raise Undecided("no host took part in the smoke run")
@@ -92,7 +92,7 @@ def at_least(seen: SmokeSeen, check: str, decided_by: str, **least: int) -> None
     broke off, it proves nothing for a second run of few.
     """
     plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
-    for name, number in least.items() if plans and not _charged(seen, check) else ():
+    for name, number in least.items() if plans and not _has_charge(seen, check) else ():
         count, why = _SIZES[name]
         if (most := max(map(count, plans))) < number:
             raise Skip(why.format(number, most, "" if most == 1 else "s"))
@@ -100,7 +100,7 @@ def at_least(seen: SmokeSeen, check: str, decided_by: str, **least: int) -> None
 
 def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
     """Skip a check that can only be measured with one backend, if no run used it."""
-    if seen.runs and not _charged(seen, check) and all(run.plan.backend != backend for run in seen.runs):
+    if seen.runs and not _has_charge(seen, check) and all(run.plan.backend != backend for run in seen.runs):
         raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
 
 
@@ -108,7 +108,7 @@ def steady(seen: SmokeSeen) -> None:
     """Skip the comparison of links if repeated transfers between the same hosts differed too much."""
     check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
-    if _charged(seen, check):
+    if _has_charge(seen, check):
         return
     if measured and all(map(too_noisy, measured)):
         raise Skip(
@@ -124,7 +124,7 @@ def steady(seen: SmokeSeen) -> None:
 def even(seen: SmokeSeen) -> None:
     """Skip the comparison of ranks if one took longer, but in steps that varied too much to be sure."""
     check = "smoke-straggler"
-    if _charged(seen, check) or _charged(seen, "smoke-contention"):
+    if _has_charge(seen, check) or _has_charge(seen, "smoke-contention"):
         return
     for run in seen.runs:
         if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
@@ -149,11 +149,11 @@ def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
     return f"; {fold(loads)} had {worst} when the run began"
 
 
-def _charged(seen: SmokeSeen, check: str) -> bool:
+def _has_charge(seen: SmokeSeen, check: str) -> bool:
     return any(charge.check == check for run in seen.runs for charge in run.charges)
 
 
-def _named(seen: SmokeSeen, check: str, host: str) -> bool:
+def _blames_host(seen: SmokeSeen, check: str, host: str) -> bool:
     """Whether this check names the host as at fault: then it is decided, however far the run got."""
     return any(
         host in charge.culprit_hosts(run.plan)

@@ -77,13 +77,13 @@ def lost_routes(
             if _unanswered(route, [link for link in met[peer] if link.source == host]):
                 unanswered[route].append(peer)
     lost = {route: Peers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
-    for away, stretches in _thrown_away(routes, plan).items():
+    for away, stretches in _discarding_routes(routes, plan).items():
         if (peers := peers_in(stretches, host, plan, mesh, works)).number:
             lost[away] = peers
     return lost
 
 
-def _thrown_away(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
+def _discarding_routes(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
     """The hosts whose packets a route discards, whatever was tried."""
     found: dict[Route, list[Stretch]] = defaultdict(list)
     for stretch in plan.holders.stretches(4, routes.cuts) if any(r.kind for r in routes.routes) else ():

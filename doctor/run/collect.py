@@ -111,7 +111,7 @@ class Collection:
         finally:
             self.pauses.close()
 
-    def _answered(self, phase: str, answered: int, asked: int, waiting: Names[str]) -> None:
+    def _show_progress(self, phase: str, answered: int, asked: int, waiting: Names[str]) -> None:
         gone = asked - answered - len(waiting)
         doing = f"{answered}/{asked} answered" + (f", {gone} did not" if gone else "")
         limit = min(self.order.timeout, max(0.0, self.left()))
@@ -172,17 +172,17 @@ class Collection:
             return through(script(facts, ask, token, sudo=order.sudo), hosts[host])
 
         waiting = dict.fromkeys(hosts)
-        self._answered("hosts", 0, len(hosts), waiting)
+        self._show_progress("hosts", 0, len(hosts), waiting)
         for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and isinstance(answer, Answer):
-                outcome = _named(outcome, answer, hosts[outcome.host])
+                outcome = _entry_failure(outcome, answer, hosts[outcome.host])
             if isinstance(outcome, Unreached):
                 self.unreached[outcome.host] = self._excused(outcome)
             else:
                 self.heard[outcome.host] = outcome
             del waiting[outcome.host]
-            self._answered("hosts", len(self.heard), len(hosts), waiting)
+            self._show_progress("hosts", len(self.heard), len(hosts), waiting)
 
     def _excused(self, why: Unreached) -> Unreached:
         """The reason for a host given up because the run ended or was paused: it might have answered."""
@@ -274,7 +274,7 @@ class Collection:
         for host in scripts:
             self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
         waiting, answered = dict.fromkeys(scripts), 0
-        self._answered("NPU pings", 0, len(scripts), waiting)
+        self._show_progress("NPU pings", 0, len(scripts), waiting)
         for answer in self.transport.run(scripts, order.timeout, order.until):
             heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
             if isinstance(heard, Unreached):
@@ -283,8 +283,8 @@ class Collection:
                 self._add(answer.host, heard.captures, heard.missing)
             answered += not isinstance(heard, Unreached)
             del waiting[answer.host]
-            self._answered("NPU pings", answered, len(scripts), waiting)
-            gone = _gone(answer)
+            self._show_progress("NPU pings", answered, len(scripts), waiting)
+            gone = _lost_host(answer)
             if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone
 
@@ -297,7 +297,7 @@ class Collection:
         )
 
 
-def _gone(answer: Answer | Unreached) -> Unreached | None:
+def _lost_host(answer: Answer | Unreached) -> Unreached | None:
     """A host that answered in the first round and was lost in the second."""
     if isinstance(answer, Unreached):
         return answer
@@ -312,7 +312,7 @@ def _gone(answer: Answer | Unreached) -> Unreached | None:
     )
 
 
-def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
+def _entry_failure(why: Unreached, answer: Answer, host: Host) -> Unreached:
     """The failure of the command that enters the container, if one is used, instead of the login's."""
     if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why

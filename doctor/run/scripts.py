@@ -41,9 +41,9 @@ class NamesToAsk:
         self._head = plan.head.value
 
     def of(self, host: str) -> tuple[str, ...]:
-        return tuple(n for n in dict.fromkeys(self._asked(host)) if is_host(n) and not is_ip(n))
+        return tuple(n for n in dict.fromkeys(self._names_for(host)) if is_host(n) and not is_ip(n))
 
-    def _asked(self, host: str) -> list[str]:
+    def _names_for(self, host: str) -> list[str]:
         if len(self._names) == 1:
             return self._master
         if len(self._names) <= ALL_NAMES:

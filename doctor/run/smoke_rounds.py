@@ -41,7 +41,7 @@ QUICK = MeshPatience(
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
     """`before` is the report of everything found without a smoke run."""
     job = collection.read().plan
-    fit, left_out = _fit(before)
+    fit, left_out = _fit_hosts(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
     collection.no_smoke = _obstacle(before, fit) or late
     if collection.no_smoke:
@@ -70,7 +70,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
                 await_release(collection, fit)
 
 
-def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
+def _fit_hosts(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
     fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
     others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
     return fit, [LeftOutOfSmoke(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others]
@@ -136,12 +136,12 @@ def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:
         if plan.backend.value is Backend.HCCL:
             mine = in_rank_order(found.npus, plan, host)
             known[host] = HostDevices(found.product, mine, as_torch_counts(found.npus, mine, plan))
-        elif plan.backend.value is Backend.NCCL and (shared := _shared(found, plan.ranks_on(host))):
+        elif plan.backend.value is Backend.NCCL and (shared := _shared_gpus(found, plan.ranks_on(host))):
             known[host] = HostDevices(found.product, shared, shared)
     return known
 
 
-def _shared(found: Devices, ranks: int) -> tuple[int, ...]:
+def _shared_gpus(found: Devices, ranks: int) -> tuple[int, ...]:
     """The GPU of each rank if ranks share GPUs evenly; () if they share none.
 
     Ranks that cannot be spread evenly keep their own numbers, so the one without a GPU is named.

@@ -44,7 +44,7 @@ def way_of(request: Request, targets: Targets, transport: str) -> Way:
         request = replace(request, who=replace(request.who, local=True))
     if transport not in ("local", "ssh", "in-job"):  # named hosts are otherwise reached by SSH
         request = replace(request, way=replace(request.way, transport=transport))
-    given = dict(_given(request))
+    given = dict(_given_options(request))
 
     def typed(names: Iterable[str]) -> tuple[Typed, ...]:
         return tuple(each for name in names for each in given.get(name, ()))
@@ -74,7 +74,7 @@ def _login(host: Host) -> Iterator[Typed]:
         yield "--jump", host.jump
 
 
-def _given(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
+def _given_options(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
     defaults = {known.name: default for known, default in options(type(request))}
     for known, value in options(request):
         if value != defaults[known.name]:

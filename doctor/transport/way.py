@@ -136,21 +136,21 @@ def reaches_hosts(command: str) -> bool:
 def read_back(way: Way) -> Way:
     """The way, without anything that our own runs would not have written."""
     return Way(
-        _ours(way.named),
-        _ours(way.reached),
-        _ours(way.asked),
+        _our_options(way.named),
+        _our_options(way.reached),
+        _our_options(way.asked),
         {host: user for host, user in way.users.items() if passes(check_user, user)},
-        {host: of for host, own in way.logins.items() if is_host(host) and (of := _own(own))},
+        {host: of for host, own in way.logins.items() if is_host(host) and (of := _our_login_options(own))},
         way.defaults,
     )
 
 
-def _own(login: Iterable[Typed]) -> tuple[Typed, ...]:
+def _our_login_options(login: Iterable[Typed]) -> tuple[Typed, ...]:
     known = {"--user", "--port", "--jump", "address"}
     return tuple(each for each in login if len(each) == 2 and each[0] in known and _is_ours(each))
 
 
-def _ours(options: Iterable[Typed]) -> tuple[Typed, ...]:
+def _our_options(options: Iterable[Typed]) -> tuple[Typed, ...]:
     return tuple(option for option in options if _is_ours(option))
 
 

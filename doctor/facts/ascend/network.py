@@ -196,12 +196,12 @@ HCCN_CONF: Fact[Mapping[int, Mapping[str, str]]] = Fact(
 """Device -> key without its _N -> value: the settings applied when the host starts."""
 
 
-def _held(call: ToolCall) -> bool:
+def _hccp_exists(call: ToolCall) -> bool:
     state = value_of(call.text, "device hccp process")
     if state not in ("exist", "not exist"):
         raise NotUnderstood("it does not say whether the process exists")
     return state == "exist"
 
 
-HCCP: Fact[PerDevice[bool]] = hccn("npu-hccp", "-process -g", _held)
+HCCP: Fact[PerDevice[bool]] = hccn("npu-hccp", "-process -g", _hccp_exists)
 """Whether an NPU still has the process that HCCL starts on it; until it is gone, HCCL refuses a new one."""

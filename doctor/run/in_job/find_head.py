@@ -69,7 +69,7 @@ def _connect(head: str, port: int, until: float) -> socket.socket:
     for family, _, _, _, address in _resolve(head, port, until):
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
-            connection.settimeout(min(CONNECT_SECONDS, _left(until)))
+            connection.settimeout(min(CONNECT_SECONDS, _seconds_left(until)))
             connection.connect(address)
         except OSError as error:
             connection.close()
@@ -91,7 +91,7 @@ def _resolve(head: str, port: int, until: float) -> list[Any]:
 
     threading.Thread(target=ask, name="in-job name", daemon=True).start()
     try:
-        answer = found.get(timeout=_left(until))
+        answer = found.get(timeout=_seconds_left(until))
     except Empty:
         raise socket.gaierror from None
     if isinstance(answer, OSError):
@@ -104,7 +104,7 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
     mine = Introduction(seat.token, endpoint(connection.getpeername()))
     said = mine.answer(_line(connection, min(until, time.monotonic() + FIRST_WORD)))
     sure = bool(seat.secret) or peer_is_ours(connection) is True  # somebody has accepted it by now
-    connection.settimeout(_left(until))
+    connection.settimeout(_seconds_left(until))
     connection.sendall(said)
     seals = mine.confirm(_line(connection, until))
     return FoundHead(connection, seals, mine.there, sure)
@@ -125,7 +125,7 @@ def _line(connection: socket.socket, until: float) -> bytes:
     """One byte at a time: what follows the line is not ours to read."""
     line = bytearray()
     while len(line) < LONGEST_LINE:
-        connection.settimeout(_left(until))
+        connection.settimeout(_seconds_left(until))
         byte = connection.recv(1)
         if byte == b"\n":
             return bytes(line)
@@ -135,7 +135,7 @@ def _line(connection: socket.socket, until: float) -> bytes:
     raise Stranger
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError

@@ -98,7 +98,7 @@ class Greeting:
         theirs, there, proof = _words(line, 4)
         if not hmac.compare_digest(proof, _proof(self.token, MEMBER, self.nonce, theirs, there)):
             raise Stranger
-        here = _said(self.here)
+        here = _encode_endpoint(self.here)
         if there == here:
             self.seals = _seals(self.token, self.nonce, theirs, HEAD, MEMBER)
         return b"%s %s\n" % (here, _proof(self.token, HEAD, self.nonce, theirs, here))
@@ -118,7 +118,7 @@ class Introduction:
         if magic != MAGIC:
             other = line.startswith(PROTOCOL)
             raise Stranger("another version of cluster-doctor listens there" if other else "")
-        said = _said(self.there)
+        said = _encode_endpoint(self.there)
         proof = _proof(self.token, MEMBER, self._theirs, self.nonce, said)
         return b"%s %s %s\n" % (self.nonce, said, proof)
 
@@ -126,13 +126,13 @@ class Introduction:
         _, here, proof = _words(b"- " + line, 4)
         if not hmac.compare_digest(proof, _proof(self.token, HEAD, self._theirs, self.nonce, here)):
             raise Stranger
-        if here != _said(self.there):
+        if here != _encode_endpoint(self.there):
             seen = here.decode("ascii", "replace").replace(" ", " port ")
             raise Stranger(f"what comes to {self.there} arrives at {seen}: a relay or a translated address")
         return _seals(self.token, self._theirs, self.nonce, MEMBER, HEAD)
 
 
-def _said(place: Endpoint) -> bytes:
+def _encode_endpoint(place: Endpoint) -> bytes:
     return f"{place.address} {place.port}".encode()
 
 

@@ -161,13 +161,13 @@ class Hub:
                 link.hang_up()
         elif kind == CONTROL:
             member.silent = False
-            self._said(member, message)
+            self._take_message(member, message)
         elif kind in (STDOUT, STDERR):
             program = self.programs.get(number)
             if program is not None and program.link is link:
                 program.came(kind, payload)
 
-    def _said(self, member: Member, message: object) -> None:
+    def _take_message(self, member: Member, message: object) -> None:
         with self._changed:
             if isinstance(message, messages.StillHere):
                 member.here = max(member.here, message.serial)

@@ -58,7 +58,7 @@ class RankListener:
         self._closed = False
         self.turned_away: dict[str, None] = {}
         self.passed_over: dict[int, int] = {}
-        self._socket = self._listening()
+        self._socket = self._open_socket()
         self._socket.setblocking(False)
         self._thread = threading.Thread(target=self._serve, name="in-job door", daemon=True)
         self._thread.start()
@@ -70,7 +70,7 @@ class RankListener:
         self._thread.join(1.0)
         self._socket.close()
 
-    def _listening(self) -> socket.socket:
+    def _open_socket(self) -> socket.socket:
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
         for port in self._seat.ports:

@@ -71,7 +71,7 @@ def peer_is_ours(
 
 def _owner_of(local: Endpoint, remote: Endpoint, texts: Iterable[str]) -> tuple[int, bool] | None:
     """The owner of a socket: see `_owner`."""
-    ends = [f" {_shown(local, wide)} {_shown(remote, wide)} " for wide in (False, True)]
+    ends = [f" {_table_format(local, wide)} {_table_format(remote, wide)} " for wide in (False, True)]
     found = next((text[at:] for text in texts for end in ends if (at := text.find(end)) >= 0), "")
     return _owner(found.split(None, 3)[3].partition("\n")[0]) if found else None
 
@@ -113,7 +113,7 @@ def _sees_all_users() -> bool:
         return False
 
 
-def _shown(place: Endpoint, wide: bool) -> str:
+def _table_format(place: Endpoint, wide: bool) -> str:
     """As the tables show it: words in the machine's byte order, without colons for IPv6.
 
     `wide`: IPv4 as an IPv6 socket shows it.

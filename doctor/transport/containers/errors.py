@@ -30,7 +30,7 @@ def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
     else:
         what = " ".join(refusal.summary.replace("{}", caught).split()).replace("()", "")
         remedy = refusal.remedy
-        look = f"{_own(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
+        look = f"{_engine_command(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
     where = "" if here else f"ssh {shlex.quote(host.name)} "
     commands = [line if here else where + shlex.quote(line) for line in (f"{entry} true", look) if line]
     if refusal is not None:
@@ -45,7 +45,7 @@ def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
     )
 
 
-def _own(entry: str) -> str:
+def _engine_command(entry: str) -> str:
     """The words before `exec`, which start other commands of the same engine."""
     words = shlex.split(entry)
     return shlex.join(words[: words.index("exec")] if "exec" in words else words[:1])

@@ -195,7 +195,7 @@ class SrunStep:
                 if self._speaker is None:
                     self._end_input()
                 for grace, number in ((CLOSE_SECONDS, signal.SIGTERM), (TERM_SECONDS, signal.SIGKILL)):
-                    if self._gone(grace):
+                    if self._wait_for_exit(grace):
                         break
                     self._process.send_signal(number)
                 self._process.wait()
@@ -206,7 +206,7 @@ class SrunStep:
             if pipe is not None:
                 pipe.close()
 
-    def _gone(self, seconds: float) -> bool:
+    def _wait_for_exit(self, seconds: float) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
             return True

@@ -149,14 +149,14 @@ class Ear:
     def hear(self, data: bytes) -> list[TaskLine]:
         *lines, rest = (bytes(self._begun) + data).split(b"\n")
         self._begun = bytearray(rest[-LONGEST_LINE:])
-        return [self._said(line) for line in lines]
+        return [self._parse_line(line) for line in lines]
 
     def rest(self) -> list[TaskLine]:
         """The rest without a line end."""
         line, self._begun = bytes(self._begun), bytearray()
-        return [self._said(line)] if line else []
+        return [self._parse_line(line)] if line else []
 
-    def _said(self, line: bytes) -> TaskLine:
+    def _parse_line(self, line: bytes) -> TaskLine:
         label = _TASK.match(line)
         task, line = (label[1], line[label.end() :]) if label else (b"", line)
         speaker = self._keys.speaker(task, line)

@@ -93,7 +93,7 @@ class SlurmTransport:
 
     def _launch(self, scripts: Mapping[str, Script], until: float) -> _Crew:
         if self._down is None:
-            self._down = self._lost(until)
+            self._down = self._missing_nodes(until)
         crew = _Crew(failed={host: self._down[host] for host in scripts if host in self._down})
         for _ in range(TRIES):
             names = [host for host in scripts if host not in crew.failed]
@@ -106,7 +106,7 @@ class SlurmTransport:
                 break
             self._steps = [*(each for each in self._steps if each.rc is None), step]
             try:
-                if self._launched(step, crew, until):
+                if self._wait_for_launch(step, crew, until):
                     crew.voices = {name: step.voices[name] for name in names if name not in crew.failed}
                     step.begin(
                         {name: opening(scripts[name].command, scripts[name].stdin) for name in crew.voices}
@@ -121,7 +121,7 @@ class SlurmTransport:
                 crew.failed[host] = errors.no_step(crew.step.words, crew.step.rc)
         return crew
 
-    def _launched(self, step: SrunStep, crew: _Crew, until: float) -> bool:
+    def _wait_for_launch(self, step: SrunStep, crew: _Crew, until: float) -> bool:
         """Whether the step runs on all nodes except those that it adds to `crew.failed`."""
         began = time.monotonic()
         limit = min(began + FIRST_SECONDS, until)
@@ -163,7 +163,7 @@ class SlurmTransport:
         why = step.words
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
-    def _lost(self, until: float) -> dict[str, CannotReach]:
+    def _missing_nodes(self, until: float) -> dict[str, CannotReach]:
         """The nodes that Slurm itself does not reach or took out of the job, since srun would refuse a step
         for one of them. If Slurm cannot say, srun will.
         """

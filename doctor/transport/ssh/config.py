@@ -99,7 +99,7 @@ class SshConfig:
         found = self._look_up(name, name)
         settings = self._settings(name, str(found["hostname"]), found, user=user, port=port, jump=None)
         flags = replace(self._flags, jump=None)
-        return replace(settings, explicit=_typed(flags, settings.port))
+        return replace(settings, explicit=_ssh_options(flags, settings.port))
 
     def _look_up(self, name: str, address: str) -> dict[str, object]:
         try:
@@ -172,7 +172,7 @@ class SshConfig:
             or text("stricthostkeychecking").lower() in ("no", "off", "accept-new"),
             hash_known_hosts=text("hashknownhosts").lower() == "yes",
             connect_timeout=seconds,
-            explicit=_typed(flags, port),
+            explicit=_ssh_options(flags, port),
         )
 
     def _read(self, file: Path, base: Path, inside: list[str], depth: int) -> None:
@@ -289,7 +289,7 @@ def _known_hosts(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_path(name) for name in names if name.lower() != "none")
 
 
-def _typed(flags: SshSettings, port: int) -> tuple[str, ...]:
+def _ssh_options(flags: SshSettings, port: int) -> tuple[str, ...]:
     """The options with which `ssh` does what we did."""
     words: list[str] = []
     if flags.config_file is not None:

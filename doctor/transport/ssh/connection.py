@@ -146,11 +146,11 @@ class Dial:
             return self._tunnel(self._through, seconds)
         self.doing = "its name was looked up and its port dialled"
         try:
-            return connect(settings.address, settings.port, seconds, self._made)
+            return connect(settings.address, settings.port, seconds, self._register_socket)
         except OSError as error:
             raise errors.not_connected(self._to, error, seconds) from None
 
-    def _made(self, sock: socket.socket) -> None:
+    def _register_socket(self, sock: socket.socket) -> None:
         self._undo.append(partial(sever, sock))
         self._left()
 

@@ -75,7 +75,7 @@ class Jumps:
 
     def _jump(self, hops: tuple[str, ...], begin: Begin) -> _Jump:
         """The last of `hops`, connected. Raises CannotReach (JUMP), in the same words for every host."""
-        jump = self._known(hops)
+        jump = self._look_up(hops)
         with jump.lock:
             if jump.failed is not None:
                 raise jump.failed
@@ -90,7 +90,7 @@ class Jumps:
                     raise jump.failed from None
         return jump
 
-    def _known(self, hops: tuple[str, ...]) -> _Jump:
+    def _look_up(self, hops: tuple[str, ...]) -> _Jump:
         """The last of `hops`; all before it are looked up, too. Raises CannotReach for an endless chain.
 
         This happens before any lock is held: in a circle, each would wait for the other.

@@ -99,7 +99,7 @@ class KeyRing:
                 found = self._file(name, settings.certificates)
                 if found.offers:
                     yield from found.offers
-                elif found.public is not None and (held := self._held(settings.agent, found.public)):
+                elif found.public is not None and (held := self._from_agent(settings.agent, found.public)):
                     yield held
                 elif found.problem and (named or found.locked):
                     unusable[name] = found.problem
@@ -111,7 +111,7 @@ class KeyRing:
         if not named:
             yield from filter(fresh, from_files())
 
-    def _held(self, agent: str | None, public: bytes) -> Offer | None:
+    def _from_agent(self, agent: str | None, public: bytes) -> Offer | None:
         return next((o for o in self._agent(agent) if o.key.asbytes() == public), None)
 
     def _file(self, name: str, certificates: tuple[str, ...]) -> KeyFile:

@@ -112,7 +112,7 @@ def build_report(
     found = fitting(folded, recording, prepared.name, (check.id for check in prepared.checks), facts)
     no_smoke = ""
     if recording.smoke_wanted and not recording.smoke:
-        no_smoke = recording.no_smoke or "it was not begun"
+        no_smoke = recording.no_smoke or "it was not started"
     tentative = prepared.rules.tentative  # if so, a smoke run may still prove what could not be read
     waived = not recording.smoke_wanted or tentative
     unproved = {} if waived else untrained(recording.hosts, reading.smoke, no_smoke)

@@ -62,7 +62,7 @@ def hip_words(plan: JobPlan) -> tuple[str, ...] | None:
 
 
 def _hip_numbers(plan: JobPlan, name: str) -> tuple[str, ...] | None:
-    """The numbers in a variable; None if it is empty, because an empty text chooses nothing."""
+    """The numbers in a variable; None if it is unset or empty, because an empty text chooses nothing."""
     if not (text := plan.env.get(name)):
         return None
     return tuple(str(int(word)) for word in _words(text, "[0-9]{1,4}", "GPU-", f"{name} names GPUs by UUID"))

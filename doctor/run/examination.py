@@ -138,7 +138,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
 
 
 def _essential(request: Request, exam: Exam, ids: Sequence[str]) -> frozenset[str]:
-    """The ids that must be decided: all that the user asks for by name, or those that the command chooses."""
+    """The ids that must be decided: all that the user names, or those that the command itself names."""
     if request.essential:
         return frozenset(id for id in ids if matches(id, request.essential))
     return essential_ids(ids, ("*",) if request.what.only else exam.essential)

@@ -43,7 +43,7 @@ def check_entry(text: str) -> str:
     try:
         words = shlex.split(text)
     except ValueError:
-        raise UsageError(f"{shown(text)} has a quote without its partner") from None
+        raise UsageError(f"{shown(text)} has an unmatched quote") from None
     if not words or words[0].startswith("-"):
         raise UsageError(f"{shown(text)} is not a command")
     tool, arguments = _split(words)

@@ -60,7 +60,7 @@ REFUSALS = (
     Refusal(
         r"the input device is not a TTY|cannot enable tty mode|Unable to use a TTY",
         "it asks for a terminal",
-        "Take -t out of it: only -i is needed.",
+        "Remove -t: only -i is needed.",
     ),
     Refusal(
         r"exec: \\?\"?(?P<it>sh|/bin/sh)\\?\"?: (?:executable file not found|stat|permission)"
@@ -127,7 +127,7 @@ REFUSALS = (
     Refusal(
         r"sudo: .{0,40}(?:password|terminal) is required|is not in the sudoers file",
         "sudo asks for a password",
-        "Allow it without (NOPASSWD), or put the login into the engine's group.",
+        "Allow it without a password (NOPASSWD), or put the login into the engine's group.",
     ),
     Refusal(
         r"unable to upgrade connection|error dialing backend",

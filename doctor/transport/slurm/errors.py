@@ -31,7 +31,7 @@ def down(node: DownNode) -> CannotReach:
     said = f": {node.reason}" if node.reason and node.reason != "(null)" else ""
     return CannotReach(
         UnreachedKind.NODE,
-        f"Slurm calls the node {node.state}{said}.",
+        f"Slurm reports the node as {node.state}{said}.",
         "Look at slurmd on the node, then give it back: scontrol update nodename=… state=resume.",
         _look(node.name),
         node.reason,

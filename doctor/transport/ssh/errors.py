@@ -65,7 +65,7 @@ def login_refused(
 def second_factor(to: Destination, key: str, allowed: Sequence[str]) -> CannotReach:
     return CannotReach(
         UnreachedKind.AUTH,
-        f"Login as {to.user}: the server took the key {key}, but also wants "
+        f"Login as {to.user}: the server accepted the key {key}, but also wants "
         f"{', '.join(quoted(m, 40) for m in allowed[:8])}.",
         "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
         [to.ssh("-v")],

@@ -76,7 +76,7 @@ def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
     job = submit(slurm, down + check(), "--no-kill")
     found = report(job)
     assert (job.file("code"), faults(found)) == ("1\n", {"host-unreachable": ["node3"]}), job.output
-    assert "Slurm calls the node DOWN" in unreachable(found)["summary"]
+    assert "Slurm reports the node as DOWN" in unreachable(found)["summary"]
     assert "bad fan" in unreachable(found)["summary"]
 
 

@@ -1,5 +1,5 @@
-"""What can be known of a host: one file a subsystem, each fact a command, a pure parser and a frozen type.
+"""The facts about a host: one file per subsystem; each fact is a command, a pure parser and a frozen type.
 
-Parsers read what the tools of many systems print, also cut off or with unknown extra lines; what they
-cannot read at all raises NotUnderstood and nothing else.
+Parsers read the output of tools on many systems, even if it is cut off or has unknown extra lines. If they
+cannot read it at all, they raise NotUnderstood and nothing else.
 """

@@ -1,7 +1,7 @@
-"""Tools of devices, which may hang or serve one caller at a time: called one by one, by one loop of shell.
+"""Device tools, which may hang or serve one caller at a time, are called one by one in one shell loop.
 
-Each call is framed: what it printed, then a line `@ KEY HOW`, where HOW is its exit code, `hung SECONDS`,
-`long`, or `unasked` and why. So whatever came before the fact was stopped can be read.
+Each call is framed: its output, then a line `@ KEY HOW`, where HOW is the exit code, `hung SECONDS`, `long`,
+or `unasked` with the reason. So the output up to the point where the fact was stopped can be read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 CALL_SECONDS = 4
-"""What one call may take, unless the script sets L to something else."""
+"""Time limit of one call, unless the script sets L to something else."""
 
 _CALLS = """\
 command -v timeout >/dev/null 2>&1 || timeout() { shift 3; "$@"; }
@@ -46,28 +46,28 @@ _LIBRARIES = """\
 d=/usr/local/Ascend/driver/lib64
 [ ! -d $d ] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d:$d/common:$d/driver
 export LD_LIBRARY_PATH"""
-"""In containers the tools find their own libraries only by this."""
+"""In containers this is the only way for the tools to find their own libraries."""
 
 
 def calling(tool: str, elsewhere: str, seconds: int) -> str:
     """The beginning of a script that has `seconds`: it finds the tool and defines `q`, which calls it.
 
-    A call that hangs costs itself; after the second one no more are made. One that is told to try again is
-    tried again for as long as there is time.
+    A hung call costs only its own time limit; after the second one no more calls are made. If the tool
+    answers "try again", the call is repeated as long as there is time.
     """
     find = f't=$(command -v {tool}) || t={elsewhere}; [ -x "$t" ] || exit 127'
     return f"{find}\n{defining(seconds)}"
 
 
 def defining(seconds: int, most_bytes: int = 30_000) -> str:
-    """The same for a script that finds its tool itself and calls it `t`; `most_bytes` is for one answer."""
+    """The same for a script that sets `t` to its tool itself; `most_bytes` limits one answer."""
     limits = f"E=$((u+{seconds - 1})) L={CALL_SECONDS} B={most_bytes} h= w="
     return f"{_CALLS}\n{_LIBRARIES}\nnow; {limits}\nnap 0.1"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call's answer, stdout and stderr together. `failed` says why there is none."""
+    """The answer to one call, stdout and stderr together. `failed` says why there is none."""
 
     key: str
     rc: int
@@ -75,14 +75,14 @@ class ToolCall:
     failed: str = ""
     unasked: str = ""
     hung: int = 0
-    """For how many seconds it was waited for, in vain."""
+    """How many seconds the call was waited for, in vain."""
 
 
 _FRAME = re.compile(r"^@ (\S{1,64}) (?:(\d{1,3})|(hung|unasked|long)(?: (\w{1,8}))?)$", re.MULTILINE)
 
 
 def calls(text: str, tool: str) -> Iterator[ToolCall]:
-    """Those that were ended, or left out with a reason, in the order in which they were made."""
+    """The calls that ended, or were skipped for a reason, in the order in which they were made."""
     start = 0
     for frame in _FRAME.finditer(text):
         key, rc, how, detail = frame.groups()
@@ -106,7 +106,7 @@ def why_not(tool: str, how: str, detail: str) -> str:
 
 
 def complaint(call: ToolCall, tool: str) -> str:
-    """What a tool said instead of what it was asked for."""
+    """What a tool printed instead of the expected answer."""
     lines = [line.strip() for line in call.text.splitlines() if line.strip()]
     said = lines[-1][:120] if lines else f"{tool} printed nothing"
     return f"{said} (exit code {call.rc})" if call.rc else said

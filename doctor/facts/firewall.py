@@ -1,8 +1,8 @@
-"""The rule sets of the host's firewall, as one rule set that can be asked.
+"""The rule sets of the host's firewall, combined into one.
 
-Reading must not change the host, and listing the rules of a kernel module loads it: nft is asked only where
-nf_tables is there already, legacy iptables only where its tables are. Where they are not, there are no rules.
-iptables' own view of nft tables is asked for only where nft shows such tables.
+Reading must not change the host, but listing the rules of a kernel module loads it. So nft is called only if
+nf_tables is already loaded, and legacy iptables only if its tables exist; otherwise there are no rules.
+iptables' own view of nft tables is read only if nft shows such tables.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _rules(capture: Capture) -> Ruleset:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """A section that failed makes all of it unreadable: half a rule set decides nothing."""
+    """One failed section makes the whole answer unreadable: half a rule set decides nothing."""
     found: dict[str, str] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():
@@ -74,7 +74,7 @@ def _sections(text: str) -> dict[str, str]:
         else:
             lines.append(line)
     if name:
-        raise NotUnderstood("the list of rules is not whole")
+        raise NotUnderstood("the list of rules is incomplete")
     return found
 
 

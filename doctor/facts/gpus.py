@@ -1,4 +1,4 @@
-"""GPUs as the tool of their vendor lists them."""
+"""GPUs, as their vendor's tool lists them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.api import fold
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One line of the list. `trouble` is what stands where its values should be: "GPU requires reset"."""
+    """One line of the list. `trouble` is the text in place of its values: "GPU requires reset"."""
 
     index: int
     uuid: str
@@ -24,10 +24,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What the tool lists, and what else it printed.
+    """The GPUs that the tool lists, and its other output.
 
     `denied` counts device files that this login or its cgroup may not open: these GPUs belong to others.
-    `silent` says that it did not answer at all.
+    `silent` says why the tool did not answer at all.
     """
 
     listed: tuple[Gpu, ...]
@@ -45,11 +45,11 @@ def gpus_named(numbers: Sequence[int]) -> str:
 
 
 def is_named(gpu: Gpu, word: str) -> bool:
-    """By its number, or by its UUID or the beginning of that."""
+    """Whether the word is the GPU's number, its UUID or the beginning of its UUID."""
     return gpu.uuid.startswith(word) if word.startswith("GPU-") else gpu.index == int(word)
 
 
 def bus_id(text: str) -> str:
-    """00000000:8A:00.0 and PCI:0000:8a:00 -> 0000:8a:00; empty where there is none."""
+    """00000000:8A:00.0 and PCI:0000:8a:00 -> 0000:8a:00; empty if there is no bus ID."""
     match = re.search(r"\b(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-7])?\b", text)
     return f"{int(match[1] or '0', 16):04x}:{match[2]}:{match[3]}".lower() if match else ""

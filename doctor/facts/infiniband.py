@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports, as the kernel's files or ibstat tell of them."""
+"""InfiniBand and RoCE ports, as the kernel's files or ibstat show them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from doctor.api import Capture, Fact, Group, NotUnderstood, Run
 class InfinibandPort:
     """`state` is active, armed, initializing or down; `physical` is LinkUp, Polling or Disabled.
 
-    `layer` is InfiniBand or Ethernet, `rate` as it is told: "400 Gb/sec (4X NDR)", or "40".
+    `layer` is InfiniBand or Ethernet; `rate` is the text as printed: "400 Gb/sec (4X NDR)", or "40".
     """
 
     device: str
@@ -31,7 +31,7 @@ class InfinibandPort:
         return self.state == "active"
 
 
-# Not through the common reading of files: a state is asked of the card, which may not answer.
+# Not through the shared reader of files: reading a state queries the card, which may not answer.
 _ASK = """\
 set -- /sys/class/infiniband/*/ports/[0-9]*
 [ -e "$1/state" ] || exec ibstat
@@ -65,7 +65,7 @@ def _ports(capture: Capture) -> tuple[InfinibandPort, ...]:
             seen.setdefault((device, port), {})[_KEYS[word["key"]]] = word["value"].strip()
     found = [_port(*key, values) for key, values in seen.items() if values.get("state")]
     if not found:
-        raise NotUnderstood("neither /sys/class/infiniband nor ibstat told the state of a port")
+        raise NotUnderstood("neither /sys/class/infiniband nor ibstat shows the state of a port")
     return tuple(sorted(found, key=lambda port: (port.device, port.number)))
 
 

@@ -1,6 +1,6 @@
-"""The user's own training processes that run now, and what every rank is told.
+"""The user's own running training processes, and the settings that every rank gets.
 
-Only the variables that matter to a job leave a host, of processes of the user who asks, and no others.
+Only variables that matter to a job leave a host, and only those of processes of the current user.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOOLS = re.compile(
 
 
 def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
-    """`p PID PARENT SPAWNS`, a line for each variable, perhaps the folder that it is in, the command line."""
+    """Each part: `p PID PARENT SPAWNS`, a line per variable, perhaps the working folder, the command line."""
     if not capture.stdout.startswith("jobs"):
         raise NotUnderstood("the list of processes has no head")
     if re.search(r"^more$", capture.stdout, re.MULTILINE):
@@ -53,9 +53,9 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
 
 
 def _of_a_job(process: JobProcess) -> bool:
-    """A rank, a launcher, or a program that starts ranks itself; not whatever inherited a variable.
+    """Whether it is a rank, a launcher, or a program that starts ranks, and did not just inherit variables.
 
-    Pods and shells hand RANK and MASTER_ADDR to all that is started in them: a viewer, a notebook.
+    Pods and shells pass RANK and MASTER_ADDR to everything that is started in them: a viewer, a notebook.
     """
     words, env = process.command, process.env
     if not words or not words[0] or _is_doctor(words):
@@ -65,7 +65,7 @@ def _of_a_job(process: JobProcess) -> bool:
         return bool(command.program)
     sizes = [env.get(n.world[0], "") for n in NUMBERS.values() if n.only_with and n.rank in env]
     started = any(re.fullmatch(r"\d{1,9}", size) and int(size) > 1 for size in sizes)
-    if command is None:  # srun gives its variables to every sed that a step calls
+    if command is None:  # srun sets its variables for every program that a step calls, such as sed
         return bool(bare_program(words)) and (started or bool(env.keys() & BY_LAUNCHERS))
     if _TOOLS.fullmatch(command.program):
         return False
@@ -84,7 +84,7 @@ PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(
 )
 
 LAUNCHES: Given[tuple[Launch, ...]] = Given("launches")
-"""What ranks will be told, by the launch's files and the inventory, and what those that run were told."""
+"""Settings that ranks will get from the launch's files and the inventory, and what running ranks got."""
 
 
 def directory(
@@ -93,7 +93,7 @@ def directory(
     names: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
 ) -> Directory:
-    """Who is called what, and whose an address is."""
+    """The names of each host, and the host of each address."""
     called = {
         host.name: frozenset(text.lower() for text in (host.given, identities.get(host.name, "")) if text)
         for host in plan.hosts

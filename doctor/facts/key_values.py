@@ -1,4 +1,4 @@
-"""What the tools of devices print: `key : value` lines and tables. Generic, so that new lines do no harm."""
+"""Parsers for the output of device tools, `key : value` lines and tables; unknown lines do no harm."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NEXT = re.compile(r"(?<=\s\s)(?=[A-Za-z][^:]{0,40}:)")
 
 
 def pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Each `key : value`, in the order printed; several on a line where two blanks are between them.
+    """Each `key : value`, in the order printed; a line may hold several with two blanks between them.
 
-    A `[devid 3]` in front is left out. A line that begins with the colon goes on with the key before.
+    A prefix `[devid 3]` is dropped. A line that begins with a colon continues the previous key.
     """
     before = ""
     for line in text.splitlines():
@@ -27,7 +27,7 @@ def pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def fields(text: str) -> dict[str, str]:
-    """The same by key, in small letters; the first of equal keys counts."""
+    """The same by key in lower case; the first of equal keys counts."""
     found: dict[str, str] = {}
     for key, value in pairs(text):
         found.setdefault(key.lower(), value)
@@ -35,7 +35,7 @@ def fields(text: str) -> dict[str, str]:
 
 
 def value_of(text: str, *keys: str) -> str:
-    """The value of the first of these keys that is there."""
+    """The value of the first of these keys that has one."""
     found = fields(text)
     for key in keys:
         if found.get(key):
@@ -49,9 +49,9 @@ def count(text: str) -> int | None:
 
 
 def cells(line: str, gap: str = r"\s\s+|\t") -> list[str]:
-    """The cells of a line: between bars where it begins with one, else between gaps.
+    """The cells of a line: between bars if it begins with one, else between gaps.
 
-    A line that begins with a gap has a first cell without text.
+    If a line begins with a gap, its first cell is empty.
     """
     line = line.rstrip()
     if line.lstrip().startswith("|"):
@@ -60,9 +60,9 @@ def cells(line: str, gap: str = r"\s\s+|\t") -> list[str]:
 
 
 def table(text: str, gap: str = r"\s\s+|\t") -> list[Mapping[str, str]]:
-    """The rows of the first table, by the names of its columns.
+    """The rows of the first table, by column name.
 
-    Its header is the first line that is followed by one with as many cells; other lines are left out.
+    Its header is the first line followed by one with as many cells; other lines are skipped.
     """
     rows = [row for line in text.splitlines() if (row := cells(line, gap))]
     for number, (header, first) in enumerate(pairwise(rows)):

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from doctor.api import Capture, Fact, NotUnderstood, Read, files
 
 INFINITE = 1 << 62
-"""What "unlimited" counts as."""
+"""The number that stands for "unlimited"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the kernel does with TCP ports and queues of new connections."""
+    """How the kernel treats TCP ports and queues of new connections."""
 
     somaxconn: int
     syn_backlog: int
@@ -26,18 +26,18 @@ class Ports:
         return any(port in ports for ports in self.reserved)
 
     def may_give_away(self, port: int) -> bool:
-        """Whether any program that connects somewhere may get it."""
+        """Whether the kernel may give the port to any program that connects somewhere."""
         return port in self.ephemeral and not self.is_reserved(port)
 
     @property
     def given_away(self) -> int:
-        """How many ports there are for programs that name none."""
+        """The number of ports for programs that do not choose one."""
         inside = {port for ports in self.reserved for port in ports if port in self.ephemeral}
         return len(self.ephemeral) - len(inside)
 
 
 def port_list(ranges: Iterable[range]) -> str:
-    """As the kernel writes it, in order, ranges that overlap or touch joined: `29500,60000-60031`."""
+    """As the kernel writes ranges: sorted, overlapping or adjacent ones merged: `29500,60000-60031`."""
     joined: list[range] = []
     for each in sorted((each for each in ranges if each), key=lambda each: each.start):
         if joined and each.start <= joined[-1].stop:
@@ -48,7 +48,7 @@ def port_list(ranges: Iterable[range]) -> str:
 
 
 def _ranges(text: str) -> tuple[range, ...]:
-    """`60000-60031,29500` as the kernel writes it."""
+    """The ranges in a text such as `60000-60031,29500`, as the kernel writes it."""
     found = []
     for part in re.findall(r"\d{1,5}(?:-\d{1,5})?", text):
         first, _, last = part.partition("-")
@@ -69,7 +69,7 @@ def _ports(capture: Capture) -> Ports:
 
     span = re.fullmatch(r"(\d{1,5})\s+(\d{1,5})", found.get(_RANGE, "").strip())
     if not span:
-        raise NotUnderstood(f"{_RANGE} is not there or holds no two numbers")
+        raise NotUnderstood(f"{_RANGE} is not there or does not hold two numbers")
     return Ports(
         number("/proc/sys/net/core/somaxconn"),
         number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
@@ -89,7 +89,7 @@ PORTS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Soft limits of a non-interactive login; `INFINITE` is unlimited. `memlock` is in bytes."""
+    """Soft limits of a non-interactive login; `INFINITE` means unlimited. `memlock` is in bytes."""
 
     nofile: int
     nproc: int
@@ -117,7 +117,7 @@ def _neighbours(capture: Capture) -> int | None:
 
 
 NEIGHBOURS = Fact("neighbours", Read(("/proc/sys/net/ipv4/neigh/default/gc_thresh3",)), _neighbours)
-"""The largest size of the IPv4 neighbour (ARP) table; None where the namespace does not show it."""
+"""The largest size of the IPv4 neighbour (ARP) table; None if the namespace does not show it."""
 
 
 @dataclass(frozen=True, slots=True)

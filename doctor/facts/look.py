@@ -1,9 +1,9 @@
-"""Runs on hosts, as text: the packages of the interpreter that runs it, and which others have torch.
+"""Runs on hosts, as text: the packages of the interpreter that runs it, and other interpreters with torch.
 
 Arguments: a mode, then other interpreters: for `search` those to try next. Packages are found by their files:
 importing torch would cost seconds, and `re` half as much again as the interpreter's start. A torch that was
-built in place or is on PYTHONPATH has no metadata: its folder is looked for, and its version is in a file of
-its own. CANN's library is looked for and not loaded: it writes logs into the home when it is. Python 3.6 and
+built in place or is on PYTHONPATH has no metadata, so its folder is looked for; a file in it has the version.
+CANN's library is looked for but not loaded, because loading it writes logs into the home. Python 3.6 and
 later.
 """
 
@@ -27,7 +27,7 @@ def listed(folder: str, most: int = 9999) -> "list[str]":
 
 
 def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
-    """Name and version, "?" where only the folder is there; the first of a name counts."""
+    """Name and version, "?" if only the folder is there; the first of each name counts."""
     for name in (os.path.basename(entry) for path in paths for entry in listed(path)):
         package, _, rest = name.partition("-")
         version, _, kind = rest.rpartition(".")
@@ -50,7 +50,7 @@ def head(path: str) -> str:
 
 
 def elsewhere(*others: str) -> "Iterator[tuple[str, str]]":
-    """Interpreters at usual places that have torch, and its version; none that others may have put there."""
+    """Interpreters with torch at usual places, and its version; none that other users may have put there."""
     home = os.path.expanduser("~")
     tops = [os.path.dirname(os.path.dirname(path)) for path in others if "/" in path]
     tops += [os.path.join(home, name) for name in HOMES] + ["/venv"] + listed("/opt", 64)
@@ -113,7 +113,7 @@ def cached() -> bytes:
 def main(mode: str = "", *others: str) -> None:
     own = [] if mode == "absent" else list(packages(sys.path))
     torch = "torch" in dict(own)
-    preferred = "python3" in others  # behind it come only the plain names
+    preferred = "python3" in others  # only the plain names follow it
     if mode == "search" and not torch:
         for at, name in enumerate(others if preferred else ()):
             path = called(name)

@@ -1,4 +1,4 @@
-"""Memory and file systems: what is free for the ranks, as the job sees it."""
+"""Memory and file systems: the room left for the ranks, as the job sees it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes. `limited`: a container's limit, below the host's memory; `host` is what the host has left."""
+    """Bytes. `limited`: a container's limit is below the host's memory; `host` is what the host has left."""
 
     total: int
     available: int
@@ -59,7 +59,7 @@ MEMORY = Fact("memory", Read(("/proc/meminfo", *(path for paths in _CGROUPS for 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Bytes of swap space and of its use; compressed memory (zram) does not count."""
+    """Swap space and its use, in bytes; compressed memory (zram) does not count."""
 
     total: int
     used: int
@@ -80,7 +80,7 @@ SWAP = Fact("swap", Read(("/proc/swaps",)), _swap)
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One directory: the file system it is on, bytes, and whether this login may write there."""
+    """One directory: its file system, bytes, and whether this login may write there."""
 
     path: str
     mount: str
@@ -91,7 +91,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """Directories by the part they play: tmp, home, shm. `remote` are those on network file systems."""
+    """The directories for tmp, home and shm. `remote` lists those on network file systems."""
 
     places: tuple[Space, ...]
     remote: tuple[str, ...]
@@ -123,7 +123,7 @@ exec awk 'BEGIN {
     "echo \"path $w $p\"; set -- \"$@\" \"$p\"; else echo \"gone $p\"; fi; done\n" \
     "[ $# = 0 ] || exec df -kP \"$@\"") }'
 """
-"""The type is looked up before a path is touched, which may hang. One `df` prints its lines in order."""
+"""The type is looked up first, because touching a path may hang. One `df` prints its lines in order."""
 
 
 def _spaces(capture: Capture) -> Spaces:
@@ -160,7 +160,7 @@ local=$(awk '$3 ~ /^(ext[234]|xfs|btrfs|zfs|f2fs|jfs|tmpfs)$/ && $4 ~ /^rw(,|$)/
 echo full
 [ -z "$local" ] || df -kP $local | awk 'NR > 1 && $4 < 65536 && $4 * 10 <= $2'
 """
-"""Local ones that can be written to: others may hang. Below 64 MB and a tenth is full."""
+"""Local, writable file systems only: others may hang. Full: less than 64 MB and at most a tenth free."""
 
 
 def _full(capture: Capture) -> tuple[Space, ...]:
@@ -172,7 +172,7 @@ def _full(capture: Capture) -> tuple[Space, ...]:
 
 
 FULL = Fact("full-disks", Run(_FULL), _full, slow=True)
-"""Local file systems without room, whatever they are for."""
+"""Local file systems without free space, whatever they are used for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +192,6 @@ def _segments(capture: Capture) -> tuple[Segment, ...]:
     return tuple(sorted(found, key=lambda segment: -segment.size))
 
 
-# One line a name: a line break in it would make up files. Where ls has no such styles, it prints `?`.
+# One line per name: a line break in a name would fake files. If ls lacks this style, it prints `?`.
 _LIST = "env QUOTING_STYLE=escape ls -l /dev/shm"
 SEGMENTS = Fact("shm-segments", Run(_LIST, "/dev/shm/*"), _segments, cap=65536, partial=True, ends=True)

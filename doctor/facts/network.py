@@ -1,4 +1,4 @@
-"""The host's network as the host sees it: interfaces, addresses, routes, listeners, names."""
+"""The network as the host itself sees it: interfaces, addresses, routes, listeners, names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from doctor.text.nodeset import is_ip
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One network interface. `speed` is in Mb/s, None where the driver does not say."""
+    """One network interface. `speed` is in Mb/s, None if the driver does not report it."""
 
     mtu: int
     speed: int | None
@@ -40,7 +40,7 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
 
 
 UNNAMED = "?"
-"""The interface of addresses where `ip` is not installed, as in slim containers."""
+"""The interface name for addresses if `ip` is not installed, as in slim containers."""
 ADDRESSES = Fact(
     "addresses",
     Run("command -v ip >/dev/null && exec ip -o addr show; a=$(hostname -I) && echo no ip: $a"),
@@ -84,8 +84,8 @@ LINKS = Fact(
 class Route:
     """One IPv4 route of the main table. The default route is 0.0.0.0/0.
 
-    Where packets are thrown away there is no interface, and `kind` is "blackhole" or "unreachable" (also for
-    what is prohibited).
+    If the route discards packets, it has no interface, and `kind` is "blackhole" or "unreachable" (also for
+    prohibited routes).
     """
 
     interface: str
@@ -104,7 +104,7 @@ class Routes:
     routes: tuple[Route, ...]
 
     def route_to(self, address: str) -> Route | None:
-        """The route that traffic to an IPv4 address takes (main table; policy routing not seen)."""
+        """The route for traffic to an IPv4 address, by the main table (policy routing is not considered)."""
         try:
             wanted = ipaddress.IPv4Address(address)
         except ValueError:
@@ -114,12 +114,12 @@ class Routes:
 
     @property
     def cuts(self) -> set[int]:
-        """Where routes begin and end to fit: between two cuts all addresses take the same one."""
+        """The bounds of all routes: all addresses between two cuts take the same route."""
         ends = ((int(route.target[0]), int(route.target[-1]) + 1) for route in self.routes)
         return {cut for both in ends for cut in both}
 
     def towards(self, address: str) -> str | None:
-        """The interface by which traffic to an IPv4 address leaves, if it does."""
+        """The interface through which traffic to an IPv4 address leaves; None if it does not."""
         best = self.route_to(address)
         return best.interface if best and not best.kind else None
 
@@ -169,14 +169,14 @@ def _fixed_neighbours(capture: Capture) -> Mapping[str, str]:
 
 _PERMANENT = 0x4
 FIXED_NEIGHBOURS = Fact("fixed-neighbours", Read(("/proc/net/arp",)), _fixed_neighbours)
-"""IPv4 address -> MAC address, for neighbours that were entered by hand: the kernel never asks for them."""
+"""IPv4 address -> MAC address, for neighbours entered by hand: the kernel never asks for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundPort:
-    """A bound TCP port; `process` is only known of the job's ports, and empty where only root may see it.
+    """A bound TCP port. `process` is only known for the job's ports; it is empty if only root may see it.
 
-    `pids` are the number of that process and of the one that has started it.
+    `pids` are the numbers of that process and of its parent.
     """
 
     address: str
@@ -207,7 +207,7 @@ exec awk -v wanted='WANTED' 'BEGIN {
         sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
     close(look) } }'
 """
-"""Not `ss`, which makes the kernel load a module. Who holds a port is only looked up for the job's ports."""
+"""Not `ss`, which makes the kernel load a module. Only the owners of the job's ports are looked up."""
 
 
 def _ask_listeners(ask: Ask) -> str:
@@ -234,7 +234,7 @@ def _listeners(capture: Capture) -> tuple[BoundPort, ...]:
 
 
 def _unpacked(text: str) -> str:
-    """An address of /proc/net/tcp: 32-bit words, each in the byte order of the machine (little-endian)."""
+    """An address of /proc/net/tcp: 32-bit words in the machine's byte order (little-endian)."""
     words = (bytes.fromhex(text[i : i + 8])[::-1] for i in range(0, len(text), 8))
     address = ipaddress.ip_address(b"".join(words))
     return str(getattr(address, "ipv4_mapped", None) or address)
@@ -245,7 +245,7 @@ LISTENERS = Fact("listeners", Run(_ask_listeners), _listeners)
 
 @dataclass(frozen=True, slots=True)
 class ResolvedNames:
-    """What this host resolves names to, in the resolver's order; an empty tuple is "not found"."""
+    """The addresses that this host resolves names to, in the resolver's order; an empty tuple: not found."""
 
     addresses: Mapping[str, tuple[str, ...]]
     own: str
@@ -271,13 +271,13 @@ fi
 for n in "$@"; do echo "? $n"; getent ahosts "$n"; done
 :
 """
-"""All names in one process: only the first line of each ends with a name. When one cannot be resolved or that
-takes long, one by one: the output does not tell which it was. Where `q` is set, the probe itself ends all of
-it soon."""
+"""All names in one process: only the first line of each ends with a name. If one fails to resolve, or this
+takes long, they are resolved one by one, because the output does not show which one failed. If `q` is set,
+the probe itself ends all of it soon."""
 
 
 def _ask_names(ask: Ask) -> str:
-    """The host's own name first: a dead DNS server ends the list early, and what came before it counts."""
+    """The host's own name comes first: a dead DNS server ends the list early, but what came before counts."""
     return _LOOK_UP.replace("NAMES", " ".join(shlex.quote(name) for name in ask.names))
 
 
@@ -294,7 +294,7 @@ def _names(capture: Capture) -> ResolvedNames:
             if _is_address(word) and word not in current:
                 current.append(word)
     if capture.rc and not current:
-        found.pop(next(reversed(found), ""), None)  # its look-up was ended half-way
+        found.pop(next(reversed(found), ""), None)  # its lookup was cut short
     if own not in found:
         raise NotUnderstood("looking up names did not end in time" if capture.rc else "no name was looked up")
     return ResolvedNames({name: tuple(addresses) for name, addresses in found.items()}, own)

@@ -1,4 +1,4 @@
-"""Processes that stand in a job's way, and what the kernel logged."""
+"""Processes that obstruct a job, and what the kernel logged."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ class DeviceProcess:
     user: str
     seconds: int
     command: str
-    """The program, and of a worker what makes it one; older recordings have the whole command line."""
+    """The program, and the part of its command line that makes it a worker; older recordings: all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Only those worth a look: stuck, zombie, or workers whose launcher is gone. `init` is the program of
-    process 1, and empty where there are none."""
+    """Only suspicious processes: stuck, zombie, or workers whose launcher is gone. `init` is the program of
+    process 1, and empty if there are none."""
 
     init: str
     shown: tuple[DeviceProcess, ...]
 
 
 _WORKER = "multiprocessing.(spawn|forkserver|resource_tracker)"
-# A command line may hold a secret, and the process may be anybody's: only the program leaves the host, and
-# what makes a process a worker.
+# A command line of any user's process may hold a secret: only the program and the part that makes a process
+# a worker leave the host.
 _PS = (
     "command -v ps >/dev/null || exit 127; cd /proc; "
-    # Nothing of the kind on most hosts. The brackets keep the pattern from finding itself.
+    # Most hosts have none of these. The brackets keep the pattern from finding itself.
     rf"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |{_WORKER.replace('g.', '[g].')}'"
     " [0-9]*/stat [0-9]*/cmdline 2>&1); "
     '[ "$l" ] || { echo none; exit; }; '
-    # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
+    # The probe's own session is left out: its shells are in state D for an instant whenever they fork.
     "read -r _ _ _ _ _ own _ </proc/self/stat; "
     "COLUMNS=9999 ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
     f"awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || $3 == 1 && /{_WORKER}/)"
@@ -66,7 +66,7 @@ PROCESSES = Fact("processes", Run(_PS), _processes, slow=True)
 
 @dataclass(frozen=True, slots=True)
 class KernelLine:
-    """One line of the kernel log; `age` in seconds, None where the line has no time since boot."""
+    """One line of the kernel log; `age` in seconds, None if the line has no time since boot."""
 
     age: float | None
     text: str
@@ -82,7 +82,7 @@ WORTH_READING = "|".join(
 
 
 LONGEST = 1000
-"""Characters of a line that are looked at."""
+"""How many characters of a line are read."""
 
 
 def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:

@@ -1,4 +1,4 @@
-"""What is known of the run itself rather than of one host: who could not be asked, and the mesh."""
+"""Facts about the run itself rather than one host: unreachable hosts, and the mesh."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from doctor.model import Unreached
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """An answer that is not whole: which facts it lacks, and why."""
+    """An incomplete answer: the facts that it lacks, and why."""
 
     facts: tuple[str, ...]
     reason: str
 
 
 UNREACHED: Given[Mapping[str, Unreached | None]] = Given("unreached")
-"""Host -> why it could not be asked; None where it answered."""
+"""Host -> why it could not be asked; None if it answered."""
 
 ANSWERED: Given[tuple[str, ...]] = Given("answered", of_hosts=True)
-"""The hosts that answered at first, in the order of the run."""
+"""The hosts that answered the first round, in the order of the run."""
 
 CUT_OFF: Given[Mapping[str, CutOff | None]] = Given("cut-off", of_hosts=True)
 
 MESH: Given[MeshResult] = Given("mesh", of_hosts=True)
-"""Missing when no mesh was run."""
+"""Missing if no mesh was run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How far a host's clock is ahead of the controller's, in seconds: somewhere between the two.
+    """How far a host's clock is ahead of the controller's, in seconds: between `low` and `high`.
 
-    `jump` is by how much it was set while the host was asked; the offset is the one afterwards.
+    `jump` is by how much the clock was set during the examination; the offset is the one afterwards.
     """
 
     low: float
@@ -42,11 +42,11 @@ class Offset:
     jump: float = 0.0
 
     def apart(self, other: Offset) -> float:
-        """How far the two are apart for certain; negative when this one is behind."""
+        """By how much the two differ for certain; negative if this one is behind."""
         if self.low > other.high:
             return self.low - other.high
         return min(self.high - other.low, 0.0)
 
 
 CLOCKS: Given[Mapping[str, Offset | None]] = Given("clocks", of_hosts=True)
-"""None where the clock could not be read."""
+"""None if the clock could not be read."""

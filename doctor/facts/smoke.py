@@ -1,4 +1,4 @@
-"""What the smoke runs of this examination saw and charge, and what that means for one check."""
+"""What the smoke runs of this examination showed and charge, and what that means for one check."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doctor.smoke.result import RankSeen, SmokePlan, SmokeResult
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """One run with what it proves."""
+    """One run and what it proves."""
 
     result: SmokeResult
     charges: tuple[Charge, ...]
@@ -23,7 +23,7 @@ class JudgedRun:
         return self.result.plan
 
     def got_past(self, host: str, phase: str) -> bool:
-        """Whether every rank of the host, with all the ranks that it trains with, left that phase behind."""
+        """Whether every rank of the host, and every rank that trains with them, got past that phase."""
         ranks, end = self._ranks(host), PHASES.index(phase)
         return bool(ranks) and all(seen.done or PHASES.index(seen.phase) > end for seen in ranks)
 
@@ -38,26 +38,26 @@ class JudgedRun:
         return f"the smoke run ended in the {PHASE_NAMES.get(first, first)} phase"
 
     def _ranks(self, host: str) -> list[RankSeen]:
-        """Those of a host, and all with which they train."""
+        """The ranks of a host, and all ranks that train with them."""
         cells = {seat.cell for seat in self.plan.on(host)}
         return [seen for cell in cells for seen in self.result.cell_ranks(cell)]
 
 
 PHASE_NAMES = {"spawned": "start", "ready": "start"}
-"""What the report calls a phase that is part of another."""
+"""Names in the report for phases that are part of another."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmokeSeen:
-    """All runs: the first, and those that were repeated without the hosts that it named."""
+    """All runs: the first one, and its repetitions without the hosts that it named."""
 
     runs: tuple[JudgedRun, ...]
     unheard: frozenset[str] = frozenset()
-    """Hosts that could not be asked at all: no smoke run needs to say so again."""
+    """Hosts that could not be asked at all, so no smoke run needs to report them again."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Those that took part in a run."""
+        """The hosts that took part in a run."""
         return tuple(dict.fromkeys(host for run in self.runs for host in run.plan.hosts))
 
     @property
@@ -68,4 +68,4 @@ class SmokeSeen:
 
 
 SMOKE: Given[SmokeSeen] = Given("smoke")
-"""Missing when none was asked for (then there is nothing to look at) or when it could not run."""
+"""Missing if no smoke run was requested (then there is nothing to check) or it could not run."""

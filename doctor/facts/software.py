@@ -1,4 +1,4 @@
-"""Software of a host: the job's Python and its packages, drivers, and the environment a job would inherit."""
+"""Software of a host: the job's Python and its packages, drivers, and the environment that a job inherits."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCES
 from doctor.text.interpreter import to_type
 
 MOST = 8
-"""Interpreters that a host may tell of."""
+"""How many interpreters a host may report."""
 PLAIN = ("python3", "python")
 
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter that a job on this host would use, and the packages that it would import. Without a
-    version there is no such program.
+    """The interpreter that a job on this host would use, and the packages that it would import. `version` is
+    empty if there is no such program.
 
-    Of those that are `unversioned` only the folder is there, which says no version.
+    `unversioned` packages are only known by their folder, which does not show a version.
     """
 
     path: str
@@ -32,11 +32,11 @@ class Python:
     packages: Mapping[str, str]
     unversioned: frozenset[str] = frozenset()
     hccl: bool | None = None
-    """Whether it finds CANN's libraries; None where it has no torch_npu, which would load them."""
+    """Whether it finds CANN's libraries; None without torch_npu, which would load them."""
     chosen: bool = False
-    """Whether nobody named it, and it is not what a login calls python3: it was found to have torch."""
+    """Whether it was found by its torch: nobody named it, and it is not what the login calls python3."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """Others of the host that have torch -> its version, where this one was named and has none."""
+    """If this one was named and has no torch: other interpreters that have it -> their torch version."""
 
     @property
     def has_torch_npu(self) -> bool:
@@ -44,7 +44,7 @@ class Python:
 
     @property
     def to_type(self) -> str:
-        """As it may stand in a command."""
+        """The path as it may be typed in a command."""
         return to_type(self.path)
 
 
@@ -72,13 +72,13 @@ def _python(capture: Capture) -> Python:
 
 @cache
 def _look() -> str:
-    """`-B`: nothing is written."""
+    """`-B`: no files are written."""
     return f"-B -c {shlex.quote((resources.files('doctor.facts') / 'look.py').read_text(encoding='utf-8'))}"
 
 
 def _ask_python(ask: Ask) -> str:
-    """The job's interpreter: the one that was named, or the first that has torch. Where none was named, one
-    without torch gives way to one that has it, by exec: that costs no process.
+    """Ask the job's interpreter: the one that was named, or else the first that has torch. If none was named,
+    an interpreter without torch replaces itself by one that has it, by exec: that costs no process.
     """
     if ask.python:
         python = shlex.quote(ask.python)
@@ -90,7 +90,7 @@ def _ask_python(ask: Ask) -> str:
 
 
 def _first(names: tuple[str, ...], words: str) -> str:
-    """Becomes the first of them that is there; "$@" are those behind it."""
+    """Run the first of the names that exists; "$@" are those after it."""
     each = f'p=$1; shift; command -v "$p" >/dev/null && exec "$p" {_look()} {words}'
     return f"set -- {' '.join(map(shlex.quote, names))}; while [ $# != 0 ]; do {each}; done"
 
@@ -100,9 +100,9 @@ PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Drivers and toolkits, by name; what is not installed is not there.
+    """Versions of drivers and toolkits by name; those not installed are missing.
 
-    `firmware_range` is what the Ascend driver names as the firmware that it works with: first and last.
+    `firmware_range` is the first and last firmware version that the Ascend driver works with.
     """
 
     installed: Mapping[str, str]
@@ -116,7 +116,7 @@ LOADED_DRIVERS = {
     for path, (name, _) in vendor.versions.items()
     if path.startswith(("/proc/", "/sys/"))
 }
-"""Drivers whose version only the kernel tells that has loaded them, by name."""
+"""Drivers by name whose version is known only from a kernel that has loaded them."""
 
 
 def _versions(capture: Capture) -> Versions:
@@ -137,7 +137,7 @@ VERSIONS = Fact("versions", Read(tuple(_VERSION_FILES)), _versions)
 
 
 def cann_version(versions: Versions | None) -> tuple[int, int] | None:
-    """The first two numbers, of the toolkit or of the engine alone: the later one if both are there."""
+    """The first two numbers of the version of the toolkit or of the engine; the later one if both exist."""
     said = [versions.installed.get(name, "") for name in ("cann", "nnae")] if versions else []
     numbers = (re.match(r"(\d{1,4})\.(\d{1,4})", text) for text in said)
     return max(((int(found[1]), int(found[2])) for found in numbers if found), default=None)

@@ -1,4 +1,4 @@
-"""Who a host says it is: kernel, system, name, clock, accelerators, which machine, container or not."""
+"""What a host reports about itself: kernel, system, name, clock, accelerators, machine, container or not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _identity(capture: Capture) -> str:
 
 
 IDENTITY = Fact("identity", Read(("/proc/sys/kernel/hostname",)), _identity)
-"""What the host calls itself."""
+"""The host's own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
 
 @dataclass(frozen=True, slots=True)
 class FoundDevices:
-    """Devices of one vendor: the numbers of their files, and what is plugged in, with or without a driver.
+    """Devices of one vendor: the numbers of their files, and those plugged in, with or without a driver.
 
-    Where the host does not show classes of PCI devices, NVIDIA's are also its switches. `driver` is the
-    version, or another word where it has none. `screens` are those on the bus that may only drive a screen.
+    If the host does not show PCI classes, `on_bus` also counts NVIDIA's switches. `driver` is the version, or
+    "loaded" if it has none. `screens` counts devices on the bus that may only drive a screen.
     """
 
     numbers: tuple[int, ...] = ()
@@ -76,7 +76,7 @@ class FoundDevices:
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Accelerators as the device files and the PCI bus show them, by the name of the vendor."""
+    """Accelerators as the device files and the PCI bus show them, by vendor name."""
 
     found: Mapping[str, FoundDevices]
     product: str
@@ -95,7 +95,7 @@ _NOTHING = FoundDevices()
 _PCI = "/proc/bus/pci/devices"
 _PCI_CLASS = "/sys/bus/pci/devices/*/class"
 _GIVEN_AWAY = ("vfio-pci", "pci-stub")
-"""Drivers of what belongs to a virtual machine."""
+"""Drivers of devices that were passed to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
 
 
@@ -119,14 +119,15 @@ def _devices(capture: Capture) -> Devices:
 
 
 def _drives_screens(rest: str) -> bool:
-    """Whether the driver in use, which is the last column, is none or one that cannot compute."""
+    """Whether the last column, the driver in use, is empty or a driver that cannot compute."""
     last = rest.split()[-1:] or [""]
     return last[0] == "nouveau" or re.fullmatch("[0-9a-f]+", last[0]) is not None or not last[0]
 
 
 def _pci_classes(read: Mapping[str, str]) -> Mapping[str, str]:
-    """By place, as the list of devices has it: bus, device and function in one number, without the domain.
-    One that several domains use is left open.
+    """Classes by place, as the list of devices writes it: bus, device and function in one number, no domain.
+
+    The class is empty if devices of several domains share the place but not the class.
     """
     found: dict[str, str] = {}
     for path, text in read.items():
@@ -188,13 +189,13 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 _CGROUP = "/proc/1/cgroup"
 _MOUNTS = "/proc/self/mountinfo"
 _OLD_MOUNTS = "/proc/self/mounts"
-"""In recordings of earlier versions."""
+"""Used by recordings of earlier versions."""
 _ROOT = r"^(\d+) \d+ \d+:\d+ \S+ / "
 _MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.lxc-boot-id")
 
 
 def _view(capture: Capture) -> View:
-    """A root file system of layers alone does not make a container: diskless hosts have one too."""
+    """An overlay root file system alone does not make a container: diskless hosts have one too."""
     found = files(capture)
     if not found.keys() & {_CGROUP, _MOUNTS, _OLD_MOUNTS, *_MARKS}:
         raise NotUnderstood("neither its control group nor its mounts can be read")
@@ -213,9 +214,9 @@ VIEW = Fact("view", Read((_CGROUP, _MOUNTS), there=_MARKS), _view)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What tells machines, and containers of one machine, apart: this boot, and the mount of the root.
+    """Identifies a machine, and a container on it, by its boot and the mount of its root.
 
-    The kernel gives each mount a number that no other mount has, whatever container it belongs to.
+    The kernel gives each mount a unique number, whatever container it belongs to.
     """
 
     boot: str
@@ -237,9 +238,9 @@ MACHINE = Fact("machine", Read((_BOOT, _MOUNTS)), _machine)
 
 @dataclass(frozen=True, slots=True)
 class Nameplate:
-    """What the firmware says of the machine. `hidden`: it has a serial number, which root alone may read.
+    """What the firmware reports about the machine. `hidden`: only root may read its serial number.
 
-    `slots` are the labels of PCI slots by what is plugged into them: "0000:8a:00".
+    `slots` maps the address of a plugged-in device ("0000:8a:00") to the label of its PCI slot.
     """
 
     maker: str

@@ -1,4 +1,4 @@
-"""The rank table: as it was given, and as it lies on the hosts."""
+"""The rank table: as given on the command line, and as stored on the hosts."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from doctor.api import Ask, Capture, Fact, Given, Read, Run
 from doctor.job.ranktable import Flaw, RankTable
 
 MOST = 1 << 20
-"""Bytes of a table that are read; what is larger is compared by its checksum."""
+"""How many bytes of a table are read; larger ones are compared by checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostFile:
-    """A file of a host. `text` is empty where it is too large; `trouble` says why there is none."""
+    """A file on a host. `text` is empty if it is too large; `trouble` says why it cannot be read."""
 
     checksum: str
     text: str = ""
@@ -35,9 +35,9 @@ _LOOK = f"""l() {{
 
 
 def _ask_tables(ask: Ask) -> str:
-    """The files are read by a process that is not waited for and holds nothing but a pipe to `cat`.
+    """The files are read by a process that nobody waits for; it holds nothing but a pipe to `cat`.
 
-    One that hangs in a dead network file system cannot be ended, and must not keep the rest of the answer.
+    A process that hangs in a dead network file system cannot be ended; it must not hold up other answers.
     """
     if not ask.tables:
         return ""
@@ -46,7 +46,7 @@ def _ask_tables(ask: Ask) -> str:
 
 
 def _tables(capture: Capture) -> Mapping[str, HostFile]:
-    """By path. A path with a line end in it is not looked for: no such file was ever asked for."""
+    """Files by path. Paths with a line break are not recognised, because such files are never asked for."""
     head = r"^@ (\d{1,12}) \d{1,15} (.{1,4096}) (link|file|missing|unreadable)$"
     parts = re.split(head, capture.stdout, flags=re.MULTILINE)
     return {
@@ -63,7 +63,7 @@ TABLE_FILES: Fact[Mapping[str, HostFile]] = Fact(
 
 
 def _architecture(capture: Capture) -> str:
-    """Read from the dynamic loader, which each architecture has its own of; "" where there are several."""
+    """Derived from the dynamic loader, of which each architecture has its own; "" if there are several."""
     names = {
         "x86_64": r"/lib64/ld-linux-x86-64|/lib/ld-musl-x86_64",
         "aarch64": r"/lib/ld-linux-aarch64|/lib/ld-musl-aarch64",
@@ -83,10 +83,10 @@ ARCHITECTURE: Fact[str] = Fact(
 
 @dataclass(frozen=True, slots=True)
 class TableSeen:
-    """The table of the job, where it was read, and why it cannot be. `given`: on the command line.
+    """The job's table, its source, and why it cannot be read. `given`: on the command line.
 
-    `checksum` is that of the file, empty where it is not known; `product` is whose rules hold, where a person
-    says so.
+    `checksum` is that of the file, empty if unknown. `product` is the product whose rules apply, if the user
+    named one.
     """
 
     path: str
@@ -99,4 +99,4 @@ class TableSeen:
 
 
 RANK_TABLE: Given[TableSeen] = Given("rank-table")
-"""Missing when the job has none."""
+"""Missing if the job has none."""

@@ -1,6 +1,6 @@
-"""Findings -> symptoms that point at their causes, and suspects that a cause has cleared.
+"""Links symptoms to the findings that cause them, and clears suspects that a cause rules out.
 
-A finding is held against those that share a host with it, and no others: there may be thousands.
+A finding is only compared with those that share a host with it, because there may be thousands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAY_EXPLAIN = {(Status.FAIL, Status.FAIL), (Status.FAIL, Status.WARN), (Status.
 
 
 def link_causes(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
-    """Point each symptom at its cause. A cause that is sure of one host also clears the symptom's others."""
+    """Point each symptom at its cause. A cause certain of one host also clears the symptom's others."""
     linked = []
     because: dict[str, str] = {}
     causes = _Causes(found)
@@ -31,12 +31,12 @@ def link_causes(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[F
             continue
         because[finding.id] = cause.finding.id
         finding = replace(finding, because=cause.finding.id)
-        linked.append(_decided(finding, cause) if _covers(cause, finding) else finding)
+        linked.append(_narrow_to_cause(finding, cause) if _covers(cause, finding) else finding)
     return linked
 
 
 class _Cause:
-    """A finding that may be one, with its places by host."""
+    """A finding that may be a cause, with its places by host."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
@@ -60,7 +60,7 @@ class _Causes:
         """The findings of a check that explain the symptom, in their order."""
         fitting: Iterable[int]
         if symptom.hosts and symptom.confidence is not Confidence.SUSPECT:
-            # Its other hosts have a fault of their own unless the cause names them all.
+            # Unless the cause names all hosts of the symptom, the others have a fault of their own.
             numbers = self._on.get((check, symptom.hosts[0]), ())
             fitting = (n for n in numbers if self._found[n].hosts.issuperset(symptom.hosts))
         elif symptom.hosts:
@@ -85,8 +85,8 @@ def _by_end(finding: Finding) -> Mapping[str, Sequence[Place]]:
     return ends
 
 
-def _decided(finding: Finding, cause: _Cause) -> Finding:
-    """Of several suspects those that the cause names."""
+def _narrow_to_cause(finding: Finding, cause: _Cause) -> Finding:
+    """The finding, limited to those suspects that the cause names."""
     if finding.confidence is not Confidence.SUSPECT:
         return finding
     hosts = tuple(host for host in finding.hosts if host in cause.hosts)
@@ -95,7 +95,7 @@ def _decided(finding: Finding, cause: _Cause) -> Finding:
 
 
 def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
-    """A finding, its cause, that one's cause and so on: without end if a check led back to itself."""
+    """A finding, its cause, that one's cause and so on; endless if a check led back to itself."""
     while id is not None:
         yield id
         id = because.get(id)
@@ -107,7 +107,7 @@ def _covers(cause: _Cause, symptom: Finding) -> bool:
 
 
 def _at(cause: _Cause, place: Place) -> bool:
-    """Whether the cause is at one end of this place, and towards the other end where it says so."""
+    """Whether the cause is at one end of this place, and towards the other end if it names one."""
     for end, other in ((place.host, place.peer), (place.peer, place.host)):
         if end in cause.hosts:
             own = cause.places.get(end, ())

@@ -1,6 +1,6 @@
-"""What findings say to type, made to fit this run: commands reach the same hosts, and none was just run.
+"""Fits the commands of findings to this run: they reach the same hosts, and none was just executed.
 
-Older recordings do not say how their hosts were reached: their commands stay as they were.
+Older recordings do not say how their hosts were reached, so their commands stay as they were.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from doctor.transport.way import Typed, Way, reaches_hosts
 
 COMMENT = "    # "
 JOB = ("--backend", "--ranks-per-host", "--master-port")
-"""What was asked of the job and holds for some of its hosts too."""
+"""Options of the job that were given, and hold for a part of its hosts too."""
 SSH = {"--ssh-config": "-F", "--port": "-p", "--identity": "-i", "--jump": "-J"}
 """The same options of ssh."""
 NO_PYTHON = ("--python", PLAIN)
-"""What the doctor finds by itself."""
+"""Left out: the doctor finds this interpreter by itself."""
 ADDRESSED = ("device-ip-missing", "device-ip-duplicate")
 """Checks whose devices need another address."""
 
@@ -62,13 +62,13 @@ def fitting(
         return tuple(found)
     run = JustRun(recording.command, exam, frozenset(checks), recording.hosts, recording.way)
     free = _free(found, run, facts)
-    return tuple(_fitting(finding, run, free) for finding in found)
+    return tuple(_fit_finding(finding, run, free) for finding in found)
 
 
-def _fitting(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address]) -> Finding:
+def _fit_finding(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address]) -> Finding:
     if finding.remedy is None:
         return finding
-    commands = [new for old in finding.remedy.commands if (new := _reaching(old, run)) is not None]
+    commands = [new for old in finding.remedy.commands if (new := _fit_command(old, run)) is not None]
     if _lacks_addresses(finding):
         commands += _addresses(finding, free)
     real = [command for command in commands if not command.startswith("#")]
@@ -76,8 +76,8 @@ def _fitting(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address])
     return replace(finding, remedy=Remedy(finding.remedy.id, kept) if kept else None)
 
 
-def _reaching(command: str, run: JustRun) -> str | None:
-    """The same command with the options that reach the hosts; None for what was just run."""
+def _fit_command(command: str, run: JustRun) -> str | None:
+    """The same command with the options that reach the hosts; None if it was just executed."""
     line, mark, comment = command.partition(COMMENT)
     if not line.startswith(("doctor ", "ssh ")):
         return command
@@ -92,7 +92,7 @@ def _reaching(command: str, run: JustRun) -> str | None:
 
 
 def _doctor(words: Sequence[str], run: JustRun) -> str | None:
-    """Empty for what was just run, None for what reaches no host."""
+    """The command; empty if it was just executed, None if it reaches no host."""
     at = 3 if words[1] == "ranktable" else 2
     command = " ".join(words[1:at])
     if not reaches_hosts(command):
@@ -128,16 +128,16 @@ def pairs(words: Iterable[str]) -> tuple[Typed, ...]:
 
 
 def _just_made(command: str, options: Sequence[Typed], run: JustRun) -> bool:
-    """Whether this run has just done that, and more."""
+    """Whether this run has just done the same, or more."""
     asked = [option for option in options if option[0] not in ("--python", *JOB)]
     if command == "smoke":
         return run.command in ("smoke", "preflight") and not asked
     if command != "check" or run.command not in ("check", "preflight", "smoke"):
         return False
-    return all(_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
+    return all(_is_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
 
 
-def _covered(option: Typed, run: JustRun) -> bool:
+def _is_covered(option: Typed, run: JustRun) -> bool:
     name, *value = option
     if name == "--only":
         return all(any(matches(id, [glob]) for id in run.checks) for glob in value[0].split(","))
@@ -147,7 +147,7 @@ def _covered(option: Typed, run: JustRun) -> bool:
 
 
 def _ssh(words: Sequence[str], run: JustRun) -> str | None:
-    """ssh to a host of the run, with what reaches it."""
+    """ssh to a host of the run, with the options that reach it."""
     host = run.by_name.get(words[1]) if len(words) > 1 else None
     if host is None:
         return None
@@ -173,7 +173,7 @@ def _seats(finding: Finding) -> list[HostDevice]:
 
 
 def _free(found: Sequence[Finding], run: JustRun, facts: Facts) -> dict[HostDevice, Address]:
-    """For each device that needs an address the free one of its rail, no two the same."""
+    """Each device that needs an address -> the free one of its rail, no two the same."""
     lost = dict.fromkeys(seat for each in found if _lacks_addresses(each) for seat in _seats(each))
     if not lost:
         return {}

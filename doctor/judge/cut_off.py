@@ -1,6 +1,6 @@
-"""Whether a host's answer is whole: its end, who the host is, which devices it has, and how they are.
+"""Whether a host's answer is complete: its end, the host's identity, its devices and their state.
 
-Without these a host cannot be judged: one whose files could not be read would pass for one without devices.
+Without these a host cannot be judged: if its files could not be read, it would pass for one without devices.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from doctor.rules.smoke import passed
 
 
 def cut_off(heard: HostAnswer, reading: Reading, hung: HungTools | None = None) -> CutOff | None:
-    """None for an answer that is whole. A tool that hung is a fault of the host, which has been examined."""
+    """None if the answer is complete. A hung tool is a fault of the host, which counts as examined."""
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
     known = [reading.facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]
     vital = [
@@ -45,7 +45,7 @@ def cut_off(heard: HostAnswer, reading: Reading, hung: HungTools | None = None) 
 
 
 def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Missing | None:
-    """The job's devices if no tool listed them: then only a training on them tells how they are."""
+    """The job's devices if no tool listed them: then only a training on them shows their state."""
     vendor, recording, facts = reading.plan.vendor, reading.recording, reading.facts
     found = facts.get(heard.host, DEVICES)
     if vendor is None or isinstance(found, Missing) or not found.of(vendor).numbers:
@@ -68,11 +68,11 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
     capture = heard.captures.get(listing.name)
     installed = capture is None or capture.rc not in NOT_INSTALLED
     why = listed.reason if installed else f"{tool} is not installed there"
-    return Missing(listing.name, f"{why}, so nothing tells how its {vendor.thing}s are")
+    return Missing(listing.name, f"{why}, so the state of its {vendor.thing}s is unknown")
 
 
 def _undriven(own: FoundDevices, vendor: Vendor, view: View | Missing) -> bool:
-    """Whether its driver is known not to be loaded, which is a fault: its tool is then not called at all."""
+    """Whether its driver is known not to be loaded. This is a fault, and its tool is then never called."""
     return vendor.asked_with_driver and bool(own.on_bus) and not own.driver and view is not View.CONTAINER
 
 
@@ -80,7 +80,7 @@ _LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GP
 
 
 def _trained(run: JudgedRun, host: str) -> bool:
-    """Whether it passed a smoke run on its devices."""
+    """Whether the host passed a smoke run on its devices."""
     return passed(run) and any(
         seat.host == host and seat.device is not None for seat in run.result.plan.seats
     )

@@ -1,7 +1,7 @@
 """Checks x facts -> results. Pure: the same facts give the same results, in the same order.
 
-The engine, not the author of a check, says unknown when a need is missing, skip when a check does not apply,
-and crash when a check or parser breaks; nothing that goes wrong in one check touches another.
+The engine, not the author of a check, decides on unknown if a need is missing, skip if a check does not
+apply, and crash if a check or parser breaks. Nothing that goes wrong in one check affects another.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from doctor.probe import HostAnswer
 
 @dataclass(frozen=True, slots=True)
 class Unparsed(Missing):
-    """A fact whose parser broke: a mistake of ours, and not of the host."""
+    """A fact whose parser broke: our mistake, not the host's."""
 
 
 class Facts:
-    """The parsed facts of all hosts, parsed when first asked for; what hosts said alike is parsed once."""
+    """The facts of all hosts, parsed when first used; if hosts gave the same answer, it is parsed once."""
 
     def __init__(
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
@@ -45,7 +45,7 @@ class Facts:
         return self._parsed[key]
 
     def kept(self, heard: Mapping[str, HostAnswer]) -> dict[tuple[str, str], Any]:
-        """What was parsed of answers that `heard` has, too."""
+        """The values already parsed from answers that `heard` shares."""
         return {
             (host, name): value
             for (host, name), value in self._parsed.items()
@@ -53,7 +53,7 @@ class Facts:
         }
 
     def all(self, fact: Fact[Any]) -> dict[str, Any]:
-        """Host -> value, of those that have one."""
+        """Host -> value, for the hosts that have one."""
         found = {host: self.get(host, fact) for host in self.hosts}
         return {host: value for host, value in found.items() if not isinstance(value, Missing)}
 
@@ -66,16 +66,16 @@ class Facts:
             return Missing(fact.name, "the recording does not hold it")
         said = (fact.name, capture)
         if said not in self._read:
-            self._read[said] = _read(fact, capture)
+            self._read[said] = _parse_capture(fact, capture)
         return self._read[said]
 
 
-def _read(fact: Fact[Any], capture: Capture) -> Any:
+def _parse_capture(fact: Fact[Any], capture: Capture) -> Any:
     try:
         return fact.parse(capture)
     except NotUnderstood as error:
         return Missing(fact.name, error.message)
-    except (Exception, SystemExit) as error:  # whatever a host printed must not stop the others
+    except (Exception, SystemExit) as error:  # whatever one host printed must not stop the others
         return Unparsed(fact.name, f"its parser broke ({type(error).__name__}: {error})")
 
 
@@ -87,7 +87,7 @@ def _same(one: HostAnswer, other: HostAnswer, fact: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """All that checks may look at."""
+    """Everything that checks may use."""
 
     plan: JobPlan
     facts: Facts
@@ -128,19 +128,19 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
 
 
 def _judge_host(check: Check, host: str, case: Inputs, found: Sequence[Problem]) -> Iterator[Result]:
-    """`found` is what is known to be wrong before the check is run, or in place of it."""
+    """`found` are the problems known before the check runs, or reported in its place."""
     arguments = []
     for need in check.needs:
         value = _value(need, host, case)
         if isinstance(value, Missing):
-            yield from _told(check, (host,), found, case) if found else (_without(check, (host,), value),)
+            yield from _failed(check, (host,), found, case) if found else (_without(check, (host,), value),)
             return
         arguments.append(value)
     yield from _run(check, (host,), arguments, case, found)
 
 
 def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
-    """What is not there need not be looked at; what is there and could not be had makes unknown."""
+    """Skip if the thing to be examined does not exist; unknown if it exists but could not be read."""
     if missing.absent:
         return Result(check.id, hosts, Status.SKIP, missing.reason)
     status = Status.CRASH if isinstance(missing, Unparsed) else Status.UNKNOWN
@@ -206,7 +206,7 @@ def _run(
     case: Inputs,
     found: Sequence[Problem] = (),
 ) -> Iterator[Result]:
-    """One call of a check; the problems that it found before it gave up or broke are kept."""
+    """One call of a check; problems that it found before it gave up or broke are kept."""
     problems = list(found)
     try:
         for problem in check.run(*arguments):
@@ -223,17 +223,17 @@ def _run(
         sure = tuple(host for host in hosts if host not in unsure)
         if sure and not problems:
             yield Result(check.id, sure, Status.PASS)
-    except (Exception, SystemExit) as error:  # a broken check is a line in the report
+    except (Exception, SystemExit) as error:  # a broken check becomes a line in the report
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
         yield Result(check.id, hosts, Status.CRASH, reason)
     else:
         if not problems:
             yield Result(check.id, hosts, Status.PASS)
-    yield from _told(check, hosts, problems, case)
+    yield from _failed(check, hosts, problems, case)
 
 
-def _told(
+def _failed(
     check: Check, hosts: tuple[str, ...], problems: Sequence[Problem], case: Inputs
 ) -> Iterator[Result]:
     for problem in problems:

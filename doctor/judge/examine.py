@@ -1,4 +1,4 @@
-"""A recording -> a report. Pure: touches no host, reads no clock; the same recording, the same report."""
+"""A recording -> a report. Pure: no host, no clock; the same recording gives the same report."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ ALWAYS: tuple[Fact[Any], ...] = (
     NEIGHBOURS,
     NAMEPLATE,
 )
-"""Facts that the plan and the report need, whatever the checks are."""
+"""Facts that the plan and the report always need."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedExam:
-    """An exam made ready: its checks, and what they are held against."""
+    """An exam ready to run: its checks, and what they compare with."""
 
     name: str
     exam: Exam
@@ -61,14 +61,14 @@ class PreparedExam:
     smoke: bool = False
     """Whether a smoke run is wanted."""
     no_smoke: str = ""
-    """Why none can be made, where one is wanted; empty when one can."""
+    """Why a wanted smoke run cannot be made; empty if it can."""
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
         return any(need is wanted for need in _needs(self.checks))
 
     def before_smoke(self) -> PreparedExam:
-        """What can be judged before a smoke run: it decides who takes part in one."""
+        """The exam without checks that need a smoke run; it decides which hosts take part in one."""
         checks = tuple(check for check in self.checks if SMOKE not in check.needs)
         return replace(self, checks=checks, rules=replace(self.rules, tentative=True))
 
@@ -78,7 +78,7 @@ class PreparedExam:
 
 
 def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
-    """What is asked of a host for these checks."""
+    """The facts that a host is asked for, for these checks."""
     wanted = (*ALWAYS, *(need for need in _needs(checks) if isinstance(need, Fact)))
     return tuple({fact.name: fact for fact in wanted}.values())
 
@@ -91,11 +91,11 @@ def _needs(checks: Iterable[Check]) -> Iterator[Need[Any]]:
 def build_report(
     reading: Reading, prepared: PreparedExam, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
-    """Judge what was heard."""
+    """Judge the recorded answers."""
     recording, facts, plan = reading.recording, reading.facts, reading.plan
     own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
     expects = {name: amend(expect, recording.expect, "--expect") for name, expect in own.items()}
-    hung = _told(prepared.checks, recording)
+    hung = _reported_hung_tools(prepared.checks, recording)
     givens = run_facts(reading, hung)
     case = Inputs(
         plan=plan,
@@ -112,8 +112,8 @@ def build_report(
     found = fitting(folded, recording, prepared.name, (check.id for check in prepared.checks), facts)
     no_smoke = ""
     if recording.smoke_wanted and not recording.smoke:
-        no_smoke = recording.no_smoke or "it was not begun"
-    tentative = prepared.rules.tentative  # then a smoke run may still prove what could not be read
+        no_smoke = recording.no_smoke or "it was not started"
+    tentative = prepared.rules.tentative  # if so, a smoke run may still prove what could not be read
     waived = not recording.smoke_wanted or tentative
     unproved = {} if waived else untrained(recording.hosts, reading.smoke, no_smoke)
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
@@ -162,27 +162,27 @@ def build_report(
     )
 
 
-def _told(checks: Sequence[Check], recording: Recording) -> HungTools:
-    """The hung tools that some check tells of."""
+def _reported_hung_tools(checks: Sequence[Check], recording: Recording) -> HungTools:
+    """The hung tools that at least one check reports."""
     tools = {group for check in checks for group in check.tools}
     hung = hung_tools(checks, recording.heard)
     return {(host, group): problem for (host, group), problem in hung.items() if group in tools}
 
 
 def _cut(givens: Mapping[str, Any]) -> set[str]:
-    """The hosts whose answers are not whole."""
+    """The hosts whose answers are incomplete."""
     return {host for host, lost in givens[CUT_OFF.name].items() if lost}
 
 
 def _views(facts: Facts) -> Views:
-    """Only in its first network namespace the size of a host's neighbour table shows."""
+    """A host's neighbour table shows its size only in the host's first network namespace."""
     seen = {host: facts.get(host, VIEW) for host in facts.hosts}
     views = {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
     return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
 
 
 def _vendors(facts: Facts) -> Mapping[str, frozenset[str]]:
-    """Host -> the vendors of the devices that were found there, by name."""
+    """Host -> names of the vendors whose devices were found there."""
     seen = {host: facts.get(host, DEVICES) for host in facts.hosts}
     return {
         host: frozenset(vendor.name for vendor in VENDORS if devices.of(vendor).numbers)
@@ -201,7 +201,7 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[
     notes: list[str] = [*prepared.notes, *recording.notes]
     if recording.wishes.launch:
         notes += [f"launch: {text}" for text in not_understood(recording.wishes.launch)]
-    if prepared.left_out and not recording.command.startswith("ranktable"):  # nobody asked for that there
+    if prepared.left_out and not recording.command.startswith("ranktable"):  # nobody asked for it there
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
         notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]

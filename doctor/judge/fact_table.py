@@ -1,6 +1,6 @@
-"""Facts x hosts: what each host told of itself, in the order of the areas, and which host is the odd one.
+"""Facts x hosts: what each host reported about itself, by area, and which hosts are the odd ones.
 
-A host that did not tell is absent from its row, and a row that nobody told is not there.
+A host that did not report a fact is missing from its row; a row without any value is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from doctor.judge.run_facts import clock_offsets
 
 Kind = Literal["same", "near", "own"]
 NEAR = 0.05
-"""By what part hosts of one kind may differ in how much they have: firmware keeps some of it."""
+"""By what share hosts of one kind may differ in size: firmware reserves a part."""
 CLOCK_SKEW = 1.0
 
 
@@ -27,7 +27,7 @@ class FactRow:
     """One fact of all hosts: `shown` are the `values` in words and units.
 
     `kind` is how hosts should compare: all the "same", "near" each other, or each its "own" value. `odd` are
-    the hosts that differ from most where they should not.
+    the hosts that differ from most although they should not.
     """
 
     key: str
@@ -51,11 +51,11 @@ class _Column:
     within_product: bool = True
     """Whether only hosts with the same product should be alike."""
     whole: bool = False
-    """Whether "8 of 8" is better than "7 of 8", where as many hosts have the one as the other."""
+    """Whether "8 of 8" counts as better than "7 of 8" if equally many hosts have each."""
 
 
 ALWAYS = ("torch",)
-"""What is worth saying when no host has it."""
+"""Facts that are shown even if no host has them."""
 COLUMNS = (
     _Column("reached_by", "reached by", "reach", of.reached, within_product=False),
     _Column("host_name", "calls itself", "reach", of.host_name, "own"),
@@ -116,7 +116,7 @@ def fact_table(reading: Reading) -> tuple[FactRow, ...]:
 
 
 def facts_of_host(rows: tuple[FactRow, ...], host: str) -> dict[str, Any]:
-    """By key; what it did not tell is not there."""
+    """Values by key; facts that the host did not report are missing."""
     return {row.key: row.values[host] for row in rows if host in row.values}
 
 
@@ -140,7 +140,7 @@ def _row(column: _Column, seen: Sequence[Seen], products: Mapping[str, Any]) -> 
 
 
 def _odd(column: _Column, told: Mapping[str, Told]) -> Iterator[str]:
-    """Where no more hosts agree than disagree, nobody is called odd."""
+    """If no more hosts agree than disagree, no host is called odd."""
     if column.kind == "near":
         numbers = {host: float(value) for host, (value, _) in told.items() if isinstance(value, int | float)}
         middle = median(numbers.values()) if numbers else 0.0
@@ -155,7 +155,7 @@ def _odd(column: _Column, told: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _smoke_versions(reading: Reading) -> dict[str, dict[str, str]]:
-    """By host, of the last run in which it took part."""
+    """Host -> the versions from the last run in which it took part."""
     found: dict[str, dict[str, str]] = {}
     for run in reading.smoke.runs if reading.smoke else ():
         for seat, rank in zip(run.plan.seats, run.result.ranks, strict=True):

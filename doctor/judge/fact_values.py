@@ -1,6 +1,6 @@
-"""What one host told of itself, as the plain values of the fact table, each also in words and units.
+"""What one host reported about itself, as the plain values of the fact table, each also in words and units.
 
-None is "not told": the run did not ask, or the answer could not be read. Nothing here has a default.
+None means "not reported": the run did not ask, or the answer could not be read. Nothing here has a default.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ASKED: tuple[Fact[Any], ...] = (
     *(NPUS, NPU_ADDRESSES, NPU_LINKS, NPU_SPEEDS),
     *(GPUS, GPU_HEALTH, NVLINKS, AMD_GPUS, AMD_HEALTH, IB_PORTS),
 )
-"""What a host is asked for the table alone."""
+"""Facts that a host is asked for only for this table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Seen:
     reading: Reading
     clock: Offset | None
     smoke: Mapping[str, str]
-    """The versions that its ranks of the last smoke run named."""
+    """The versions that its ranks reported in the last smoke run."""
 
     def get(self, fact: Fact[T]) -> T | None:
         value = self.reading.facts.get(self.host.name, fact)
@@ -57,7 +57,7 @@ class Seen:
 
     @property
     def vendor(self) -> Vendor | None:
-        """Whose devices it has, else whose the job uses."""
+        """The vendor of its devices, or else of those that the job uses."""
         found = self.get(DEVICES)
         there = (vendor for vendor in VENDORS if found and found.of(vendor).numbers)
         return next(there, self.reading.plan.vendor)
@@ -151,7 +151,7 @@ def device_name(seen: Seen) -> Told | None:
 
 
 def healthy_devices(seen: Seen) -> Told | None:
-    """Those of which the vendor's tool says nothing bad; told only where it speaks of each."""
+    """The devices that the vendor's tool does not complain about; None unless it reports on each."""
     npus, gpus, amd = seen.get(NPUS), seen.get(GPUS), seen.get(AMD_GPUS)
     if npus:
         return share(sum(npu.health.upper() == "OK" for npu in npus), len(npus))
@@ -172,7 +172,7 @@ def healthy_devices(seen: Seen) -> Told | None:
 
 
 def version_of(*names: str) -> Read:
-    """The first of these that is installed, by the host's files, else as the ranks of a smoke run say."""
+    """The first of these that is installed, by the host's files, or else by the ranks of a smoke run."""
 
     def read(seen: Seen) -> Told | None:
         found = seen.get(VERSIONS)
@@ -184,14 +184,14 @@ def version_of(*names: str) -> Read:
 
 
 def package(name: str) -> Read:
-    """Of the interpreter that the job would use."""
+    """The version of a package in the interpreter that the job would use."""
 
     def read(seen: Seen) -> Told | None:
         found = seen.get(PYTHON)
         if found is None:
             return one(seen.smoke.get(name.replace("-", "_"), ""))
         if name in found.unversioned:
-            return "unknown", "of an unknown version"
+            return "unknown", "unknown version"
         return one(found.packages.get(name, "")) or (NOT_INSTALLED if found.version else None)
 
     return read
@@ -222,21 +222,21 @@ def system(seen: Seen) -> Told | None:
 
 
 def links_up(seen: Seen) -> Told | None:
-    found = _known(seen, NPU_LINKS)
+    found = _known_values(seen, NPU_LINKS)
     return share(sum(found.values()), len(found)) if found else None
 
 
 def link_speed(seen: Seen) -> Told | None:
-    speeds = [speed for speed in (_known(seen, NPU_SPEEDS) or {}).values() if speed]
+    speeds = [speed for speed in (_known_values(seen, NPU_SPEEDS) or {}).values() if speed]
     return several(speeds, lambda speed: rate(speed)[1])
 
 
 def device_addresses(seen: Seen) -> Told | None:
-    found = _known(seen, NPU_ADDRESSES)
+    found = _known_values(seen, NPU_ADDRESSES)
     return share(sum(own is not None for own in found.values()), len(found)) if found else None
 
 
-def _known(seen: Seen, fact: Fact[PerDevice[T]]) -> dict[int, T]:
+def _known_values(seen: Seen, fact: Fact[PerDevice[T]]) -> dict[int, T]:
     said = seen.get(fact)
     return split_known(said)[0] if said else {}
 
@@ -322,7 +322,7 @@ def data_address(seen: Seen) -> Told | None:
 
 
 def interface(seen: Seen) -> Told | None:
-    """The one that has the data address."""
+    """The interface that has the data address."""
     own = seen.reading.plan.data_address(seen.host.name)
     held = seen.get(ADDRESSES) or {}
     return one(next((name for name, found in held.items() if own in found and name != UNNAMED), ""))

@@ -22,20 +22,20 @@ from doctor.model import (
 from doctor.text.nodeset import fold
 
 IN_CONTAINER = "-in-container"
-"""Ends the id of a remedy that is to be used instead when a container is short."""
+"""The suffix of a remedy's id that replaces it inside a container."""
 OUTSIDE = "# On the host, outside of the container:"
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
 FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
 FillHere = Callable[[str, Values], Remedy | None]
 Vendors = Mapping[str, frozenset[str]]
-"""Host -> the vendors whose devices it has, by name."""
+"""Host -> names of the vendors whose devices it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """Where hosts were seen from, and whose a fault is that was seen there.
+    """Where each host was seen from, and whether a fault seen there belongs to the host or the container.
 
-    `sharing` are containers without a network of their own.
+    `sharing` are the containers without a network of their own.
     """
 
     views: Mapping[str, View]
@@ -62,7 +62,7 @@ def fold_findings(
     fill: FillRemedy,
     vendors: Vendors = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
-    """`fill` makes what to type of a remedy's name, values and vendors of devices."""
+    """`fill` makes the commands from a remedy's name, values and vendors of devices."""
     groups = enumerate(_groups(results, checks, sights))
 
     def fill_for(hosts: Iterable[str]) -> FillHere:
@@ -131,14 +131,14 @@ def _finding(
 def _remedy(
     problem: Problem, check: Check | None, view: View, seen_from: View, fill: FillHere
 ) -> Remedy | None:
-    """What belongs to the host is fixed there, also when it was seen from inside a container."""
-    made = _made(problem, check, view, fill)
+    """A fault of the host is fixed there, even if it was seen from inside a container."""
+    made = _choose_remedy(problem, check, view, fill)
     if made is None or view is seen_from:
         return made
     return replace(made, commands=(OUTSIDE, *made.commands))
 
 
-def _made(problem: Problem, check: Check | None, view: View, fill: FillHere) -> Remedy | None:
+def _choose_remedy(problem: Problem, check: Check | None, view: View, fill: FillHere) -> Remedy | None:
     if problem.commands:
         return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
     name = problem.remedy or (check.remedy if check else None)
@@ -156,7 +156,7 @@ def _places(result: Result) -> tuple[Place, ...]:
 
 
 def _order(found: Sequence[Finding]) -> list[Finding]:
-    """Worst first; a common cause before culprits; each symptom right behind its cause."""
+    """Worst first; a common cause before culprits; each symptom right after its cause."""
     ranked = sorted(found, key=lambda f: (_ORDER[f.status], bool(f.hosts), -len(f.hosts)))
     known = {finding.id for finding in found}
     behind: dict[str, list[Finding]] = {}

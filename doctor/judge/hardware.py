@@ -1,6 +1,6 @@
-"""What a person needs to find a machine and its parts in a rack: serial numbers, slots, switch ports.
+"""What somebody needs to find a machine and its parts in a rack: serial numbers, slots, switch ports.
 
-Nothing is judged here. Where a host did not tell, the text is empty.
+Nothing is judged here. If a host did not report something, the text is empty.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """`hidden`: the serial number may be read by root alone. `interface` carries the job: name and MAC."""
+    """`hidden`: only root may read the serial number. `interface` carries the job: name and MAC."""
 
     model: str = ""
     serial: str = ""
     hidden: bool = False
     interface: str = ""
     parts: Mapping[int, Part] = field(default_factory=dict)
-    """By the number of the device."""
+    """By device number."""
 
 
 def hardware(facts: Facts, plan: JobPlan) -> Mapping[str, Hardware]:
-    """Of each host that answered."""
+    """The hardware of each host that answered."""
     heard = set(facts.hosts)
     return {host: _of(host, facts, plan) for host in plan.names if host in heard}
 

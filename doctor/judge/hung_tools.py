@@ -1,4 +1,4 @@
-"""Tools of devices that hang: the most common sign of a driver that no longer answers."""
+"""Device tools that hang: the most common sign of a driver that no longer answers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from doctor.model import Confidence, Evidence, Missing, Problem
 from doctor.probe import NOT_STOPPED, HostAnswer
 
 PROOF_SECONDS = 8
-"""A tool that kept us waiting in vain for this long hangs; less may be a single slow query."""
+"""A tool that did not answer for this long hangs; a shorter wait may be a single slow query."""
 SHOWN = 8
 HungTools = Mapping[tuple[str, Group], Problem]
-"""By host and the group of facts for which the tool is asked."""
+"""By host and by the group of facts that need the tool."""
 
 
 def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> HungTools:
-    """The tools that hung, in whichever fact that a check asks for. Facts that are asked later do not count:
-    a ping waits for its peer.
+    """The tools that hung, in any fact that a check needs. Facts asked later do not count, because a ping
+    waits for its peer.
     """
     groups: dict[Group, set[str]] = {}
     for fact in (need.need if isinstance(need, Maybe) else need for c in checks for need in c.needs):
@@ -34,8 +34,8 @@ def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> Hung
 
 
 def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[tuple[int, str]]:
-    """How long it was waited for in vain, and what was asked. A few slow queries among answered ones show
-    only that they are slow.
+    """How long each query waited in vain, and what it asked. A few slow queries among answered ones only show
+    that they are slow.
     """
     if fact in answer.captures:
         made = list(calls(answer.captures[fact].stdout, group.tool))

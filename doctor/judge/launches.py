@@ -1,6 +1,6 @@
-"""The launches of a run, with what only the hosts and the rank table know of their processes.
+"""The launches of a run, completed with what only the hosts and the rank table know about their processes.
 
-They are those of the named files, of the inventory, and of the processes that run.
+They come from the named files, the inventory, and the running processes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from doctor.judge.reading import Reading
 from doctor.model import Missing
 
 TO_START = "preflight"
-"""The exam of a job that does not run yet: what runs is another one, or what is left of the last."""
+"""The exam of a job that does not run yet: running processes belong to another job, or are left over."""
 
 
 def launches_of(reading: Reading, table: TableSeen | Missing) -> tuple[Launch, ...] | Missing:
@@ -44,7 +44,7 @@ def launches_of(reading: Reading, table: TableSeen | Missing) -> tuple[Launch, .
     found = [given] if given else []
     if wishes.env:
         found.append(Launch("inventory", (ProcessEnv("inventory", None, wishes.env),), complete=False))
-    if not (given and given.live):  # the job that examines itself is seen whole
+    if not (given and given.live):  # a job that examines itself is already complete
         running = launch_of_processes(facts.all(PROCESSES_OF_JOBS))
         found += [replace(each, asked=not to_start and _may_be_one(given, each)) for each in running]
     if found:
@@ -56,7 +56,7 @@ def launches_of(reading: Reading, table: TableSeen | Missing) -> tuple[Launch, .
 
 
 def _at_home(launch: Launch, plan: JobPlan) -> Launch:
-    """What `env` printed without a host name, on a plan of one host, was printed there."""
+    """On a plan of one host, the output of `env` without a host name belongs to that host."""
     if len(plan.hosts) != 1:
         return launch
     home = plan.names[0]
@@ -67,12 +67,12 @@ def _at_home(launch: Launch, plan: JobPlan) -> Launch:
 
 
 def _is_dump(process: ProcessEnv) -> bool:
-    """What a process printed of itself once it had been started."""
+    """Whether it is what a process printed about itself after it was started."""
     return process.whole and not process.command
 
 
 def _may_be_one(given: Launch | None, running: Launch) -> bool:
-    """Whether what runs may be the launch that was given: neither its program nor its size says otherwise."""
+    """Whether a running launch may be the given one: neither its program nor its size contradicts that."""
     if given is None:
         return True
     programs = [
@@ -84,7 +84,7 @@ def _may_be_one(given: Launch | None, running: Launch) -> bool:
 
 
 class _Seats:
-    """The ranks of processes that were told their device alone, by the table: the server by its host."""
+    """The ranks of processes that only know their device, by the rank table: the host gives the server."""
 
     def __init__(self, plan: JobPlan, facts: Facts) -> None:
         self._plan = plan
@@ -93,9 +93,9 @@ class _Seats:
         self._book = directory(plan, self._addresses, {}, facts.all(IDENTITY))
 
     def given(self, launch: Launch, table: TableSeen | Missing) -> Launch:
-        """`table` is that of the launch that was given; what runs has one of its own."""
+        """`table` is that of the given launch; a running one has its own."""
         if not all(map(is_by_device, ranks_of(launch))):
-            return launch  # where others have a number, those without lack it
+            return launch  # if other processes have a number, those without lack it
         if launch.live:
             path, known = self._of_most(launch)
         else:
@@ -105,9 +105,9 @@ class _Seats:
         if any(each.command and each.host is None for each in launch.told):
             world = world_of_launch(launch)
             if len(known.servers) > 1 or (world is not None and world.value != known.ranks):
-                return launch  # of which server its ranks are is not known, or the table is of another job
+                return launch  # the server of its ranks is unknown, or the table belongs to another job
         servers = ServersByName(known.servers)
-        told = tuple(self._seated(each, path, known, servers) for each in launch.told)
+        told = tuple(self._with_seat(each, path, known, servers) for each in launch.told)
         return replace(launch, told=told)
 
     def _of_most(self, launch: Launch) -> tuple[str, RankTable | None]:
@@ -122,7 +122,7 @@ class _Seats:
             return path, read_table(text)[0]
         return "", None
 
-    def _seated(self, each: ProcessEnv, path: str, table: RankTable, servers: ServersByName) -> ProcessEnv:
+    def _with_seat(self, each: ProcessEnv, path: str, table: RankTable, servers: ServersByName) -> ProcessEnv:
         server = self._server(servers, self._book.host(each.host)) if is_by_device(each) else None
         if server is None:
             return each
@@ -136,7 +136,7 @@ class _Seats:
         return replace(each, seat=Seat(rank, table.ranks, ranks, path))
 
     def _server(self, named: ServersByName, host: str | None) -> Server | None:
-        """A table of one server is about the host of whoever reads it."""
+        """A table of one server describes the host of whoever reads it."""
         if len(named.servers) == 1:
             return named.servers[0]
         if host is None or host not in self._plan.by_name:

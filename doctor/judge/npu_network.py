@@ -1,4 +1,4 @@
-"""Whether the network between NPUs was seen to work: it was read on every host, or a smoke run used it."""
+"""Whether the network between NPUs is known to work: it was read on every host, or a smoke run used it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WITHOUT_NETWORK = 4
 """Devices of a single Atlas training server that reach each other without it: those of one ring."""
 ROOT, REFUSED = "needs root", "sudo was refused"
 _FACT = re.compile(r"^[\w-]+: ")
-"""The fact that the reason of an unknown result begins with."""
+"""The name of a fact, with which the reason of an unknown result begins."""
 
 
 def to_be_read(plan: JobPlan, products: Mapping[str, str], seen: SmokeSeen | None) -> frozenset[str]:
-    """The hosts whose NPU network the job uses and nothing but reading it proves."""
+    """The hosts whose NPU network the job uses and only reading it can prove."""
     if plan.backend.value is not Backend.HCCL or fabric_unused(plan, *products.values()):
         return frozenset()
     if not plan.several_hosts and len(plan.servers) < 2 and plan.ranks <= WITHOUT_NETWORK:
@@ -38,7 +38,7 @@ def _trained_over(plan: JobPlan, seen: SmokeSeen | None) -> set[str]:
 
 
 def why_unread(findings: Sequence[Finding], hosts: Collection[str]) -> tuple[str, str]:
-    """Why the network could not be read on these hosts, and what to do about it if that is known."""
+    """Why the network could not be read on these hosts, and what to do about it, if known."""
     open_there = [f for f in findings if f.status is Status.UNKNOWN and set(f.hosts) & set(hosts)]
     for_root = {f.check: f for f in open_there if ROOT in f.summary or REFUSED in f.summary}
     if any(check in for_root for check in NPU_NETWORK):

@@ -1,8 +1,8 @@
-"""Exams and remedies: what to examine, and what to type against a fault. Data in YAML, loaded and validated.
+"""Exams and remedies: what to examine, and what to type against a fault. YAML data, loaded and validated.
 
-playbooks/exams/NAME.yaml       one exam a file
+playbooks/exams/NAME.yaml       one exam per file
 playbooks/remedies/SUBJECT.yaml remedy id -> title (and `zh`) and commands; `{name}` is filled in, quoted;
-                                with `{name...}` many values make one loop instead of a line for each
+                                `{name...}` turns many values into one loop instead of a line for each
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ ESSENTIAL = (
     "gpu-missing",
     "smoke-*",
 )
-"""The checks, as globs, that must be decided wherever they are made. An exam can only add to them."""
+"""Globs of the checks that must be decided in every exam that includes them; an exam can only add to them."""
 NPU_NETWORK = ("device-ip-missing", "device-link-down")
-"""Essential too where the job uses the network of NPUs, unless a smoke run over it passed."""
+"""Also essential if the job uses the network of NPUs, unless a smoke run over it passed."""
 
 
 class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which checks an exam makes and what it expects. `checks` and `skip` are globs over ids.
+    """The checks of an exam and what it expects. `checks` and `skip` are globs over ids.
 
-    `essential` adds to what is essential to every exam (ESSENTIAL).
+    `essential` adds to the checks that are essential to every exam (ESSENTIAL).
     """
 
     title: str
@@ -66,7 +66,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commands: tuple[str, ...]
     zh: str = ""
     devices: dict[str, tuple[str, ...]] = {}
-    """Vendor -> also these, where devices of that vendor were found."""
+    """Vendor -> additional commands if devices of that vendor were found."""
 
     def on(self, vendors: Container[str]) -> tuple[str, ...]:
         """The commands for a host with devices of these vendors."""
@@ -80,11 +80,11 @@ class Playbook:
     recipes: Mapping[str, Recipe]
 
     def fill(self, name: str, values: Values, vendors: Container[str] = ()) -> Remedy | None:
-        """What to type; a command whose values are not known is left out rather than shown with holes."""
+        """The commands to type; one with unknown values is left out rather than shown with holes."""
         recipe = self.recipes.get(name)
         if recipe is None:
             return None
-        commands = (c for command in recipe.on(vendors) for c in _filled(command, values))
+        commands = (c for command in recipe.on(vendors) for c in _fill(command, values))
         found = tuple(dict.fromkeys(commands))
         return Remedy(name, found) if found else None
 
@@ -92,19 +92,19 @@ class Playbook:
 _HOLE = re.compile(r"\{(\w+)(\.\.\.)?\}")
 _INERT = re.compile(r"[A-Za-z0-9_.:,@%+-]+")
 _FEW = 2
-"""Values that have a line each even where a loop is allowed."""
+"""Up to this number, values get a line each even if a loop is allowed."""
 
 
 def placeholders(command: str) -> list[str]:
     return [hole[1] for hole in _HOLE.finditer(command)]
 
 
-def _filled(command: str, values: Values) -> Iterator[str]:
-    """The command, once for each combination of values; one loop over more than a few of `{name...}`.
+def _fill(command: str, values: Values) -> Iterator[str]:
+    """The command, once for each combination of values; one loop if `{name...}` has more than a few.
 
-    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values
-    without any meaning to a shell or sed are filled in, and the command is left out for any other. A line
-    end in a value would end a comment: then the command is left out as well.
+    Every value is quoted. Inside quotes of the command itself, quoting would end them: only values that
+    mean nothing to a shell or sed are filled in there; for other values the command is left out. It is also
+    left out if a line break in a value would end a comment.
     """
     names = list(dict.fromkeys(placeholders(command)))
     if not set(names) <= set(values):
@@ -139,7 +139,7 @@ def load_exam(name: str, checks: Sequence[Check]) -> Exam:
 
 
 def convert(document: Document, kind: type[Any], file: str) -> Any:
-    """The document as a value of that type, or InputErrors with file and line."""
+    """The document as a value of that type; raises InputErrors with file and line."""
     if document.mistakes:
         raise InputErrors(document.mistakes)
     try:
@@ -151,7 +151,7 @@ def convert(document: Document, kind: type[Any], file: str) -> Any:
 
 
 def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]) -> None:
-    """Names in an exam must be names of something; a glob must match a check."""
+    """Every name in an exam must exist; a glob must match a check."""
     ids = [check.id for check in checks]
     lines = dict(walk(document.root))
     mistakes: list[Mistake] = []
@@ -189,7 +189,7 @@ def _fails(id: str, checks: Sequence[Check]) -> bool:
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """That there is none of that name, and which may be meant."""
+    """The message that there is no such name, with the names that may be meant."""
     near = suggest(name, known)
     return f"There is no {what} {name!r}" + (f"; {near}" if near else ".")
 
@@ -206,17 +206,17 @@ def matches(id: str, globs: Iterable[str]) -> bool:
 
 
 LEAST = 3
-"""Characters of a part of a name: with fewer, anything is."""
+"""The least number of characters of a part of a name: shorter parts match too much."""
 
 
 def by_part(word: str, names: Iterable[str]) -> list[str]:
-    """The names with that part: `shm`, `firewall`; a part at the start of one of their words is better."""
+    """The names with that part: `shm`, `firewall`; a part at the start of one of their words is preferred."""
     having = [name for name in names if word in name and len(word) >= LEAST]
     return [name for name in having if f"-{word}" in f"-{name}"] or having
 
 
 def widened(option: str, globs: Sequence[str], ids: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The globs, where a part of some names stands for all of these checks; and the same in words."""
+    """The globs, with each part of a name replaced by all checks that have it; and notes that say so."""
     taken: list[str] = []
     notes: list[str] = []
     for glob in globs:
@@ -235,8 +235,8 @@ def select(
     mesh: bool = True,
     smoke: bool = True,
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks to make, and the ids that the person took out; without a mesh, or a smoke run, those that
-    need one are out.
+    """The checks to run, and the ids that the user left out. Without a mesh or a smoke run, the checks that
+    need one are left out.
 
     A glob that matches nothing is a mistake.
     """
@@ -259,7 +259,7 @@ def select(
     ]
     if not chosen:
         raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
-    # Whether a host could be asked, and was read whole, is never out of the question.
+    # Whether a host could be asked, and its answer read completely, is always examined.
     kept = [c for c in checks if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)
 

@@ -1,6 +1,6 @@
-"""A recording as it is understood: facts parsed, plan settled, smoke runs judged, each of them once.
+"""A recording, understood: facts parsed, plan settled, smoke runs judged, each of them once.
 
-A run reads its recording several times while it grows; only what depends on something new is done again.
+A run reads its growing recording several times; only what depends on something new is done again.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ class Reading:
     recording: Recording
     facts: Facts
     sights: Mapping[str, HostView]
-    """What the plan was settled with."""
+    """The values that settled the plan."""
     plan: JobPlan
-    """The settled plan, with what is known of the hosts that answered."""
+    """The plan, settled by what is known about the hosts that answered."""
     smoke: SmokeSeen | None
-    """The smoke runs with what they prove."""
+    """The smoke runs and what they prove."""
 
 
 def read_recording(
     recording: Recording, before: Reading | None = None, drafted: JobPlan | None = None
 ) -> Reading:
-    """`before` is what was read of the same run earlier, `drafted` its plan before any host answered."""
+    """`before` is an earlier reading of the same run, `drafted` its plan before any host answered."""
     entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
     facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
     sights = {host: _sight(host, facts) for host in facts.hosts}

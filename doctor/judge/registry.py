@@ -1,8 +1,8 @@
-"""Finds checks: the bundled folder, `--checks DIR`, and entry points of other distributions.
+"""Finds checks: in the bundled folder, `--checks DIR`, and entry points of other distributions.
 
 A check that was never loaded looks like one that passed. So a bundled file that cannot be loaded is a broken
 installation, and one of `--checks` is a mistake in the input: both end the run before any host is asked. A
-broken entry point is returned with the checks, and counted by the verdict.
+broken entry point is returned with the checks and counts in the verdict.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class FoundChecks:
 
 
 def bundled(name: str) -> Path:
-    """The folder of that name that belongs to this installation: in the wheel, or next to the sources."""
+    """The folder of that name in this installation: in the wheel, or next to the sources."""
     packed = PACKAGE / "_bundled" / name
     return packed if packed.is_dir() else PACKAGE.parent / name
 
 
 def check_ids(folders: Sequence[Path] = ()) -> tuple[str, ...]:
-    """The ids of all checks. Where all are bundled, they are read off their files, which is faster."""
+    """The ids of all checks. If all are bundled, they are read from the source files, which is faster."""
     if folders or entry_points(group=ENTRY_POINTS):
         return tuple(check.id for check in find_checks(folders).checks)
     files = sorted(bundled("checks").glob("*.py"))
@@ -62,7 +62,7 @@ def check_ids(folders: Sequence[Path] = ()) -> tuple[str, ...]:
 
 
 def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
-    """All checks, in the order of their files; an id that two entry points claim goes to the first."""
+    """All checks, in the order of their files; if two entry points claim an id, the first one keeps it."""
     checks: dict[str, Check] = {}
     if broken := _take_folder(bundled("checks"), 0, checks):
         told = "; ".join(f"{each.origin} could not be loaded: {each.reason}" for each in broken)
@@ -86,8 +86,8 @@ def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
 
 
 def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Broken]:
-    """Add the checks of a folder; what of it cannot be used."""
-    if not os.path.isdir(folder):  # also where it may not be looked at
+    """Add the checks of a folder; returns what cannot be used."""
+    if not os.path.isdir(folder):  # also if it may not be read
         return [Broken(str(folder), "it is not a folder")]
     if number and (why := _why_not_run(folder)):
         return [Broken(str(folder), why)]
@@ -113,8 +113,8 @@ def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Br
 
 
 def _why_not_run(folder: Path) -> str:
-    """What lies there runs as whoever calls doctor. A sticky folder keeps files in their places, and lets
-    everybody add more: compiled ones as well.
+    """Files there run as the user who calls doctor. A sticky folder protects its files, but lets everybody
+    add more, including compiled ones.
     """
     mode = folder.stat().st_mode
     return why_not_ours(folder) or (
@@ -142,11 +142,11 @@ def _load(path: Path, name: str) -> ModuleType:
 
 
 _load_bundled = cache(_load)
-"""What belongs to this installation does not change while we run."""
+"""Files of this installation do not change while we run."""
 
 
 def _checks_of(loaded: object) -> list[Check]:
-    """A check itself, or those of a module."""
+    """A check itself, or the checks of a module."""
     from doctor.api import Check  # with all that checks may use, which takes long
 
     if isinstance(loaded, Check):

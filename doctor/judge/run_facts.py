@@ -1,4 +1,4 @@
-"""What checks are given of the run as a whole, worked out of a recording: no host printed it by itself."""
+"""Facts about the run as a whole that checks may use, derived from a recording: no host reports them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from doctor.recording import Recording
 
 
 def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, Any]:
-    """By the name of the given; Missing where the run has none."""
+    """By the name of the given; Missing if the run has none."""
     recording, plan, facts = reading.recording, reading.plan, reading.facts
     table = _table(recording, plan, facts)
     return {
@@ -45,7 +45,7 @@ def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, A
 
 
 def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:
-    """The table that was given, else what most hosts have where the launch says that it lies."""
+    """The table that was given, else what most hosts have at the path that the launch names."""
     given = recording.wishes.table
     if given:
         return TableSeen(given.path, given.text, *read_table(given.text), given=True, checksum=given.checksum)
@@ -76,7 +76,7 @@ def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
 
 
 def clock_offsets(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
-    """The host's time was read once near the start of its answer and once at its end."""
+    """Each host read its clock once near the start of its answer and once at its end."""
     offsets: dict[str, Offset | None] = {}
     for host, heard in recording.heard.items():
         first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
@@ -89,8 +89,8 @@ def clock_offsets(recording: Recording, facts: Facts) -> Mapping[str, Offset | N
 
 
 def _offset(first: float, last: float, started: float, ended: float) -> Offset:
-    """More time between the two readings than in all, or less than none: the clock was set between them, and
-    only the later one holds.
+    """The clock's offset. If the two readings are further apart than the whole answer took, or less than
+    zero, the clock was set between them, and only the later one holds.
     """
     passed, most = last - first, max(ended - started, 0.0)
     low = last - ended

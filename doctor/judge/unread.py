@@ -1,6 +1,6 @@
-"""What a host was asked in vain although no check says so: it is told, lest it look examined.
+"""Facts that a host was asked for in vain although no check says so; noted, so it does not look examined.
 
-A check says what it lacks, unless it can do without; the plan, too, does without what it cannot have.
+A check says what it lacks, unless it can do without; the plan also does without facts that it cannot get.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def unread_facts(
     hung: HungTools,
     cut: Collection[str],
 ) -> Iterator[str]:
-    """`always` are the facts that the plan needs. Of a host whose answer is `cut`, that is told already, and
-    so is what a tool that `hung` did not say.
+    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so is
+    what a tool that `hung` did not answer.
     """
     tried = {result.check for result in results if result.status is not Status.SKIP}
     without = [n.need for check in checks if check.id in tried for n in check.needs if isinstance(n, Maybe)]

@@ -2,16 +2,16 @@
 
 A host is healthy only if all of this is proved:
 
-- the host answered, and its answer was read whole;
+- the host answered, and its answer was read completely;
 - no fault names it;
 - each essential check was decided for it, and no check broke on it;
-- where the job uses the network of its NPUs, that was read, or the last smoke run passed over it;
+- if the job uses the network of its NPUs, that was read, or the last smoke run passed over it;
 - every source of checks could be loaded;
-- where a smoke run is wanted, the host took part in the last one, which passed, and none named it.
+- if a smoke run is wanted, the host took part in the last one, which passed, and no run named the host.
 
-What is left open for no host in particular is held against all. The verdict is healthy if every host is
-healthy and no fault is left without a culprit. Exit code 0 needs that, or as many healthy hosts as
---need-hosts asks for; lists of healthy hosts and launch lines hold no others.
+An open question that concerns no host in particular counts against all. The verdict is healthy if every host
+is healthy and no fault lacks a culprit. Exit code 0 needs that, or as many healthy hosts as --need-hosts asks
+for; lists of healthy hosts and launch lines hold no others.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """What differs between two runs over the same recording, and nothing else."""
+    """Everything that may differ between two runs over the same recording."""
 
     command: str
     exam: str
@@ -58,7 +58,7 @@ class RunInfo:
     hosts_from: str = ""
     """Who named the hosts, if it was not the command line."""
     way: Way | None = None
-    """How the hosts were reached, for commands to type; older recordings do not say it."""
+    """How the hosts were reached, for commands to type; older recordings do not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class Rules:
     strict: bool = False
     need_hosts: int | None = None
     unloaded: tuple[str, ...] = ()
-    """Sources of checks that could not be loaded, each with the reason: what they check was not examined."""
+    """Sources of checks that could not be loaded, each with the reason: their checks were not run."""
     tentative: bool = False
-    """Judged to choose who takes part in the smoke run: none is asked for yet, and a check that broke is not
-    held against a host."""
+    """Judged to choose who takes part in the smoke run: none is required yet, and a broken check does not
+    count against a host."""
     npu_network: frozenset[str] = frozenset()
     """Hosts whose NPU network the job uses and no smoke run has proved: reading it is essential there."""
 
@@ -99,12 +99,12 @@ class Rules:
 
 
 def essential_ids(ids: Iterable[str], added: Sequence[str]) -> frozenset[str]:
-    """The ids, of the checks that are made, that must be decided; `added` are globs of the exam."""
+    """The ids that must be decided, of those that are run; `added` are globs of the exam."""
     return frozenset(id for id in ids if matches(id, (*ESSENTIAL, *added)))
 
 
 def refuse_without_essentials(ids: Sequence[str]) -> None:
-    """A check that is not there finds nothing: without an essential one there is no verdict."""
+    """Refuse a missing essential check: it finds nothing, so there would be no verdict."""
     lost = [glob for glob in ESSENTIAL if not any(matches(id, [glob]) for id in ids)]
     if lost:
         raise DoctorError(
@@ -115,7 +115,7 @@ def refuse_without_essentials(ids: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Report:
-    """What is worked out of all results is worked out once: formats ask for it for each of thousands."""
+    """Values derived from all results are computed once: formats need them for each of thousands of hosts."""
 
     run: RunInfo
     plan: JobPlan
@@ -131,19 +131,19 @@ class Report:
     outstanding: tuple[str, ...] = ()
     smoke: SmokeSeen | None = None
     no_smoke: str = ""
-    """Why there is none, when one was wanted."""
+    """Why there is no smoke run, if one was wanted."""
     net_seconds: float | None = None
-    """What the mesh took: the first phase of a smoke run."""
+    """How long the mesh took: the first phase of a smoke run."""
     untrained: Mapping[str, str] = field(default_factory=dict)
-    """Host -> why no smoke run proves it healthy, where one was wanted."""
+    """Host -> why no smoke run proves it healthy, if one was wanted."""
     facts: tuple[FactRow, ...] = ()
-    """What hosts told of themselves, beside what the checks make of it."""
+    """What hosts reported about themselves, apart from what the checks make of it."""
     mesh: MeshResult | None = None
-    """Who reached whom, where that was tried."""
+    """Who reached whom, if that was tried."""
     running: tuple[str, ...] = ()
-    """Hosts on which a job of the user ran already, if it was not the one that examines itself."""
+    """Hosts that already ran a job of the user, other than the one that examines itself."""
     hardware: Mapping[str, Hardware] = field(default_factory=dict)
-    """Host -> its serial numbers, slots and switch ports, of those that answered."""
+    """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
 
     @cached_property
     def by_id(self) -> Mapping[str, Finding]:
@@ -151,7 +151,7 @@ class Report:
 
     @cached_property
     def problems(self) -> Mapping[tuple[str, str], Sequence[Problem]]:
-        """Check and host -> what was found there."""
+        """Check and host -> the problems found there."""
         found: dict[tuple[str, str], list[Problem]] = defaultdict(list)
         for result in self.results:
             if result.problem:
@@ -169,23 +169,23 @@ class Report:
 
     @cached_property
     def silent(self) -> dict[str, str]:
-        """Hosts that told nothing of themselves -> why."""
+        """Hosts that reported nothing about themselves -> why."""
         told = {host for row in self.facts for host in row.values}
         return {host.name: host.reason or "unknown" for host in self.hosts if host.name not in told}
 
     @cached_property
     def npu_network_unread(self) -> str:
-        """That the network of NPUs was not examined, where and why; empty if nothing of it is open."""
+        """The sentence that the network of NPUs was not examined, where and why; empty if nothing is open."""
         unread = {host: None for finding in self.findings for host in self.rules.unread_on(finding)}
         if not unread or any(self.rules.faults(finding) for finding in self.findings):
             return ""
-        return _unread(self.findings, tuple(unread), f" on {fold(unread)}")
+        return _unread_sentence(self.findings, tuple(unread), f" on {fold(unread)}")
 
     @property
     def npu_network_left_out(self) -> tuple[str, ...]:
-        """The checks of it that were asked to be left out, where the job uses it and nothing proved it.
+        """Its checks that were left out on request, if the job uses the network and nothing proved it.
 
-        `doctor ranktable` asks about the table alone.
+        `doctor ranktable` only asks about the table.
         """
         if not self.rules.npu_network or self.run.command.startswith("ranktable"):
             return ()
@@ -193,7 +193,7 @@ class Report:
 
     @cached_property
     def broken(self) -> bool:
-        """Whether a check broke, or could not be loaded: that is never passed over in silence."""
+        """Whether a check broke or could not be loaded: this is always reported."""
         return bool(self.rules.unloaded) or any(found.status is Status.CRASH for found in self.findings)
 
     @cached_property
@@ -217,7 +217,7 @@ class Report:
         }[self.verdict]
 
     def _enough_hosts(self, needed: int) -> bool:
-        """A fault without culprits is that of the hosts where it shows, everybody's when none is named."""
+        """A fault without culprits belongs to the hosts that show it, or to all hosts if none is named."""
         healthy = set(self.healthy_hosts)
         for finding in self.findings:
             struck = set(finding.hosts) or {place.host for place in finding.where if place.host}
@@ -258,7 +258,9 @@ def host_reports(
         elif rules.open(finding):
             unread = () if finding.check in rules.essential else rules.unread_on(finding)
             for name in unread or finding.hosts or [host.name for host in hosts]:
-                doubtful.setdefault(name, _unread(found, (name,)) if unread else _open(finding))
+                doubtful.setdefault(
+                    name, _unread_sentence(found, (name,)) if unread else _undecided_sentence(finding)
+                )
     reports = []
     for host in hosts:
         status, reason = HostStatus.UNEXAMINED, None
@@ -281,19 +283,19 @@ def host_reports(
     return tuple(reports)
 
 
-def _unread(found: Sequence[Finding], hosts: Sequence[str], where: str = "") -> str:
+def _unread_sentence(found: Sequence[Finding], hosts: Sequence[str], where: str = "") -> str:
     why, then = why_unread(found, hosts)
     return f"the NPU network was not examined{where} ({why})" + (f": {then}" if then else "")
 
 
-def _open(finding: Finding) -> str:
+def _undecided_sentence(finding: Finding) -> str:
     if finding.status is Status.CRASH:
         return f"{finding.check} broke: {finding.summary}"
     return f"{finding.check} could not be decided: {finding.summary}"
 
 
 def untrained(hosts: Iterable[Host], seen: SmokeSeen | None, not_made: str) -> dict[str, str]:
-    """Host -> why no smoke run proves it healthy; `not_made` is the reason where there was none."""
+    """Host -> why no smoke run proves it healthy; `not_made` is the reason if there was none."""
     names = [host.name for host in hosts]
     if seen is None or not seen.runs:
         return dict.fromkeys(names, f"no smoke run was made: {not_made}")

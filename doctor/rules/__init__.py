@@ -1,1 +1,1 @@
-"""What several check files share when they judge: pure functions from facts to problems."""
+"""Judging shared by several check files: pure functions from facts to problems."""

@@ -1,4 +1,4 @@
-"""Devices: which NPUs a job uses, what is known of them, which differ from the others, and their problems."""
+"""Devices: the NPUs that a job uses, their known values, those that differ from the rest, their problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HostDevice = tuple[str, int]
 
 
 def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
-    """What is known of the job's devices, and why the rest is not. Skips where none can be read."""
+    """The known values of the job's devices, and why others are unknown. Raises Skip if none can be read."""
     mine = {device: said[device] for device in used(said, plan, host)}
     if not mine:
         raise Skip("the job uses no NPU here")
@@ -29,7 +29,7 @@ def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple
 
 
 def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[HostDevice, T], dict[str, str]]:
-    """The same for all hosts: what is known, and host -> why something is not."""
+    """The same for all hosts: the known values, and host -> why a value is unknown."""
     known: dict[HostDevice, T] = {}
     silent: dict[str, str] = {}
     reason = "there is no NPU"
@@ -49,13 +49,13 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Ho
 
 def note_unknown(silent: Mapping[str, str]) -> None:
     """Raise Undecided for the hosts with unknown values."""
-    hosts = _grouped((why, host) for host, why in silent.items())
+    hosts = _group((why, host) for host, why in silent.items())
     if hosts:
         reasons = hosts if len(hosts) == 1 else [f"{fold(names)}: {why}" for why, names in hosts.items()]
         raise Undecided("; ".join(reasons), tuple(silent))
 
 
-def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+def _group(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     groups: dict[K, list[T]] = {}
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
@@ -63,20 +63,20 @@ def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
 
 
 def alike(kinds: Mapping[int, K]) -> Iterable[tuple[K, list[int]]]:
-    """Devices of one kind together."""
-    return _grouped((kind, device) for device, kind in kinds.items()).items()
+    """Groups of devices of one kind."""
+    return _group((kind, device) for device, kind in kinds.items()).items()
 
 
 def alike_on_host(kinds: Mapping[HostDevice, K]) -> Iterator[tuple[str, K, list[int]]]:
-    """Devices of one kind on one host together."""
-    groups = _grouped(((host, kind), device) for (host, device), kind in kinds.items())
+    """Groups of devices of one kind on one host."""
+    groups = _group(((host, kind), device) for (host, device), kind in kinds.items())
     for (host, kind), numbers in groups.items():
         yield host, kind, numbers
 
 
 def named(seats: Iterable[HostDevice]) -> str:
     """ "node[1-2] devices 0-7, node3 device 5" """
-    hosts = _grouped((devices(numbers), host) for host, numbers in _grouped(seats).items())
+    hosts = _group((devices(numbers), host) for host, numbers in _group(seats).items())
     return ", ".join(f"{fold(names)} {which}" for which, names in hosts.items())
 
 
@@ -88,7 +88,7 @@ def problem_of(
     what: str = "device",
     **more: Any,
 ) -> Problem:
-    """A fault of devices of this host, or of the one that is being judged; `more` is as in Problem."""
+    """A fault of devices of `host`, or of the host that is being judged; `more` is as in Problem."""
     return Problem(
         summary,
         evidence=evidence,
@@ -99,7 +99,7 @@ def problem_of(
 
 
 def unless_on_cpus(plan: JobPlan) -> str:
-    """What to type, behind what is expected, if nobody meant to use the devices that are plugged in."""
+    """What to type if nobody meant to use the devices that are plugged in; follows the expected value."""
     return "; if the job trains on CPUs: --backend gloo" if plan.only_plugged_in else ""
 
 
@@ -113,7 +113,7 @@ def without_address(addresses: PerDevice[T | None] | None) -> set[int]:
 
 @dataclass(frozen=True, slots=True)
 class OddDevices:
-    """Devices at fault: those of one host, or every suspect where nothing decides."""
+    """Devices at fault: those of one host, or every suspect if nothing decides between them."""
 
     seats: tuple[HostDevice, ...]
     decided: bool = True
@@ -126,7 +126,7 @@ class OddDevices:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Of the devices, each once, to be put into commands."""
+        """The number of each device once, for use in commands."""
         return tuple(str(number) for number in sorted({device for _, device in self.seats}))
 
     @property
@@ -138,7 +138,7 @@ class OddDevices:
         return named(self.seats) if len(self.hosts) > 1 else devices([device for _, device in self.seats])
 
     def problem(self, summary: str, *evidence: Evidence, **more: Any) -> Problem:
-        """`more` is as in Problem; its confidence is for what is decided: suspects are suspects."""
+        """`more` is as in Problem; its confidence is for decided cases, because suspects stay suspects."""
         return Problem(
             summary if self.decided else summary + UNDECIDED,
             expected=self.expected,
@@ -152,7 +152,7 @@ class OddDevices:
 
 
 def odd_ones(values: Mapping[HostDevice, str]) -> Iterator[OddDevices]:
-    """Those that differ from what more than half have; all of them at once where no value is so frequent."""
+    """Devices that differ from more than half of all; all devices at once if no value has such a majority."""
     votes = Counter(values.values()).most_common()
     if len(votes) < 2:
         return

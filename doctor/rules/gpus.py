@@ -1,4 +1,4 @@
-"""GPUs of either vendor: which the *_VISIBLE_DEVICES variables leave the job, and problems of GPUs."""
+"""GPUs of either vendor: those that the *_VISIBLE_DEVICES variables leave to the job, and their problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ gpu_problem = partial(problem_of, what="GPU")
 
 
 def cuda_gpus(gpus: Gpus, plan: JobPlan) -> tuple[Gpu, ...]:
-    """Those that CUDA_VISIBLE_DEVICES names; all where it is not set."""
+    """The GPUs that CUDA_VISIBLE_DEVICES names; all of them if it is not set."""
     if gpus.silent:
         raise Undecided(gpus.silent)
     words = cuda_words(plan)
@@ -38,7 +38,7 @@ def cuda_words(plan: JobPlan) -> tuple[str, ...] | None:
 
 
 def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gpu, ...]:
-    """HIP and amd-smi may count GPUs in different orders; `order` is that of HIP."""
+    """The GPUs of the job. HIP and amd-smi may count GPUs in different orders; `order` is that of HIP."""
     if gpus.silent:
         raise Undecided(gpus.silent)
     words = hip_words(plan)
@@ -48,10 +48,10 @@ def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gp
 
 
 def hip_words(plan: JobPlan) -> tuple[str, ...] | None:
-    """The numbers that the variables leave, as HIP counts all GPUs.
+    """The numbers of the GPUs that the variables leave, as HIP counts all GPUs.
 
-    ROCR_VISIBLE_DEVICES counts all of them, the others count what it leaves. HIP_VISIBLE_DEVICES overrides
-    CUDA_VISIBLE_DEVICES.
+    ROCR_VISIBLE_DEVICES counts all of them, the other two count those that it leaves. HIP_VISIBLE_DEVICES
+    overrides CUDA_VISIBLE_DEVICES.
     """
     hip, cuda, rocr = AMD.visible
     of_runtime = _hip_numbers(plan, rocr)
@@ -62,14 +62,14 @@ def hip_words(plan: JobPlan) -> tuple[str, ...] | None:
 
 
 def _hip_numbers(plan: JobPlan, name: str) -> tuple[str, ...] | None:
-    """An empty text chooses nothing."""
+    """The numbers in a variable; None if it is unset or empty, because an empty text chooses nothing."""
     if not (text := plan.env.get(name)):
         return None
     return tuple(str(int(word)) for word in _words(text, "[0-9]{1,4}", "GPU-", f"{name} names GPUs by UUID"))
 
 
 def _words(text: str, known: str, unknown: str, complaint: str) -> tuple[str, ...]:
-    """The runtime stops reading at the first word that it does not know."""
+    """The words that the runtime reads: it stops at the first one that it does not know."""
     words = [word.strip() for word in text.split(",")]
     read = tuple(takewhile(lambda word: re.fullmatch(known, word), words))
     if any(word.startswith(unknown) for word in words[len(read) : len(read) + 1]):
@@ -85,7 +85,7 @@ def busy_gpus(
     values: Callable[[Sequence[int]], dict[str, tuple[str, ...]]],
     hidden: Sequence[AmdProcess] = (),
 ) -> Iterator[Problem]:
-    """GPUs that another job uses. `hidden` are processes of which it is not known on which GPU they are."""
+    """GPUs that another job uses. `hidden` are processes whose GPU is unknown."""
 
     def seen(index: int) -> Evidence:
         processes = [f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in (own[index] or hidden)[:SHOWN]]
@@ -111,7 +111,7 @@ def busy_gpus(
 
 
 def logged(found: Sequence[AmdTrouble | Xid], summary: str, where: Mapping[str, int], **more: Any) -> Problem:
-    """What the driver wrote into the kernel log; `where` has the number of each GPU by its PCI bus."""
+    """A problem from what the driver wrote to the kernel log; `where` maps PCI bus to GPU number."""
     buses = list(dict.fromkeys(each.bus for each in found if each.bus))
     indices = sorted({where[bus] for bus in buses if bus in where})
     strange = [f"GPU at {bus}" for bus in buses if bus not in where]

@@ -1,4 +1,4 @@
-"""The processes of a launch as findings speak of them: which host, which rank, called what."""
+"""The processes of a launch as findings name them: host, rank, label."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_EVIDENCE = 6
 
 @dataclass(frozen=True, slots=True)
 class LaunchNames:
-    """`directory` knows the hosts of the run by the names that processes have for them."""
+    """`directory` finds the hosts of the run by the names that processes use for them."""
 
     launch: Launch
     directory: Directory
@@ -27,7 +27,7 @@ class LaunchNames:
         return self.directory.host(process.host)
 
     def hosts(self, processes: Iterable[ProcessEnv]) -> tuple[str, ...]:
-        """Each once, by the names of the run; those that are none of them are left out."""
+        """The hosts of these processes, each once, as the run names them, without hosts outside the run."""
         return tuple(dict.fromkeys(host for each in processes if (host := self.host(each)) is not None))
 
     def places(self, processes: Sequence[ProcessEnv]) -> tuple[Place, ...]:
@@ -41,7 +41,7 @@ class LaunchNames:
         return f"{what} on {host}" if host else f"{what} ({process.source})" if rank is not None else what
 
     def labels(self, processes: Sequence[ProcessEnv]) -> str:
-        """The same of many: their ranks where they have some."""
+        """The same for several processes: their ranks if all have one."""
         if len(processes) == 1:
             return self.label(processes[0])
         ranks = [rank for each in processes if (rank := number(each)) is not None]
@@ -51,7 +51,7 @@ class LaunchNames:
         return shown if len(processes) <= 4 else f"{shown} and {len(processes) - 4} more"
 
     def evidence(self, processes: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
-        """What each of them says of a variable."""
+        """The value of a variable in each of these processes."""
         return tuple(
             Evidence(
                 f"{each.source}{f' on {each.host}' if each.host else ''}",
@@ -72,7 +72,7 @@ class LaunchNames:
         actual: str,
         **more: Any,
     ) -> Problem:
-        """What is wrong with a variable of these processes; `more` is as in Problem, and overrides."""
+        """A fault of a variable of these processes; `more` is as in Problem, and overrides."""
         about = {
             "subject": self.subject(name),
             "hosts": self.hosts(processes),
@@ -83,11 +83,11 @@ class LaunchNames:
 
 
 def number(process: ProcessEnv) -> int | None:
-    """Its rank, where it has one that is a number; a scheduler has inherited that of a worker."""
+    """The process's rank if it has a numeric one; not that of a scheduler, which inherits a worker's."""
     rank = rank_of(process) if role_of(process) == "rank" else None
     return rank.value if rank is not None else None
 
 
 def remark(text: str) -> str:
-    """Advice that is not a command: a comment on one line, whatever it quotes."""
+    """Advice that is not a command, as a comment on one line, whatever it quotes."""
     return "# " + "".join(char if char.isprintable() else " " for char in text)

@@ -1,4 +1,4 @@
-"""Ranks, node ranks and MindSpore's roles that are doubled, not set, or cannot be."""
+"""Ranks, node ranks and MindSpore's roles that are duplicated, unset or impossible."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from doctor.rules.launch_names import LaunchNames, remark
 
 
 def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
-    """One problem for all that are wrong in the same way."""
+    """One problem for all ranks that are wrong in the same way."""
     wrong: dict[tuple[str, str, str], list[ProcessEnv]] = {}
     for process in ranks_of(names.launch):
         if process.seat is not None:
-            continue  # its device may be wrong, and not its number
+            continue  # its device may be wrong, but not its number
         rank, world = rank_of(process), world_of(process)
         size = world.value if world else None
         if rank is None or (rank.value is None and NUMBERS[rank.said].may_be_name):
-            continue  # MindSpore takes a name as well, and numbers its ranks by it
+            continue  # MindSpore also accepts a name and numbers its ranks by it
         if rank.value is None or rank.value < 0 or (size is not None and rank.value >= size):
             limit = f"0 to {size - 1} ({world.said}={size})" if size and world else "a number from 0 on"
-            how = "is no number" if rank.value is None else "is out of range"
+            how = "is not a number" if rank.value is None else "is out of range"
             wrong.setdefault((rank.said, how, limit), []).append(process)
     for (said, how, limit), processes in wrong.items():
         texts = ", ".join(f"{said}={each.env[said][:100]} ({each.source})" for each in processes[:4])
@@ -45,9 +45,9 @@ def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
 
 
 def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
-    """The same number twice; or none where the others have one."""
+    """A number that is given twice, or not at all although other ranks have one."""
     present = [process for process in ranks_of(names.launch) if process.seat is None]
-    yield from _twice_each(names, [(rank_of(process), process) for process in present])
+    yield from _duplicates(names, [(rank_of(process), process) for process in present])
     without = [process for process in present if rank_of(process) is None]
     numbered = [number for process in present if (number := rank_of(process)) is not None]
     automatic = any(map(role_variable, present))
@@ -63,10 +63,10 @@ def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
         )
 
 
-def _twice_each(
+def _duplicates(
     names: LaunchNames, said: Sequence[tuple[ToldNumber | None, ProcessEnv]]
 ) -> Iterator[Problem]:
-    """One problem for all numbers that the same hosts have."""
+    """One problem for all duplicate numbers that occur on the same hosts."""
     groups: dict[Hashable, list[tuple[ToldNumber, ProcessEnv]]] = {}
     for number, process in said:
         if number is not None:
@@ -80,10 +80,14 @@ def _twice_each(
         if len(same) > 1:
             alike.setdefault(key, []).append(same)
     for some in alike.values():
-        yield _twice(names, [same[0][0] for same in some], [process for same in some for _, process in same])
+        yield _duplicate_problem(
+            names, [same[0][0] for same in some], [process for same in some for _, process in same]
+        )
 
 
-def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequence[ProcessEnv]) -> Problem:
+def _duplicate_problem(
+    names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequence[ProcessEnv]
+) -> Problem:
     number, times = numbers[0], len(processes) // len(numbers)
     what = f"{number.said}={number.text[:100]} is"
     if len(numbers) > 1:
@@ -100,7 +104,7 @@ def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequenc
         actual=f"{', '.join(where[:6])}{more}",
         severity=Severity.WARN if by_hand else None,
         confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
-        evidence=_said(names, processes, number),
+        evidence=_number_evidence(names, processes, number),
         commands=(
             remark(f"start with another {number.said} on each host")
             if number.said.startswith("--")
@@ -109,16 +113,18 @@ def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequenc
     )
 
 
-def _said(names: LaunchNames, processes: Sequence[ProcessEnv], number: ToldNumber) -> tuple[Evidence, ...]:
+def _number_evidence(
+    names: LaunchNames, processes: Sequence[ProcessEnv], number: ToldNumber
+) -> tuple[Evidence, ...]:
     if number.said in processes[0].env:
         return names.evidence(processes, number.said)
     return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:6])
 
 
 def node_ranks(names: LaunchNames) -> Iterator[Problem]:
-    """Each host its own, where the launcher goes by them."""
+    """Each host needs a node rank of its own if the launcher goes by them."""
     fixed = [process for process in names.launch.told if not process.loop and _goes_by_node_rank(process)]
-    yield from _twice_each(names, [(_node_rank(process), process) for process in fixed])
+    yield from _duplicates(names, [(_node_rank(process), process) for process in fixed])
     for process in fixed:
         number, nodes = node_rank_of(process), nodes_of(process)
         size = nodes[1] if nodes else None
@@ -130,13 +136,13 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
             f"{number.said} is out of range",
             expected=f"0 to {size - 1} ({size} nodes)",
             actual=f"{number.said}={number.text[:100]}, for {process.source}",
-            evidence=_said(names, [process], number),
+            evidence=_number_evidence(names, [process], number),
             commands=(remark(f"give each host another {number.said} from 0 to {size - 1}"),),
         )
 
 
 def no_node_rank(names: LaunchNames) -> str:
-    """Why one script cannot be right for every host: it makes each of them node 0."""
+    """Why a single script cannot be right for every host: it makes each of them node 0."""
     processes = names.launch.told
     if names.launch.live or len(processes) != 1 or not _goes_by_node_rank(processes[0]):
         return ""
@@ -151,7 +157,7 @@ def _goes_by_node_rank(process: ProcessEnv) -> bool:
 
 
 def _node_rank(process: ProcessEnv) -> ToldNumber | None:
-    """Some launchers take a host for the first one where nothing is given."""
+    """The node rank; some launchers take a host for the first one if none is given."""
     agent, number = launcher(process), node_rank_of(process)
     first = agent.launcher.first_node if agent else ""
     if number is not None or agent is None or not first:
@@ -171,7 +177,7 @@ def wrong_roles(names: LaunchNames) -> Iterator[Problem]:
         yield names.problem(
             processes,
             "MS_ROLE",
-            "MS_ROLE is none that MindSpore knows: it stops with `Role name is invalid`",
+            "MS_ROLE is not a role that MindSpore knows: it stops with `Role name is invalid`",
             expected=", ".join(MSRUN.roles),
             actual=f"MS_ROLE={role[:100] or 'nothing'}, for {names.labels(processes)}",
             commands=("export MS_ROLE=MS_WORKER",),
@@ -193,7 +199,7 @@ def wrong_roles(names: LaunchNames) -> Iterator[Problem]:
 
 
 def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv], scheduled: bool) -> Iterator[Problem]:
-    """More workers than MS_WORKER_NUM says, or all of them and no scheduler."""
+    """More workers than MS_WORKER_NUM allows, or all of them but no scheduler."""
     world = world_of_launch(names.launch)
     if world is None or world.value is None or any(process.loop for process in workers):
         return

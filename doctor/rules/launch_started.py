@@ -1,4 +1,4 @@
-"""How many ranks scripts start, and how many they say that there are."""
+"""How many ranks the scripts start, and how many they announce."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.rules.launch_names import LaunchNames
 
 
 def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
-    """More or fewer ranks than the scripts say that there are; a text where that is not certain."""
+    """A problem if scripts start more or fewer ranks than they announce; a text if that is not certain."""
     scripts, world = ranks_by_script(names.launch), world_said(names.launch)
     if world is None or world.value is None:
         return
@@ -33,7 +33,7 @@ def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
             world,
             1,
             "the ranks are started one after another: the first waits for the others until it gives up",
-            "python … &  # and `wait` behind the loop",
+            "python … &  # and `wait` after the loop",
         )
         return
     ranks = [process for processes in scripts.values() for process in processes]
@@ -41,7 +41,7 @@ def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
     if not ranks or started == world.value:
         return
     if started > world.value:
-        # Ranks that have numbers are out of range then, and workers that have none cannot register.
+        # In this case numbered ranks are reported as out of range, and workers without numbers as a surplus.
         if not any(rank_of(process) or role_variable(process) for process in ranks):
             yield _problem(names, ranks, world, started, "more ranks are started than there should be")
     elif len(scripts) > 1 and len(scripts) >= len(plan.hosts):
@@ -56,17 +56,17 @@ def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
 
 
 def _on_one_host(ranks: list[ProcessEnv], plan: JobPlan) -> bool | None:
-    """Whether the launch is one of a single host, by what it says itself; None where it does not say."""
+    """Whether the launch itself says that it runs on a single host; None if it does not say."""
     masters = [master for process in ranks if (master := master_of(process)) is not None]
     if not all(is_loopback_name(master.address) for master in masters) or len(plan.servers) > 1:
         return False
     if any(RANK_NAMES.intersection(process.unknown) for process in ranks):
-        return False  # it is told from outside which ranks are its own
+        return False  # the environment decides which ranks are its own
     return True if masters or plan.servers else None
 
 
 def _fewer(names: LaunchNames, ranks: list[ProcessEnv], world: ToldNumber, certain: bool = True) -> Problem:
-    """Without certainty another host may start the others."""
+    """The problem; only a suspicion if another host may start the others."""
     summary = "fewer ranks are started than there should be: they wait for the others until they give up"
     problem = _problem(names, ranks, world, len(ranks), summary)
     if certain:

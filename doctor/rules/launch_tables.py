@@ -1,4 +1,4 @@
-"""Rank tables as the processes of a launch are told of them: which one, and what it says of them."""
+"""Rank tables as given to the processes of a launch: which table, and what it says about them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from doctor.text.ranks import ranks_text
 
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
 READ = "cksum "
-"""Begins what is known of a table that was read."""
+"""Prefix of the description of a table that was read."""
 Told = Sequence[tuple[ProcessEnv, ToldTable]]
 
 
 def not_in_table(names: LaunchNames) -> Iterator[Problem]:
-    """Devices by which a process cannot find itself in the table; one problem for each server."""
+    """Processes whose device is not in the table, so that they find no rank; one problem per server."""
     lost: dict[tuple[str, tuple[int, ...]], list[ProcessEnv]] = {}
     for process in ranks_of(names.launch):
         if process.seat is not None and process.seat.rank is None:
@@ -42,13 +42,13 @@ def not_in_table(names: LaunchNames) -> Iterator[Problem]:
 
 
 def another_size(names: LaunchNames) -> Iterator[Problem]:
-    """A number of ranks that all were told, and that is not that of their rank table."""
+    """A number of ranks that is the same for all processes but differs from their rank table."""
     present = [process for process in ranks_of(names.launch) if process.seat is not None]
     for name in SIZES:
         said = {process.env[name] for process in present if name in process.env}
         seat = present[0].seat if present else None
         if seat is None or len(said) != 1 or said == {str(seat.world)}:
-            continue  # where only some were told another one, they differ from the others
+            continue  # if only some processes have another number, they differ from the others
         yield names.problem(
             present,
             name,
@@ -62,9 +62,9 @@ def another_size(names: LaunchNames) -> Iterator[Problem]:
 
 
 def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
-    """Ranks that were told another file than most, unless it holds the same.
+    """Ranks that were given another file than most, unless its content is the same.
 
-    Where all were told one path, whether it holds the same on every host is not asked here.
+    If all were given one path, this does not compare its content across hosts.
     """
     told = [(process, table) for process in ranks_of(names.launch) for table in told_tables([process])[:1]]
     if len({table.path or table.text for _, table in told}) < 2:
@@ -80,7 +80,7 @@ def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFi
     lost = [key for key in groups if key in troubles]
     held = sorted((key for key in groups if key not in troubles), key=lambda key: -len(groups[key]))
     if not held:
-        return  # none of them has one: that is not a difference
+        return  # no rank has a table: that is not a difference
     most = groups[held[0]]
     odd = held[1:] if 2 * len(most) > sum(len(groups[key]) for key in held) else []
     for key in (*lost, *odd):
@@ -90,13 +90,13 @@ def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFi
 
 
 def _several_tables(names: LaunchNames, groups: Mapping[str, Told]) -> Problem:
-    """As many have one as have another."""
+    """The problem if no table is held by more than half of the ranks."""
     processes = [process for group in groups.values() for process, _ in group]
     shown = [(group[0][1], [process for process, _ in group]) for group in groups.values()]
     return names.problem(
         processes,
         shown[0][0].said,
-        f"the ranks were told different rank tables{UNDECIDED}",
+        f"the ranks were given different rank tables{UNDECIDED}",
         expected="one table for all ranks",
         actual="; ".join(f"{table.path}, for {names.labels(some)}" for table, some in shown[:6]),
         confidence=Confidence.SUSPECT,
@@ -111,14 +111,14 @@ def _other_table(
     held: tuple[str, str],
     most: Told,
 ) -> Problem:
-    """`held` is what their file is, and what that of most is: a checksum, why there is none, or a path."""
+    """`held` describes their file and that of most ranks: a checksum, why there is none, or a path."""
     processes, (mine, right) = [process for process, _ in group], held
     table, usual = group[0][1], most[0][1]
     read = mine.startswith(READ) and right.startswith(READ)
     return names.problem(
         processes,
         table.said,
-        f"{table.said} is another rank table than the other ranks'",
+        f"{table.said} names another rank table than for the other ranks",
         expected=f"{usual.path or usual.text}, as for {names.labels([process for process, _ in most])}",
         actual=f"{table.path or table.text}, for {names.labels(processes)}"
         + ("" if mine.startswith(READ) or mine in (table.path, table.text) else f": {mine}"),

@@ -1,4 +1,4 @@
-"""Which hosts of a list are one machine under several names, which is a mistake of the list."""
+"""Hosts of a list that are one machine under several names, which is a mistake in the list."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def named_twice(
     machines: Mapping[str, Machine],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> dict[str, str]:
-    """Each surplus name, with the first name of the same machine.
+    """Surplus name -> the first name of the same machine.
 
-    Containers of one machine have root file systems of their own, and virtual machines that were copied
-    while they ran have addresses of their own.
+    Containers on one machine have root file systems of their own; virtual machines copied while running have
+    addresses of their own.
     """
     firsts: dict[tuple[str, Machine, frozenset[str]], str] = {}
     found = {}

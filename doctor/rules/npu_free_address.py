@@ -1,4 +1,4 @@
-"""Which address an NPU without one should get: the free one that fits the addresses of the others."""
+"""The address that an NPU without one should get: a free one that fits the addresses of the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.rules.devices import HostDevice
 from doctor.rules.npu_segments import Line, continued, is_six, line_of
 
 WIDEST = 16
-"""Of a network whose addresses are counted through, its prefix."""
+"""The shortest prefix of a network whose addresses are tried one by one."""
 
 
 def free_addresses(
@@ -20,10 +20,10 @@ def free_addresses(
     hosts: Sequence[str],
     taken: Set[str] = frozenset(),
 ) -> dict[HostDevice, Address]:
-    """For each device the address that its host's sequence, else its rail leaves for it, if one is free.
+    """Device -> the address that the sequence of its host, or else its rail, leaves for it, if one is free.
 
-    `held` are the addresses of the others, `hosts` are all in rank order, `taken` are addresses of others:
-    gateways. Another machine that was not examined may still have it.
+    `held` are the addresses of the other devices, `hosts` are all hosts in rank order, `taken` are addresses
+    in other use, such as gateways. A machine that was not examined may still have the address.
     """
     used = {int(IPv4Address(a.ip)) for a in held.values() if not is_six(a)}
     used |= {int(IPv4Address(ip)) for ip in taken if ":" not in ip}
@@ -41,19 +41,19 @@ def free_addresses(
 
 
 class _Rail:
-    """The devices of one number, and the network that most of them are in."""
+    """The devices with one number, and the network of most of them."""
 
     def __init__(self, network: IPv4Network, column: Mapping[int, int]) -> None:
-        """`column` has their addresses by the place of their host."""
+        """`column` maps the place of a host to the address of its device."""
         self.network = network
         self._line: Line | None = line_of(column)
         own = [ip for ip in column.values() if IPv4Address(ip) in network]
         counted = own and network.prefixlen >= WIDEST
         self._rest = iter(range(min(own) + 1, int(network.broadcast_address)) if counted else ())
-        """What is used or was offered does not become free again."""
+        """An address that is used or was offered does not become free again."""
 
     def wished(self, row: Mapping[int, int], device: int, place: int) -> Iterator[int]:
-        """Addresses that would do, the best first; `row` has the addresses of its host by device."""
+        """Suitable addresses, the best first; `row` maps the devices of its host to addresses."""
         for ip in (continued(row, device), self._line.at(place) if self._line else None):
             if ip is not None and self._fits(ip):
                 yield ip
@@ -73,7 +73,7 @@ def _rows(held: Mapping[HostDevice, Address]) -> dict[str, dict[int, int]]:
 
 
 def _rails(held: Mapping[HostDevice, Address], place: Mapping[str, int]) -> dict[int, _Rail]:
-    """Of each device number whose devices are mostly in a network of IPv4."""
+    """Device number -> its rail, if most of these devices are in one IPv4 network."""
     votes: dict[int, Counter[object]] = defaultdict(Counter)
     columns: dict[int, dict[int, int]] = defaultdict(dict)
     for (host, device), address in held.items():

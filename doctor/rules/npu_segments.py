@@ -1,4 +1,4 @@
-"""The addresses of the Ascend training network: who shares a segment, and which ones fit the others."""
+"""The addresses of the Ascend training network: which devices share a segment, and which addresses fit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from doctor.rules.devices import HostDevice
 
 T = TypeVar("T")
 RAILS = 4
-"""Of Atlas training servers: devices 0 and 4, 1 and 5, 2 and 6, 3 and 7."""
+"""Rails of Atlas training servers: devices 0 and 4, 1 and 5, 2 and 6, 3 and 7."""
 
 
-NOT_TOLD = "hccn_tool does not tell the gateways of IPv6 addresses"
+NOT_TOLD = "hccn_tool does not report the gateways of IPv6 addresses"
 
 
 def is_six(address: Address | None) -> bool:
@@ -26,16 +26,16 @@ def is_six(address: Address | None) -> bool:
 
 
 def fabric_unused(plan: JobPlan, *products: str) -> bool:
-    """Whether the job stays inside of one server, whose devices HCCS joins: nothing of the network stops it.
+    """Whether the job stays inside one server, whose devices HCCS connects, so the network cannot stop it.
 
-    Not on Atlas training servers: there HCCL and MindSpore want the plan of addresses even on one server.
+    Not on Atlas training servers: HCCL and MindSpore need the address plan there even on one server.
     """
     alone = not plan.several_hosts and len(plan.servers) < 2
     return alone and "atlas-training" not in products
 
 
 def severity_of(plan: JobPlan, *products: str) -> Severity | None:
-    """A warning where the job does not use the network; elsewhere what the check itself says."""
+    """A warning if the job does not use the network; otherwise None, for the check's own severity."""
     return Severity.WARN if fabric_unused(plan, *products) else None
 
 
@@ -46,7 +46,7 @@ def products_of(devices: Mapping[str, Devices]) -> tuple[str, ...]:
 def by_product(
     known: Mapping[HostDevice, T], devices: Mapping[str, Devices]
 ) -> dict[str, dict[HostDevice, T]]:
-    """Without Atlas 950, which joins its devices otherwise."""
+    """Devices by product, without Atlas 950, which connects its devices in another way."""
     found: dict[str, dict[HostDevice, T]] = {}
     for seat, value in known.items():
         product = devices[seat[0]].product if seat[0] in devices else "ascend"
@@ -56,7 +56,7 @@ def by_product(
 
 
 def segments(held: Mapping[HostDevice, Address]) -> dict[HostDevice, str]:
-    """Each device's segment, by the netmask that most have: a wrong netmask is another fault."""
+    """Each device's segment, by the most frequent netmask: a wrong netmask is another check's fault."""
     prefixes: dict[bool, Counter[int]] = {}
     for address in held.values():
         prefixes.setdefault(is_six(address), Counter())[address.prefix] += 1
@@ -68,7 +68,7 @@ def segments(held: Mapping[HostDevice, Address]) -> dict[HostDevice, str]:
 
 
 def spans(product: str, found: Mapping[HostDevice, str]) -> bool:
-    """Whether devices that must reach each other are in several segments."""
+    """Whether devices that must reach each other are in different segments."""
     rails = {(device % RAILS if product == "atlas-training" else 0, s) for (_, device), s in found.items()}
     return len(rails) > len({rail for rail, _ in rails})
 
@@ -84,7 +84,7 @@ class Line(NamedTuple):
 
 
 def line_of(known: Mapping[int, int]) -> Line | None:
-    """What addresses by their places follow; one of them may be out of line."""
+    """The line that addresses follow by their places; one of them may deviate."""
     steps = Counter((known[b] - known[a]) // (b - a) for a, b in pairwise(sorted(known)))
     if not steps:
         return None
@@ -94,13 +94,13 @@ def line_of(known: Mapping[int, int]) -> Line | None:
 
 
 def continued(others: Mapping[int, int], place: int) -> int | None:
-    """The address at a place of the sequence of the others."""
+    """The address at a place, if the others form a sequence."""
     line = line_of(others)
     return line.at(place) if line else None
 
 
 class AddressPattern:
-    """What the addresses of a cluster follow: on each host a sequence, over the hosts a segment by number."""
+    """The pattern of a cluster's addresses: a sequence on each host, a segment for each device number."""
 
     def __init__(self, held: Mapping[HostDevice, Address]) -> None:
         self._held = held
@@ -112,9 +112,9 @@ class AddressPattern:
         self._rails = {number: (votes.most_common(2), votes.total()) for number, votes in rails.items()}
 
     def in_sequence(self, seat: HostDevice) -> bool | None:
-        """Whether its address follows those of its host's other devices, where these are a sequence.
+        """Whether its address continues those of its host's other devices, if these form a sequence.
 
-        On Atlas training servers devices 0 to 3 are one and 4 to 7 another.
+        On Atlas training servers devices 0 to 3 form one sequence and 4 to 7 another.
         """
         host, device = seat
         others = {n: ip for n, ip in self._on_host[host].items() if n != device}
@@ -125,7 +125,7 @@ class AddressPattern:
         )
 
     def in_rail(self, seat: HostDevice) -> bool | None:
-        """Whether it is in the segment of most devices of its number on other hosts."""
+        """Whether it is in the segment of most devices with its number on other hosts."""
         own = self._held[seat].network
         most, held = self._rails[seat[1]]
         usual = (segment for segment, votes in most if 2 * (votes - (segment == own)) > held - 1 > 0)

@@ -1,4 +1,4 @@
-"""What is known of parallel plans without asking any host: lists of HCCL and MindSpore. Judges nothing."""
+"""What is known about parallel plans without asking any host: lists of HCCL and MindSpore. Judges nothing."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from doctor.facts.system import Devices
 from doctor.job.parallel import Layout
 
 CONVERTED = ("bool", "uint8", "complex64", "complex128")
-"""Reduced as another type: torch_npu makes int32 of the first two, torch pairs of floats of the others."""
+"""Types reduced as another one: torch_npu uses int32 for the first two, torch float pairs for the rest."""
 
 DEVICES_FOUND = "devices found"
-"""Source of a number of ranks that nobody gave."""
+"""The source of a number of ranks that nobody gave."""
 MODES = ("stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel")
 WRAPPED = {
     "semi_auto": "semi_auto_parallel",
     "sharding_propagation": "auto_parallel",
     "recursive_programming": "auto_parallel",
 }
-"""What AutoParallel(net, parallel_mode=…) takes, and the mode of set_auto_parallel_context that it equals."""
+"""Values of AutoParallel(net, parallel_mode=…) -> the equal mode of set_auto_parallel_context."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelJob:
-    """The parallel plan that was given, and what is known of the devices that it is made for.
+    """The given parallel plan, and what is known about the devices that it is made for.
 
-    Without one the layout is empty, and so is its source: the ranks are the devices that are used.
+    Without a plan the layout and its source are empty: the ranks are the devices in use.
     """
 
     plan: JobPlan
@@ -55,23 +55,23 @@ class ParallelJob:
 
     @property
     def product(self) -> int:
-        """Devices that the factors make; one that was not said counts as 1."""
+        """The number of devices by the factors; a missing factor counts as 1."""
         return math.prod(self.layout.factors.values())
 
     @property
     def world(self) -> int | None:
-        """Devices of the job: as was said, as were counted, or as the plan adds up."""
+        """The number of devices of the job: as given, as counted, or as the plan adds up."""
         counted = self.plan.ranks if self.counted else None
         return self.layout.world or counted or (self.product if self.layout.dp else None)
 
     @property
     def stage(self) -> int | None:
-        """Devices of one stage of the pipeline."""
+        """The number of devices of one pipeline stage."""
         world, pp = self.world, self.layout.pp or 1
         return world // pp if world and world % pp == 0 else None
 
     def found_on(self, hosts: Iterable[str]) -> tuple[Place, ...]:
-        """Those of the hosts whose ranks are the devices that they show: their devices may be at fault."""
+        """The hosts whose ranks are the devices that they show: their devices may be at fault."""
         ranks = {host.name: host.ranks for host in self.plan.hosts}
         return tuple(Place(host=h) for h in hosts if (own := ranks[h]) and own.source == DEVICES_FOUND)
 
@@ -85,7 +85,7 @@ class ParallelJob:
 
 
 def known_mode(text: str) -> str | None:
-    """The one of MODES that a text or a member of ParallelMode stands for."""
+    """The one of MODES that a text or a member of ParallelMode stands for; None for any other text."""
     member = re.fullmatch(r"(?:\w{1,40}\.){0,3}ParallelMode\.([A-Z_]{1,40})", text)
     name = member[1].lower() if member else WRAPPED.get(text, text)
     return name if name in MODES else None
@@ -93,10 +93,10 @@ def known_mode(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """How a job changed since it was tuned: by which factor the global batch, and by which the learning rate.
+    """How a job changed since it was tuned: the factor of the global batch, and that of the learning rate.
 
-    What the plan does not say is taken as kept: batch (of a device or of all, as batch_per says) and learning
-    rate; and so is the division into tp, pp and cp.
+    What the plan does not say is taken as unchanged: the batch (per device or of all, as batch_per says), the
+    learning rate, and the division into tp, pp and cp.
     """
 
     batch: Fraction
@@ -104,7 +104,7 @@ class Scaling:
 
     @property
     def follows(self) -> bool:
-        """Whether the rate follows the batch: by the square root (usual with Adam), linearly or further."""
+        """Whether the rate follows the batch: by the square root (usual with Adam), linearly or faster."""
         if self.batch == 1:
             return True
         wanted, done = math.log(self.batch), math.log(self.rate)
@@ -112,7 +112,7 @@ class Scaling:
 
 
 def scaling(layout: Layout, world: int | None) -> Scaling | None:
-    """None where nothing is said of it, or nothing changed."""
+    """None if the plan says nothing about it, or nothing changed."""
     before = layout.devices_before
     if before is None or world is None or before == world or not (layout.batch or layout.lr):
         return None

@@ -14,40 +14,41 @@ from doctor.text.interpreter import PLAIN
 
 
 def is_fault(charge: Charge) -> bool:
-    """Whether it makes a host unfit, as opposed to a warning."""
+    """Whether the charge makes a host unfit, as opposed to a warning."""
     return charge.severity is Severity.FAIL or (charge.severity is None and charge.check not in WARNINGS)
 
 
 def named_by(run: JudgedRun) -> tuple[str, ...]:
-    """The hosts that a fault of the run names, suspects among them."""
+    """The hosts that a fault of the run names, including suspects."""
     faults = (charge for charge in run.charges if is_fault(charge))
     return tuple(dict.fromkeys(host for charge in faults for host in charge.culprit_hosts(run.plan)))
 
 
 def passed(run: JudgedRun) -> bool:
-    """Whether every rank came to the end, and no fault is charged."""
+    """Whether every rank finished and no fault is charged."""
     whole = run.result.end.kind == "done" and all(seen.done for seen in run.result.ranks)
     return whole and not any(is_fault(charge) for charge in run.charges)
 
 
 def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
-    """A problem for each charge of this check; then unknown for hosts of which no run could decide it,
-    those among them that another check names: what is known to be faulty was not looked at for the rest.
+    """A problem for each charge of this check; then Undecided for hosts for which no run could decide it.
 
-    `decided_by` is the phase that a run must have left behind to decide it; "done" stands for the whole run.
+    These include hosts that another check names: they were left out of the repeated run.
+
+    `decided_by` is the phase that a run must have passed to decide the check; "done" means the whole run.
     """
-    told: set[object] = set()
+    seen_charges: set[object] = set()
     for run in seen.runs:
         for charge in run.charges:
-            if charge.check == check and (key := _same(charge, run.plan)) not in told:
-                told.add(key)
+            if charge.check == check and (key := _same(charge, run.plan)) not in seen_charges:
+                seen_charges.add(key)
                 yield problem(charge, run.result)
     reasons: dict[str, list[str]] = {}
     for host, reason in seen.left_out.items():
         reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
     for host in seen.hosts:
         runs = [run for run in seen.runs if host in run.plan.hosts]
-        if not any(run.got_past(host, decided_by) for run in runs) and not _named(seen, check, host):
+        if not any(run.got_past(host, decided_by) for run in runs) and not _blames_host(seen, check, host):
             reasons.setdefault(runs[-1].ending(host), []).append(host)
     if not seen.runs:
         raise Undecided("no host took part in the smoke run")
@@ -58,7 +59,7 @@ def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
 
 
 def together(plan: SmokePlan) -> int:
-    """Hosts in the cell that has most of them: transfers are compared inside of cells."""
+    """The number of hosts in the largest cell: transfers are compared inside cells."""
     return max((len({plan.seat(rank).host for rank in cell}) for cell in plan.cells), default=0)
 
 
@@ -78,36 +79,36 @@ _SIZES: Mapping[str, tuple[Callable[[SmokePlan], int], str]] = {
     "together": (together, "it compares {} hosts or more that train together, and no cell has more than {}"),
     "steps": (
         lambda plan: plan.steps,
-        "it takes {} steps or more to say, and the smoke run had {} (--steps)",
+        "it takes at least {} steps to decide, and the smoke run had {} (--steps)",
     ),
 }
-"""What a comparison may need enough of: how it is counted, and why there is too little."""
+"""What a comparison needs enough of: how it is counted, and the reason if there is too little."""
 
 
 def at_least(seen: SmokeSeen, check: str, decided_by: str, **least: int) -> None:
-    """Skip a check that compares, where there is too little to compare and nothing was charged all the same.
+    """Skip a check that compares, if there is too little to compare and nothing was charged anyway.
 
-    `least` is by the names of `_SIZES`. Only runs that decided the check count: a first one of many hosts
-    that broke off proves nothing for a second one of few.
+    `least` uses the names of `_SIZES`. Only runs that decided the check count: if a first run of many hosts
+    broke off, it proves nothing for a second run of few.
     """
     plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
-    for name, number in least.items() if plans and not _charged(seen, check) else ():
+    for name, number in least.items() if plans and not _has_charge(seen, check) else ():
         count, why = _SIZES[name]
         if (most := max(map(count, plans))) < number:
             raise Skip(why.format(number, most, "" if most == 1 else "s"))
 
 
 def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
-    """Skip a check of what can only be measured with one backend, where no run had it."""
-    if seen.runs and not _charged(seen, check) and all(run.plan.backend != backend for run in seen.runs):
+    """Skip a check that can only be measured with one backend, if no run used it."""
+    if seen.runs and not _has_charge(seen, check) and all(run.plan.backend != backend for run in seen.runs):
         raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
 
 
 def steady(seen: SmokeSeen) -> None:
-    """Skip the comparison of links where transfers between the same hosts differed too much each time."""
+    """Skip the comparison of links if repeated transfers between the same hosts differed too much."""
     check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
-    if _charged(seen, check):
+    if _has_charge(seen, check):
         return
     if measured and all(map(too_noisy, measured)):
         raise Skip(
@@ -121,9 +122,9 @@ def steady(seen: SmokeSeen) -> None:
 
 
 def even(seen: SmokeSeen) -> None:
-    """Skip the comparison of ranks where one took longer, in steps that differed too much to be sure."""
+    """Skip the comparison of ranks if one took longer, but in steps that varied too much to be sure."""
     check = "smoke-straggler"
-    if _charged(seen, check) or _charged(seen, "smoke-contention"):
+    if _has_charge(seen, check) or _has_charge(seen, "smoke-contention"):
         return
     for run in seen.runs:
         if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
@@ -135,7 +136,7 @@ def even(seen: SmokeSeen) -> None:
 
 
 def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
-    """Where these ranks shared their processors with other work."""
+    """A remark if these ranks shared their processors with other work."""
     hosts = dict.fromkeys(result.plan.seat(rank).host for rank in ranks)
     loads = {
         host: f"a load of {seen.load:.0f} on {seen.cores} core{'s' if seen.cores > 1 else ''}"
@@ -148,12 +149,12 @@ def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
     return f"; {fold(loads)} had {worst} when the run began"
 
 
-def _charged(seen: SmokeSeen, check: str) -> bool:
+def _has_charge(seen: SmokeSeen, check: str) -> bool:
     return any(charge.check == check for run in seen.runs for charge in run.charges)
 
 
-def _named(seen: SmokeSeen, check: str, host: str) -> bool:
-    """Whether this check names the host as at fault: then it is decided, however far the run came."""
+def _blames_host(seen: SmokeSeen, check: str, host: str) -> bool:
+    """Whether this check names the host as at fault: then it is decided, however far the run got."""
     return any(
         host in charge.culprit_hosts(run.plan)
         for run in seen.runs
@@ -163,7 +164,7 @@ def _named(seen: SmokeSeen, check: str, host: str) -> bool:
 
 
 def _same(charge: Charge, plan: SmokePlan) -> object:
-    """Equal for a charge that a repeated run, whose ranks have other numbers, makes again."""
+    """A key that is equal for the same charge in a repeated run, whose ranks have other numbers."""
     seats = sorted((plan.seat(rank).host, plan.seat(rank).local) for rank in charge.ranks)
     return (charge.kind, tuple(seats), tuple(sorted(charge.hosts)), charge.peer)
 
@@ -203,7 +204,7 @@ def _subject(charge: Charge, plan: SmokePlan) -> str | None:
 
 
 def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Place, ...]:
-    """Culprits. Where nobody is named: the hosts where it shows, which a common cause would have to cover."""
+    """The culprits. If nobody is named: the hosts that show it, which a common cause would have to cover."""
     seats = [plan.seat(rank) for rank in dict.fromkeys(charge.ranks)]
     seated = {seat.host for seat in seats}
     places = [
@@ -220,14 +221,14 @@ def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Pl
 
 
 def _peer(charge: Charge, host: str, hosts: tuple[str, ...]) -> str | None:
-    """The other end of a link; of two suspects the other one, so that a cause at one clears the other."""
+    """The other end of a link; for two suspects each other, so that a cause at one clears the other."""
     if charge.peer or not charge.undecided or len(hosts) != 2:
         return charge.peer
     return hosts[1] if host == hosts[0] else hosts[0]
 
 
 def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
-    """What fills a remedy's commands: the culprits, folded and one by one, everybody who took part, and the
+    """The values for a remedy's commands: the culprits, folded and one by one, all participants, and the
     interpreter that was used.
     """
     pythons = {seen.host: seen.to_type for seen in result.hosts if seen.asked or seen.python}

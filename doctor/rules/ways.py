@@ -1,4 +1,4 @@
-"""Whether a host has a way to another: what its own routes and neighbours decide about failed connections."""
+"""Whether a host has a route to another: what its routes and neighbours decide about failed connections."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from doctor.mesh import Blame, Link, MeshResult
 from doctor.mesh.result import Pairs
 
 MANY = 16
-"""From so many on, other hosts are counted."""
+"""From this number on, other hosts are counted instead of named."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongNeighbour:
-    """An entry made by hand on `host`: `mac` is none of the cards of `peer`, whose address it is."""
+    """A manual entry on `host`: `mac` is not a network card of `peer`, although the address is `peer`'s."""
 
     host: str
     peer: str
@@ -29,17 +29,17 @@ class WrongNeighbour:
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """Other hosts that a host is kept from. Each of thousands may say so: it does not list them all."""
+    """Other hosts that a host cannot reach. Thousands of hosts may have such a list, so it is shortened."""
 
     number: int
     named: tuple[str, ...]
-    """Few are all here; of many those between which and the host a connection was tried."""
+    """All of them if they are few; if many, those that tried a connection with the host."""
 
     def __str__(self) -> str:
         return fold(self.named) if self.number < MANY else f"{self.number:,} other hosts"
 
     def places(self, host: str) -> tuple[Place, ...]:
-        """Where a failed connection is explained by it."""
+        """The places whose failed connections this explains."""
         return tuple(Place(host=host, peer=peer) for peer in self.named) or (Place(host=host),)
 
 
@@ -50,7 +50,7 @@ def peers_in(
     mesh: MeshResult | None,
     but: Set[str] = frozenset(),
 ) -> Peers:
-    """The hosts of these stretches, `but` for some."""
+    """The hosts of these stretches, except those in `but`."""
     holders = plan.holders
     left_out = sum(holders.within(each, stretches) for each in {*but, host})
     number = sum(map(len, stretches)) - left_out
@@ -64,9 +64,9 @@ def peers_in(
 def lost_routes(
     host: str, routes: Routes, plan: JobPlan, mesh: MeshResult | None
 ) -> dict[Route | None, Peers]:
-    """The routes of a host that lead nowhere, each with the hosts that are lost by it; None is "no route".
+    """The routes of a host that lead nowhere, each with the hosts lost by it; None means "no route".
 
-    Where a connection succeeded, another route takes it than those of the main table.
+    If a connection succeeded, it does not use the routes of the main table.
     """
     met, address = mesh.met.get(host, {}) if mesh else {}, plan.holders.address
     works = {peer for peer, tried in met.items() if any(not link.failed for link in tried)}
@@ -77,14 +77,14 @@ def lost_routes(
             if _unanswered(route, [link for link in met[peer] if link.source == host]):
                 unanswered[route].append(peer)
     lost = {route: Peers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
-    for away, stretches in _thrown_away(routes, plan).items():
+    for away, stretches in _discarding_routes(routes, plan).items():
         if (peers := peers_in(stretches, host, plan, mesh, works)).number:
             lost[away] = peers
     return lost
 
 
-def _thrown_away(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
-    """The hosts whose packets a route throws away, whatever was tried."""
+def _discarding_routes(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
+    """The hosts whose packets a route discards, whatever was tried."""
     found: dict[Route, list[Stretch]] = defaultdict(list)
     for stretch in plan.holders.stretches(4, routes.cuts) if any(r.kind for r in routes.routes) else ():
         route = routes.route_to(str(plan.holders.address[stretch.first]))
@@ -105,7 +105,7 @@ def wrong_neighbours(
     plan: JobPlan,
     pairs: Pairs,
 ) -> list[WrongNeighbour]:
-    """Where a connection succeeded, a switch or router answers for that address, and nothing is wrong."""
+    """If a connection succeeded, a switch or router answers for that address, and nothing is wrong."""
     owners = {address: name for name in plan.names if (address := plan.data_address(name))}
     found = []
     for host, entries in fixed.items():

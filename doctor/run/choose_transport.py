@@ -1,4 +1,4 @@
-"""How the hosts are reached: by SSH, through Slurm, or directly where the host is this machine."""
+"""How the hosts are reached: by SSH, through Slurm, or directly if the host is this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _identities(paths: Sequence[str]) -> tuple[str, ...]:
-    """A named key that does not exist is a mistake, and not left out."""
+    """The key files; a named key that does not exist is a mistake and is not skipped."""
     for path in paths:
         if not Path(path).expanduser().is_file():
             raise UsageError(f"--identity: there is no file {path!r}.")
@@ -63,7 +63,7 @@ def choose_transport(
 
 
 def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -> bool:
-    """Inside an allocation, unless an option asks for another way."""
+    """Whether srun is used: inside an allocation, unless an option asks for another way."""
     elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
     return bool(environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not (
         way.asks_for_ssh() or elsewhere
@@ -71,7 +71,7 @@ def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -
 
 
 def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
-    """srun reaches the nodes of its own job only."""
+    """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job."""
     if not environ.get("SLURM_JOB_ID"):
         hint = "Run it in an sbatch script or in salloc's shell, or use --transport ssh."
         raise UsageError("--transport srun works inside a Slurm allocation only.", hint)

@@ -1,6 +1,6 @@
-"""Asks the hosts: probe, then mesh, then pings, into a recording.
+"""Collects the answers of the hosts into a recording: probe, then mesh, then pings.
 
-An interrupted run can be judged by what was collected before.
+An interrupted run can be judged by what was collected so far.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TOO_SLOW = (UnreachedKind.TIMEOUT, UnreachedKind.SILENT, UnreachedKind.BANNER)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to ask, of whom, and how long to wait."""
+    """What to ask which hosts, and how long to wait."""
 
     command: str
     exam: str
@@ -57,23 +57,23 @@ class Order:
     """When the whole run ends, by time.monotonic."""
     mesh: MeshMode = "auto"
     connect: bool = True
-    """Whether a check wants to know who reaches whom."""
+    """Whether a check needs to know who reaches whom."""
     also_busy: bool = False
     smoke: bool = False
     """Whether a smoke run follows."""
     patience: MeshPatience = field(default_factory=MeshPatience)
-    """With connections between hosts."""
+    """For connections between hosts."""
     hosts_from: str = ""
     """Who named the hosts, if it was not the command line."""
     way: Way | None = None
-    """How the hosts were asked to be reached."""
+    """How the hosts are to be reached."""
     pythons: tuple[str, ...] | None = None
-    """The person's own, to look for on the hosts; None to take python3 there if none is named."""
+    """The user's own interpreters, to look for on the hosts; None: use python3 there if none is named."""
 
 
 @dataclass(slots=True)
 class Collection:
-    """One run over the hosts; `recording()` is what it has so far, `read()` what that means."""
+    """One run over the hosts; `recording()` is the data collected so far, `read()` its meaning."""
 
     order: Order
     transport: Transport
@@ -94,7 +94,7 @@ class Collection:
     _read: Reading | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        """No secret of the person goes into the recording, nor into a plan."""
+        """Keep the user's secrets out of the recording and the plan."""
         order = self.order
         hosts = tuple(replace(h, enter=redact(h.enter)) if h.enter else h for h in order.hosts)
         wishes = order.wishes
@@ -111,7 +111,7 @@ class Collection:
         finally:
             self.pauses.close()
 
-    def _answered(self, phase: str, answered: int, asked: int, waiting: Names[str]) -> None:
+    def _show_progress(self, phase: str, answered: int, asked: int, waiting: Names[str]) -> None:
         gone = asked - answered - len(waiting)
         doing = f"{answered}/{asked} answered" + (f", {gone} did not" if gone else "")
         limit = min(self.order.timeout, max(0.0, self.left()))
@@ -172,20 +172,20 @@ class Collection:
             return through(script(facts, ask, token, sudo=order.sudo), hosts[host])
 
         waiting = dict.fromkeys(hosts)
-        self._answered("hosts", 0, len(hosts), waiting)
+        self._show_progress("hosts", 0, len(hosts), waiting)
         for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and isinstance(answer, Answer):
-                outcome = _named(outcome, answer, hosts[outcome.host])
+                outcome = _entry_failure(outcome, answer, hosts[outcome.host])
             if isinstance(outcome, Unreached):
                 self.unreached[outcome.host] = self._excused(outcome)
             else:
                 self.heard[outcome.host] = outcome
             del waiting[outcome.host]
-            self._answered("hosts", len(self.heard), len(hosts), waiting)
+            self._show_progress("hosts", len(self.heard), len(hosts), waiting)
 
     def _excused(self, why: Unreached) -> Unreached:
-        """A host that was given up because the run was over, or had been stopped, might have answered."""
+        """The reason for a host given up because the run ended or was paused: it might have answered."""
         pause = self.pauses.longest
         if pause and why.kind in (*TOO_SLOW, UnreachedKind.LOST, UnreachedKind.JUMP):
             return errors.paused(pause, why.summary).of(why.host)
@@ -194,7 +194,7 @@ class Collection:
         return why
 
     def _mesh(self) -> None:
-        """Only hosts that answered take part, on their data addresses."""
+        """Only hosts that answered take part, with their data addresses."""
         order = self.order
         if order.mesh == "none" or not order.connect or len(self.heard) < 2:
             return
@@ -217,18 +217,18 @@ class Collection:
         self.mesh = run_mesh(session, mesh, order.patience, progress=self.progress, until=order.until)
 
     def open_mesh(self, mesh: MeshPlan) -> Session:
-        """Start an agent of the mesh on each host that takes part."""
+        """Start a mesh agent on each host that takes part."""
         hosts = {host.name: host for host in self.order.hosts}
         taking_part = [hosts[node.host] for node in mesh.nodes]
         scripts = {h.name: through(mesh_script(h.python), h) for h in taking_part}
         return self.transport.open(scripts, self.order.until)
 
     def _tables(self) -> None:
-        """The rank tables of processes that run, where only the first answers say where these lie.
+        """The rank tables of running processes, if only the first answers show where these are.
 
-        Whoever does not answer this has answered the first question, and loses nothing of it.
+        A host that does not answer this keeps its first answer in full.
         """
-        if self.wishes.launch and self.wishes.launch.live:  # ranks are asked for the job's own table only
+        if self.wishes.launch and self.wishes.launch.live:  # ranks are only asked for the job's own table
             return
         if not {TABLE_FILES, PROCESSES_OF_JOBS} <= {*self.order.facts} or self.left() <= 0:
             return
@@ -245,7 +245,7 @@ class Collection:
                 self._add(answer.host, heard.captures, {})
 
     def _follow_up(self) -> None:
-        """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
+        """The second round, for facts that depend on all hosts' answers; it adds to the first ones."""
         order, reading = self.order, self.read()
         later = [fact for fact in order.facts if fact.later]
         if not later or reading.plan.backend.value is not Backend.HCCL:
@@ -274,7 +274,7 @@ class Collection:
         for host in scripts:
             self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
         waiting, answered = dict.fromkeys(scripts), 0
-        self._answered("NPU pings", 0, len(scripts), waiting)
+        self._show_progress("NPU pings", 0, len(scripts), waiting)
         for answer in self.transport.run(scripts, order.timeout, order.until):
             heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
             if isinstance(heard, Unreached):
@@ -283,13 +283,13 @@ class Collection:
                 self._add(answer.host, heard.captures, heard.missing)
             answered += not isinstance(heard, Unreached)
             del waiting[answer.host]
-            self._answered("NPU pings", answered, len(scripts), waiting)
-            gone = _gone(answer)
+            self._show_progress("NPU pings", answered, len(scripts), waiting)
+            gone = _lost_host(answer)
             if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone
 
     def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
-        """What is heard now overrides what was missing before."""
+        """Add to a host's answer; new values override what was missing before."""
         known = self.heard[host]
         open_until_now = {name: why for name, why in known.missing.items() if name not in captures}
         self.heard[host] = replace(
@@ -297,7 +297,7 @@ class Collection:
         )
 
 
-def _gone(answer: Answer | Unreached) -> Unreached | None:
+def _lost_host(answer: Answer | Unreached) -> Unreached | None:
     """A host that answered in the first round and was lost in the second."""
     if isinstance(answer, Unreached):
         return answer
@@ -312,8 +312,8 @@ def _gone(answer: Answer | Unreached) -> Unreached | None:
     )
 
 
-def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
-    """Where a command enters a container, that command failed, and not the login."""
+def _entry_failure(why: Unreached, answer: Answer, host: Host) -> Unreached:
+    """The failure of the command that enters the container, if one is used, instead of the login's."""
     if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why
     return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))

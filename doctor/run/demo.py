@@ -1,4 +1,4 @@
-"""Bundled recordings, and what their runs looked like while they went on."""
+"""Bundled recordings, and the progress that their runs showed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRAIN = "doctor preflight 'node[1-4]' --ranks-per-host 2 --python /opt/train/bin
 class Demo:
     title: str
     command: str
-    """That made the recording."""
+    """The command that made the recording."""
 
 
 DEMOS: Mapping[str, Demo] = {
@@ -32,9 +32,9 @@ DEMOS: Mapping[str, Demo] = {
     "hang": Demo("a training in which a rank hangs (on purpose)", f"{TRAIN} --inject stuck@3:12"),
     "healthy": Demo("four healthy hosts, and their training", TRAIN),
 }
-"""The first is what a newcomer sees."""
+"""The first one is what a newcomer sees."""
 LASTS = 4.0
-"""Seconds, where somebody watches."""
+"""Seconds that a demo plays if somebody watches."""
 
 
 def load_demo(name: str) -> Recording:
@@ -46,7 +46,7 @@ def load_demo(name: str) -> Recording:
 
 
 def play(recorded: Recording, line: ProgressLine) -> None:
-    """Only on a terminal: a log gets the report at once."""
+    """Play the progress on a terminal only: a log gets the report at once."""
     stages = list(stages_of(recorded)) if line.live else []
     try:
         for stage in stages:
@@ -57,7 +57,7 @@ def play(recorded: Recording, line: ProgressLine) -> None:
 
 
 def stages_of(recorded: Recording) -> Iterator[Stage]:
-    """What was done when, without the times that it took."""
+    """The stages of the run in order, without the times that they took."""
     hosts = [host.name for host in recorded.hosts]
     for done in range(len(hosts) + 1):
         doing = f"{done}/{len(hosts)} answered"

@@ -54,10 +54,10 @@ DEFAULT_EXAM = "preflight"
 TRAINING = ("smoke", "preflight")
 """The commands that make a smoke run."""
 UNJUDGED = "facts"
-"""The command that shows what hosts told, and holds nothing against them: no training is missing there."""
+"""The command that only shows what hosts report and judges nothing: it never lacks a training."""
 SYSTEM = ("/usr", "/usr/local")
 OF_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")
-"""Where others could have put a program of that name on a host."""
+"""Where other users could have put a program of that name on a host."""
 
 
 def run_and_report(request: Request, ready: Ready | None = None) -> int:
@@ -74,8 +74,8 @@ def run_and_judge(
     ready: Ready | None = None,
     told: Launch | None = None,
 ) -> tuple[Reading, Report]:
-    """What the hosts said, and the judgement. `more` are facts that no check asks for, and `told` is the
-    launch where the person names none.
+    """The hosts' answers and the judgement. `more` are facts that no check asks for, and `told` is the launch
+    if the user names none.
     """
     if request.replay:
         return judge_again(request, load(request.replay))
@@ -110,11 +110,11 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     skip, dropped = widened("--skip", what.skip, ids)
     checks, left_out = select(found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted)
     trains = recorded.command in TRAINING if recorded else training
-    if not (exam.smoke and trains):  # not left out by the person: not part of this command
+    if not (exam.smoke and trains):  # not left out by the user: not a part of this command
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
     no_smoke = _why_no_smoke(exam, name, checks) if wanted else ""
     if request.command == "smoke" and recorded is None and no_smoke:
-        raise UsageError("Nothing that is asked for needs a smoke run.", "doctor check examines without one.")
+        raise UsageError("None of these checks needs a smoke run.", "doctor check examines without one.")
     trained = wanted and (not no_smoke or bool(recorded and recorded.smoke))
     expected = {**({"torch": "any"} if trained else {}), **exam.expect}
     return PreparedExam(
@@ -138,16 +138,16 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
 
 
 def _essential(request: Request, exam: Exam, ids: Sequence[str]) -> frozenset[str]:
-    """What a person asks for by name is essential to them; a command that gives no verdict says what is."""
+    """The ids that must be decided: all that the user names, or those that the command itself names."""
     if request.essential:
         return frozenset(id for id in ids if matches(id, request.essential))
     return essential_ids(ids, ("*",) if request.what.only else exam.essential)
 
 
 def _why_no_smoke(exam: Exam, name: str, checks: Sequence[Check]) -> str:
-    """Why none can be made, where one is wanted; empty when one can."""
+    """Why a wanted smoke run cannot be made; empty if it can."""
     if not exam.smoke:
-        return f"the exam {name} has none: `smoke: true` in it adds one; --no-smoke does without"
+        return f"the exam {name} has no smoke run: `smoke: true` in it adds one; --no-smoke does without"
     if not any(SMOKE in check.needs for check in checks):
         return "none of its checks is left; --no-smoke does without"
     return ""
@@ -161,7 +161,7 @@ def _collect(
     ready: Ready | None,
     told: Launch | None,
 ) -> Reading:
-    """Ask the hosts; an interruption leaves what is known by then."""
+    """Ask the hosts; after an interruption, return what is known so far."""
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     training = _training(request.smoke)
@@ -172,7 +172,7 @@ def _collect(
         python = request.smoke.python
         hosts = tuple(replace(host, python=(own and host.python) or python) for host in hosts)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
-        raise UsageError(f"--need-hosts {what.need_hosts}: hosts that are named: {len(hosts)}.")
+        raise UsageError(f"--need-hosts {what.need_hosts} exceeds the number of named hosts, {len(hosts)}.")
     wishes = apply_flags(request, targets.wishes)
     wishes = replace(wishes, launch=wishes.launch or told)
     amend(syllabus.expect, wishes.expect, "--expect")  # a typing error is reported before any host is asked
@@ -224,8 +224,8 @@ def _collect(
 
 
 def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Targets:
-    """Where no hosts are named, this machine; but a script's list may have come out empty, so only where a
-    person reads it, and never for a training.
+    """The hosts of the request. If none are named: this machine, but only if a person reads the output and
+    it is not a training, because a script's list of hosts may have come out empty.
     """
     who = request.who
     targets = read_targets(
@@ -255,8 +255,8 @@ def _shape(name: str) -> MeshMode:
 
 
 def own_interpreters(environ: Mapping[str, str], prefix: str = sys.prefix) -> tuple[str, ...]:
-    """Those of the environment that the doctor was called in, which hosts often have at the same path: the
-    activated one first, then the doctor's own.
+    """The interpreters of the environment that doctor was called in, which hosts often have at the same path:
+    first that of the activated environment, then doctor's own.
     """
     folders = (environ.get("VIRTUAL_ENV", ""), environ.get("CONDA_PREFIX", ""), prefix)
     paths = (f"{folder.rstrip('/')}/bin/python" for folder in folders if folder and folder not in SYSTEM)

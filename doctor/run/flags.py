@@ -1,4 +1,4 @@
-"""What the flags, and the files they name, say about the job; they override the inventory."""
+"""What the flags, and the files that they name, say about the job; they override the inventory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doctor.targets.inventory import table_file
 
 
 def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
-    """Everything that was asked of the job; flags override files."""
+    """All wishes about the job; flags override files."""
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
     if job.backend != "auto":
@@ -35,7 +35,7 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
 
 
 def _who(request: Request) -> str:
-    """Who says the backend: a rank table is HCCL's, whatever is typed."""
+    """The source of the backend: a rank table means HCCL, whatever is typed."""
     return "a rank table is HCCL's" if request.command.startswith("ranktable") else "--backend"
 
 
@@ -47,14 +47,14 @@ def _slots(hostfile: Path) -> list[int]:
 
 
 def _table_beside(launch: Launch) -> TableFile | None:
-    """The rank table that lies by the script, as it lies here."""
+    """The rank table next to the script, as it is on this machine."""
     told = (table.path for table in told_tables(launch.told) if table.beside)
     paths = [path for path in (*(table.path for table in launch.beside), *told) if Path(path).is_file()]
     return table_file(Path(paths[0]), paths[0]) if paths else None
 
 
 def pairs(texts: Sequence[str]) -> Mapping[str, str]:
-    """What --expect says."""
+    """The values given with --expect."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""The hosts of a request, and the way to them that stays open from one call to the next."""
+"""The hosts of a request, and the way to them, which stays open from one call to the next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HostSession:
     closed: bool = False
 
     def close(self) -> None:
-        """Once is enough."""
+        """May be called more than once."""
         self.line.clear()
         if not self.closed:
             self.closed = True
@@ -44,7 +44,7 @@ class HostSession:
 
 
 def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:
-    """`environ` names the Slurm job, if it is one whose nodes are meant."""
+    """`environ` names the Slurm job, if the request means its nodes."""
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     targets = targets_of(request, environ)

@@ -1,4 +1,4 @@
-"""Notices that this program was stopped (SIGSTOP, a suspended machine): what fails then blames no host."""
+"""Notices that this program was paused (SIGSTOP, a suspended machine): later failures then blame no host."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import time
 
 BEAT = 0.5
 PAUSE = 4.0
-"""Seconds. A busy machine lets a thread wait for less."""
+"""Seconds. On a busy machine a thread waits for less than that."""
 
 
 class Pauses:
-    """A thread that should wake up each beat, and when it last did."""
+    """A thread that should wake up at each beat, and when it last did."""
 
     def __init__(self) -> None:
         self._longest = 0.0
         self._woke = time.monotonic()
         self._over = threading.Event()
-        with contextlib.suppress(RuntimeError):  # without threads there is another finding
+        with contextlib.suppress(RuntimeError):  # if no thread can start, another finding says so
             threading.Thread(target=self._beat, name="pauses", daemon=True).start()
 
     @property
     def longest(self) -> float:
-        """Seconds; 0 where there was none."""
+        """The longest pause in seconds; 0 if there was none."""
         missed = time.monotonic() - self._woke
         return max(self._longest, missed if missed >= PAUSE else 0.0)
 

@@ -1,9 +1,9 @@
-"""What a run is doing, on stderr: one line that redraws itself on a terminal, a line now and then in a log.
+"""What a run is doing, on stderr: a line that redraws itself on a terminal, an occasional line in a log.
 
-A thread draws, so that the clock runs while hosts are silent, and a terminal that is held (Ctrl-S) does not
-hold the run. Between two redraws the cursor waits at the start of the line: whatever happens then, be it a
-narrower window or a ^C, erasing from the cursor on erases the whole line. That is why `rich` lays the line
-out, and not its Live draws it.
+A thread draws, so that the clock runs while hosts are silent, and a held terminal (Ctrl-S) does not hold up
+the run. Between two redraws the cursor waits at the start of the line: whatever happens then, such as a
+narrower window or ^C, erasing from the cursor on erases the whole line. So `rich` only lays the line out, and
+its Live does not draw it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from doctor.text.terminal import can_redraw, coloured, room, taken, tell
 
 REDRAW = 0.2
 LOG = 10.0
-"""Seconds of a phase before its first line in a log, and between two."""
+"""Seconds of a phase before its first line in a log, and between two lines."""
 STILL = 5.0
-"""Seconds without a move before that is said."""
+"""Seconds without progress before the line says so."""
 MOST_NAMES = 200
 """Of hosts: no line has room for more."""
 BAR, ROOM_FOR_BAR = 16, 80
@@ -58,7 +58,7 @@ class ProgressLine:
         if begins and self._verbose and self._wanted and not self.live:
             tell(f"doctor: {words(stage, 0.0, now - self._began)}\n")
         if before is None and self._wanted:
-            with suppress(RuntimeError):  # without threads there is another finding
+            with suppress(RuntimeError):  # if no thread can start, another finding says so
                 threading.Thread(target=self._keep_on, name="progress", daemon=True).start()
 
     def show(self, now: float) -> None:
@@ -98,12 +98,12 @@ def progress_line(outputs: Outputs) -> ProgressLine:
 
 
 def words(stage: Stage, still: float, ran: float) -> str:
-    """The line as it is in a log."""
+    """The line as written to a log."""
     return "  ".join(filter(None, (clean_line(stage.phase), *_parts(stage, still), _clock(ran))))
 
 
 def drawn(stage: Stage, still: float, ran: float, columns: int, colour: bool) -> str:
-    """The line as it is on a terminal: never wider than that."""
+    """The line as drawn on a terminal, never wider than `columns`."""
     from rich.console import Console, RenderableType
     from rich.progress_bar import ProgressBar
     from rich.table import Table

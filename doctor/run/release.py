@@ -1,4 +1,4 @@
-"""Waits until NPUs have let go of the ranks of a smoke run: until then HCCL refuses a start (EJ0001)."""
+"""Waits until NPUs have released the ranks of a smoke run: until then HCCL refuses to start (EJ0001)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.stage import Stage
 
 LONGEST = 15.0
 UNSEEN = 10.0
-"""Seconds that Huawei's manual names for EJ0001, for hosts whose NPUs do not tell (it takes root)."""
+"""Seconds that Huawei's manual gives for EJ0001; used if NPUs do not show their state (it needs root)."""
 APART = 1.0
 
 
@@ -27,13 +27,13 @@ def await_release(collection: Collection, hosts: Sequence[str]) -> None:
         if not held and (not unseen or passed >= UNSEEN):
             return
         limit = LONGEST if held else UNSEEN
-        doing = "waiting until NPUs have let go of the first run's ranks"
+        doing = "waiting until the NPUs have released the first run's ranks"
         collection.progress(Stage("smoke", doing, waiting=held or unseen, limit=limit))
         time.sleep(APART)
 
 
 def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Hosts with an NPU that is still taken, and those that do not tell."""
+    """Hosts with an NPU that is still taken, and hosts that do not show it."""
     order, token = collection.order, new_token()
     scripts = {
         host.name: through(script([HCCP], Ask(host.name), token, sudo=order.sudo), host)

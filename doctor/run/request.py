@@ -1,6 +1,6 @@
-"""The command line: each option is a field of one of these groups, and is defined here alone.
+"""The command line: each option is a field of one of these groups and is defined only here.
 
-Groups and fields stand in the order of --help; `report/formats.py` has the options for outputs.
+Groups and fields are in the order of --help; `report/formats.py` has the options for outputs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class HostFlags:
 
     hosts: tuple[str, ...] = host_option(
         "HOSTS",
-        "Node sets: node1..4 'n[01-16,20]' gpu7. Default: those of the job; check and hang: or this machine.",
+        "Node sets: node1..4 'n[01-16,20]' gpu7. Default: the job's hosts; check and hang: or this machine.",
         default=(),
     )
     hostfile: Path | None = host_option("-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH).")
@@ -55,7 +55,7 @@ class JobFlags:
         "--master-port PORT", "The port of the rendezvous.", min=1, max=65535
     )
     ranks_per_host: int | None = live_option(
-        "--ranks-per-host N", "Ranks on a host. Default: one a device; 2 without any.", min=1, max=1024
+        "--ranks-per-host N", "Ranks per host. Default: one per device; 2 without devices.", min=1, max=1024
     )
     launch: tuple[Path, ...] = live_option(
         "--launch FILE...", "The variables of the ranks: env or shell files, a dump of each rank.", default=()
@@ -80,11 +80,11 @@ class WayFlags:
         "--accept-new", "Trust unknown host keys once; never changed ones.", default=False
     )
     sudo: bool = live_option("--sudo", "Read what only root may read, by sudo -n.", default=False)
-    enter: str | None = host_option("--enter COMMAND", "Look inside: 'docker exec -i NAME'.")
+    enter: str | None = host_option("--enter COMMAND", "Examine inside a container: 'docker exec -i NAME'.")
     transport: str = host_option(
         "--transport NAME", "auto, ssh, srun or local.", default="auto", values=TRANSPORTS
     )
-    fanout: int = any_option("--fanout N", "Connections being made at once.", default=64, min=1, max=4096)
+    fanout: int = any_option("--fanout N", "Connections made at once.", default=64, min=1, max=4096)
     connect_timeout: float | None = any_option(
         "--connect-timeout S", "Seconds to log in. Default: 10.", **SECONDS
     )
@@ -92,11 +92,11 @@ class WayFlags:
     deadline: float | None = live_option("--deadline S", "Seconds for the whole run.", **SECONDS)
 
     by_default: frozenset[str] = frozenset()
-    """Fields that the user's defaults set: nobody typed these for this run."""
+    """Fields set by the user's defaults: nobody typed them for this run."""
 
     @property
     def logs_in(self) -> bool:
-        """Whether an option asks for SSH or Slurm, which may lead elsewhere than to this machine."""
+        """Whether an option asks for SSH or Slurm, which may lead to another machine than this one."""
         return self.asks_for_ssh("ssh_config", "accept_new") or self.transport in ("ssh", "srun")
 
     def asks_for_ssh(self, *more: str) -> bool:
@@ -115,7 +115,7 @@ class ExamFlags:
     only: tuple[str, ...] = any_option(
         "--only GLOB,...", "Only these checks: globs, or parts of names.", default=(), commas=True
     )
-    skip: tuple[str, ...] = any_option("--skip GLOB,...", "Not these checks.", default=(), commas=True)
+    skip: tuple[str, ...] = any_option("--skip GLOB,...", "Skip these checks.", default=(), commas=True)
     checks: tuple[Path, ...] = any_option("--checks DIR", "More checks, from a folder.", default=())
     expect: tuple[str, ...] = any_option(
         "--expect KEY=VALUE", "What must be there: nofile=100000.", default=(), commas=True
@@ -148,7 +148,7 @@ class SmokeFlags:
     )
     inject: tuple[str, ...] = option(
         "--inject KIND@RANK[:STEP]",
-        "A fault on purpose, to see it found; or help.",
+        "Inject a fault on purpose, to see it found; or help.",
         not_with=(REPLAY, NO_SMOKE),
         default=(),
     )
@@ -169,10 +169,10 @@ class Request:
     what: ExamFlags = field(default_factory=ExamFlags)
     smoke: SmokeFlags = field(default_factory=SmokeFlags)
     essential: tuple[str, ...] = ()
-    """Globs of the checks that a command cannot do without, where it is the one that chose with `only`."""
+    """Globs of the checks that a command cannot do without, if the command itself chose with `only`."""
     in_job: bool = option(
         IN_JOB,
-        "Inside a job: its launcher starts it as every rank; no SSH.",
+        "Run inside a job, started as every rank by its launcher; no SSH.",
         not_with=(REPLAY,),
         default=False,
         panel=HostFlags.PANEL,
@@ -191,9 +191,9 @@ class Request:
     )
     outputs: Outputs = field(default_factory=Outputs)
     typed: frozenset[str] = frozenset()
-    """The options that were typed, by name."""
+    """The names of the options that were typed."""
     defaults: str = ""
-    """Where options come from that nobody typed, and which."""
+    """Where options that nobody typed come from, and which they are."""
 
     def inputs(self) -> Iterator[tuple[str, Path]]:
         """The files that are read: the name of the option, and the file."""
@@ -212,9 +212,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Hosts that need not be looked for, and the way to them that is there already.
+    """Hosts that need not be looked for, and an existing way to them.
 
-    `absent` asks who is not there any more; those hosts count as unreached whatever they said before.
+    `absent` asks who is no longer there; those hosts count as unreached whatever they said before.
     """
 
     targets: Targets

@@ -1,4 +1,4 @@
-"""What each host is asked, written when its turn comes: of many hosts at once it would fill the memory."""
+"""The script of each host, written when its turn comes: all at once would fill the memory on many hosts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from doctor.text.nodeset import is_host, is_ip
 from doctor.transport import Script
 
 ALL_NAMES = 16
-"""Up to this many hosts, each resolves the names of all; beyond, only those of the head and a few others."""
+"""Up to this many hosts, each resolves all names; beyond, only those of the head and a few others."""
 
 
 class Scripts(Mapping[str, Script]):
@@ -32,7 +32,7 @@ class Scripts(Mapping[str, Script]):
 
 
 class NamesToAsk:
-    """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
+    """The names that each host resolves: all in a small cluster, else the head's and a few."""
 
     def __init__(self, names: Sequence[str], plan: JobPlan) -> None:
         self._names = names
@@ -41,9 +41,9 @@ class NamesToAsk:
         self._head = plan.head.value
 
     def of(self, host: str) -> tuple[str, ...]:
-        return tuple(n for n in dict.fromkeys(self._asked(host)) if is_host(n) and not is_ip(n))
+        return tuple(n for n in dict.fromkeys(self._names_for(host)) if is_host(n) and not is_ip(n))
 
-    def _asked(self, host: str) -> list[str]:
+    def _names_for(self, host: str) -> list[str]:
         if len(self._names) == 1:
             return self._master
         if len(self._names) <= ALL_NAMES:

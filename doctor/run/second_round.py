@@ -1,4 +1,4 @@
-"""What is asked once the first answers are in: rank tables on hosts, and pings between NPUs. Pure."""
+"""What is asked after the first answers: rank tables on hosts, and pings between NPUs. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from doctor.model import Missing
 
 
 def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
-    """By host, the rank tables that its running processes were given, and those of the plan; only where a
-    process is known by its device alone.
+    """Host -> the rank tables given to its running processes, and those of the plan; only if a process is
+    known by its device alone.
     """
     wanted: dict[str, list[str]] = {}
     for launch in launch_of_processes(facts.all(PROCESSES_OF_JOBS)):
@@ -44,7 +44,7 @@ class PingRound:
 
 
 def plan_ping_round(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) -> PingRound:
-    """The pings between the job's NPUs. Hosts where these are at work are left alone unless `also_busy`."""
+    """The pings between the job's NPUs. Hosts with busy NPUs are left alone unless `also_busy`."""
     without: dict[str, Missing] = {}
     addresses: dict[str, PerDevice[Address | None]] = {}
     for host in facts.hosts:
@@ -58,9 +58,9 @@ def plan_ping_round(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: 
             reason = unsaid[0].reason if unsaid else "the job uses no NPU here"
             without[host] = _missing(reason, absent=not unsaid or unsaid[0].unsupported)
         elif not also_busy and isinstance(npus, Missing):
-            without[host] = _missing(f"whether its NPUs are at work is not known: {npus.reason}")
+            without[host] = _missing(f"whether its NPUs are busy is not known: {npus.reason}")
         elif not also_busy and any(_at_work(npu) for npu in npus if npu.device in mine):
-            without[host] = _missing("its NPUs are at work (--on-busy run pings them all the same)")
+            without[host] = _missing("its NPUs are busy (--on-busy run pings them anyway)")
         else:
             addresses[host] = {device: told[device] for device in mine}
     products = {host: found.product for host, found in facts.all(DEVICES).items()}

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a run as Ctrl-C does: with what is known, and with nothing left behind."""
+"""SIGTERM and SIGHUP end a run as Ctrl-C does: it reports what is known and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The smoke runs of one examination: on the hosts that passed, and again without those that a run names.
 
-Drives the transport, as `collect` does; what a run saw is added to the same recording.
+Like `collect`, this drives the transport; what a run saw is added to the same recording.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ REPEATS = 2
 QUICK = MeshPatience(
     start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
 )
-"""For a mesh among hosts whose agents just answered."""
+"""For a mesh among hosts whose agents have just answered."""
 
 
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
-    """`before` is the report of all that was found without a smoke run."""
+    """`before` is the report of everything found without a smoke run."""
     job = collection.read().plan
-    fit, left_out = _fit(before)
+    fit, left_out = _fit_hosts(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
     collection.no_smoke = _obstacle(before, fit) or late
     if collection.no_smoke:
@@ -52,7 +52,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         except NoGroup as error:
             collection.no_smoke = error.message
             return
-        except UsageError as error:  # what is asked for may fit all hosts, and not those that are left
+        except UsageError as error:  # the request may fit all hosts, but not those that are left
             if not left_out:
                 raise
             collection.no_smoke = error.message
@@ -63,21 +63,21 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
         left_out = [*left_out, *(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in blamed)]
-        wishes = replace(wishes, inject=())  # a rank's number means another rank now
+        wishes = replace(wishes, inject=())  # the number now means another rank
         if repeat < REPEATS:
             collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
             if job.backend.value is Backend.HCCL:
                 await_release(collection, fit)
 
 
-def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
+def _fit_hosts(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
     fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
     others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
     return fit, [LeftOutOfSmoke(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others]
 
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:
-    """Why no smoke run can be made; empty when one can."""
+    """Why no smoke run can be made; empty if one can."""
     if report.stopped_by is not None:
         return "the run was interrupted before it"
     if not fit:
@@ -120,7 +120,7 @@ def _run(
 
 
 def _with_python(host: Host, collection: Collection) -> Host:
-    """The host with the interpreter that was found to have torch, where none was named."""
+    """The host with the interpreter that was found to have torch, if none was named."""
     found = collection.read().facts.get(host.name, PYTHON)
     if host.python or collection.order.pythons is None or not isinstance(found, Python):
         return host
@@ -128,7 +128,7 @@ def _with_python(host: Host, collection: Collection) -> Host:
 
 
 def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:
-    """The job's NPUs on hosts that show them, and the GPUs of hosts where ranks share them."""
+    """The job's NPUs on hosts that show them, and the GPUs of hosts on which ranks share them."""
     plan, known = reading.plan, {}
     for host, found in reading.facts.all(DEVICES).items():
         if host not in hosts:
@@ -136,15 +136,15 @@ def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:
         if plan.backend.value is Backend.HCCL:
             mine = in_rank_order(found.npus, plan, host)
             known[host] = HostDevices(found.product, mine, as_torch_counts(found.npus, mine, plan))
-        elif plan.backend.value is Backend.NCCL and (shared := _shared(found, plan.ranks_on(host))):
+        elif plan.backend.value is Backend.NCCL and (shared := _shared_gpus(found, plan.ranks_on(host))):
             known[host] = HostDevices(found.product, shared, shared)
     return known
 
 
-def _shared(found: Devices, ranks: int) -> tuple[int, ...]:
-    """The GPU of each rank where each GPU gets as many; () where ranks share none.
+def _shared_gpus(found: Devices, ranks: int) -> tuple[int, ...]:
+    """The GPU of each rank if ranks share GPUs evenly; () if they share none.
 
-    Ranks that cannot be spread evenly keep their own numbers: the one without a GPU is then named.
+    Ranks that cannot be spread evenly keep their own numbers, so the one without a GPU is named.
     """
     gpus = next((n for v in VENDORS if v.backend is Backend.NCCL and (n := len(found.of(v).numbers))), 0)
     return tuple(rank % gpus for rank in range(ranks)) if gpus and ranks > gpus and not ranks % gpus else ()

@@ -1,4 +1,4 @@
-"""A request -> the way to its hosts, as it is recorded: options to type again, and no secret."""
+"""The way from a request to its hosts, as recorded: options to type again, without secrets."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ ASKED = (
 
 
 def way_of(request: Request, targets: Targets, transport: str) -> Way:
-    """Files are named by their whole paths, so that the commands work in every folder."""
-    if targets.source == LOCAL:  # named or not
+    """Files are named by absolute paths, so that the commands work in every folder."""
+    if targets.source == LOCAL:  # whether it was named or not
         request = replace(request, who=replace(request.who, local=True))
-    if transport not in ("local", "ssh", "in-job"):  # hosts that are named are reached by SSH otherwise
+    if transport not in ("local", "ssh", "in-job"):  # named hosts are otherwise reached by SSH
         request = replace(request, way=replace(request.way, transport=transport))
-    given = dict(_given(request))
+    given = dict(_given_options(request))
 
     def typed(names: Iterable[str]) -> tuple[Typed, ...]:
         return tuple(each for name in names for each in given.get(name, ()))
@@ -63,7 +63,7 @@ def way_of(request: Request, targets: Targets, transport: str) -> Way:
 
 
 def _login(host: Host) -> Iterator[Typed]:
-    """What an inventory says of how to log in to a host."""
+    """How an inventory says to log in to a host."""
     if host.address != host.name:
         yield "address", host.address
     if host.user:
@@ -74,7 +74,7 @@ def _login(host: Host) -> Iterator[Typed]:
         yield "--jump", host.jump
 
 
-def _given(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
+def _given_options(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
     defaults = {known.name: default for known, default in options(type(request))}
     for known, value in options(request):
         if value != defaults[known.name]:

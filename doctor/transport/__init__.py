@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What to run on one host: a command line for its login shell, and what to feed to its stdin.
+    """What to run on one host: a command line for its login shell, and the input for its stdin.
 
-    Stdin stays open after `stdin` was sent, until a line equal to `last_line` (bytes, without newline) comes
-    out or the command ends: a script can therefore watch its stdin to notice that the controller is gone.
-    `question` is what it was made from.
+    After `stdin` was sent, it stays open until a line equal to `last_line` (bytes, without newline) arrives
+    or the command ends, so a script can watch its stdin to notice that the controller is gone.
+    `question` is what the script was made from.
     """
 
     command: str
@@ -42,7 +42,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A session's program is gone. `unreached` is set when it never began or the connection broke."""
+    """A session's program is gone. `unreached` is set if it never began or the connection broke."""
 
     host: str
     rc: int | None
@@ -51,7 +51,7 @@ class Ended:
 
 
 class Session(Protocol):
-    """One program on each of several hosts, spoken to in lines. Closing it ends all of them."""
+    """One program on each of several hosts, spoken to in lines. Closing the session ends all of them."""
 
     def send(self, host: str, line: bytes) -> None:
         """Queue one line (without newline) for a host; a host that is gone ignores it."""
@@ -60,7 +60,7 @@ class Session(Protocol):
         """The next line or end of any host; None after `timeout` seconds of silence. Hosts take turns."""
 
     def end(self, host: str) -> None:
-        """End the program of one host. Nothing more is heard of it, not even its end."""
+        """End the program of one host. Nothing more is received from it, not even its end."""
 
     def close(self) -> None: ...
 
@@ -70,12 +70,12 @@ class Transport(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the person should know besides the hosts' outcomes."""
+        """What the user should know besides the hosts' outcomes."""
 
     def run(
         self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
     ) -> Iterator[Answer | Unreached]:
-        """Run each host's script, all hosts at once; yield each host's outcome as it comes.
+        """Run each host's script, all hosts at once; yield each host's outcome as it arrives.
 
         `timeout` is a host's whole time, from its start: connecting, running, answering. Every host has its
         outcome by `until`, of time.monotonic(). A script is looked up when its host's turn comes.

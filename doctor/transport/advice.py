@@ -1,8 +1,8 @@
-"""What to type where a host could not be asked, read back from a recording.
+"""What to type if a host could not be asked, as read back from a recording.
 
-A recording may come from anybody, and what stands under "type" gets typed. So each command of one is taken
-apart and written anew: it must have a form that a transport writes, with a host, a number, a file or a name
-where the form has one. Where nothing is left, the kind of the failure decides what to type.
+A recording may come from anybody, and people type what it says to type. So each of its commands is taken
+apart and rebuilt: it must have a form that a transport writes, with a host, a number, a file or a name at the
+places for them. If no command is left, the kind of the failure decides what to type.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _LOOKS = tuple(tuple(refusal.look.replace("{}", "NAME").split()) for refusal in 
 
 
 def read_back(why: Unreached, host: Host) -> Unreached:
-    """The same, with nothing to type that is not of ours."""
+    """The same failure, without commands and remedies that are not of ours."""
     commands = [rebuilt(command) for command in why.commands]
     kept = tuple(command for command in commands if command)
     if not kept and commands:
@@ -84,7 +84,7 @@ def read_back(why: Unreached, host: Host) -> Unreached:
 
 
 def rebuilt(command: str) -> str | None:
-    """A command of ours, from its words; None for any other."""
+    """The command, rebuilt from its words, if it is one of ours; None for any other."""
     if command in _FIXED:
         return command
     if compared := _COMPARED.fullmatch(command):
@@ -144,7 +144,7 @@ def _adds(words: Sequence[str]) -> bool:
 
 
 def _enters(words: Sequence[str]) -> bool:
-    """`sudo -n docker exec -i NAME true`, or what else is asked of an engine that refused that."""
+    """Whether it is `sudo -n docker exec -i NAME true`, or asks an engine why it refused that."""
     while words[:1] in (["sudo"], ["-n"]):
         words = words[1:]
     if not words or words[0] not in ENGINES or not all(map(_ENTRY_WORD.fullmatch, words)):
@@ -159,7 +159,7 @@ def _enters(words: Sequence[str]) -> bool:
 
 
 def is_entry(text: str) -> bool:
-    """Whether it is what --enter takes, of a form of ours."""
+    """Whether the text is a value of --enter in a form of ours."""
     try:
         return _enters([*shlex.split(text), "true"])
     except ValueError:
@@ -167,14 +167,14 @@ def is_entry(text: str) -> bool:
 
 
 def _names(words: Sequence[str]) -> list[str] | None:
-    """What is no option; None where an option is, or may be, more than a name."""
+    """The words that are not options; None if an option is unknown and may be more than a name."""
     found = [word for _, word in flags(words)]
     options = {word.partition("=")[0] for word in found if word.startswith("-")}
     return None if options - _ENTRY_OPTIONS else [word for word in found if not word.startswith("-")]
 
 
 def _is_prose(text: str) -> bool:
-    """A sentence that no shell could take for more than words."""
+    """Whether it is a sentence that no shell could take for more than words."""
     return text.isprintable() and "://" not in text and _PROSE.fullmatch(text) is not None
 
 
@@ -196,7 +196,7 @@ def passes(check: Callable[[str], object], text: str) -> bool:
 
 
 def _is_known(text: str) -> bool:
-    """As known_hosts calls a host."""
+    """Whether it is a host as known_hosts writes it."""
     port = re.fullmatch(r"\[(.+)\]:\d{1,5}", text)
     return _is_place(port[1] if port else text)
 
@@ -211,7 +211,7 @@ def _is_file(text: str) -> bool:
 
 
 def is_whole_path(text: str) -> bool:
-    """Of a file that did not come with the recording."""
+    """Whether it is the path of a file that did not come with the recording."""
     return text.startswith("/") and text.isprintable()
 
 

@@ -1,7 +1,7 @@
 """Why a host could not be asked, as sentences: one function for each way of failing.
 
 Summaries leave out the host's own name, so that the same fault of many hosts folds into one line; commands
-name it. What a peer said is quoted only through `quoted`, which keeps it short and printable. No secret comes
+name it. What a peer said is only quoted through `quoted`, which keeps it short and printable. No secret gets
 here.
 """
 
@@ -34,7 +34,7 @@ NO_WAY_THERE = frozenset(
 
 
 MOST_SAID = 4000
-"""Characters that are looked at of what a peer said."""
+"""How many characters of a peer's message are read."""
 
 SHORT_OF = {
     errno.EMFILE: "file descriptors",
@@ -47,7 +47,7 @@ SHORT_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Who is dialled, for sentences and for commands to type. `options` are ready for an ssh command line."""
+    """The host to be dialled, for sentences and commands. `options` are ready for an ssh command line."""
 
     name: str
     address: str
@@ -62,7 +62,7 @@ class Destination:
 
 @dataclass(eq=False)
 class CannotReach(Exception):
-    """One destination cannot be asked. Becomes an `Unreached` for every host that it stands for."""
+    """One destination cannot be asked. Becomes an `Unreached` for every host behind it."""
 
     kind: UnreachedKind
     summary: str
@@ -75,7 +75,7 @@ class CannotReach(Exception):
 
 
 def quoted(text: bytes | str, limit: int = 120) -> str:
-    """What a peer said, as one short printable line without what looks like a secret."""
+    """What a peer said, as one short printable line without anything that looks like a secret."""
     words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
     line = " ".join(redact(words[:MOST_SAID]).split())
     clean = "".join(letter if letter.isprintable() else "?" for letter in line)
@@ -88,7 +88,7 @@ def rounded(seconds: float) -> str:
 
 
 def shortage(error: BaseException | None) -> CannotReach | None:
-    """Where this machine had no memory, threads or descriptors, no host is to blame."""
+    """No host is to blame if this machine ran out of memory, threads or descriptors."""
     what = None
     if isinstance(error, MemoryError):
         what = "memory"
@@ -110,7 +110,7 @@ def _short_of(what: str, words: str) -> CannotReach:
 
 
 def _no_descriptors() -> CannotReach | None:
-    """Names, accounts and keys are in files, and who cannot read them rarely says why."""
+    """Names, accounts and keys are in files, and code that cannot open them rarely says why."""
     try:
         for end in os.pipe():
             os.close(end)
@@ -142,7 +142,7 @@ def name_not_found(to: Destination, error: OSError) -> CannotReach:
 
 
 def not_connected(to: Destination, error: OSError, seconds: float) -> CannotReach:
-    """TCP failed. Over several addresses of one name, `error` is that of the last."""
+    """TCP failed. If a name has several addresses, `error` is that of the last one."""
     if (short := shortage(error)) is not None:
         return short
     detail = quoted(str(error))
@@ -200,7 +200,7 @@ def no_banner(to: Destination, seconds: float, said: bytes) -> CannotReach:
 
 
 def knock(to: Destination) -> str:
-    """Connect and hang up, with what every host has."""
+    """Connect and hang up, with programs that every host has."""
     place = shlex.quote(f"</dev/tcp/{to.address}/{to.port}")
     return f"timeout 3 bash -c {place} && echo open"
 
@@ -309,7 +309,7 @@ def interrupted() -> CannotReach:
 
 
 def explained(error: Exception) -> CannotReach:
-    """Why a host could not be asked, or that this machine is not able to ask any."""
+    """Why a host could not be asked, or that this machine cannot ask any."""
     own = shortage(error) or _no_descriptors()
     return own or (error if isinstance(error, CannotReach) else broken_tool(error))
 

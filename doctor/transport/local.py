@@ -97,7 +97,7 @@ class LocalProgram:
         return False
 
     def status(self, seconds: float) -> int | None:
-        """Without reaping: as long as the process is not, its group's number cannot be another's."""
+        """Does not reap: until the process is reaped, its group's number cannot be given to another."""
         until = time.monotonic() + seconds
         while True:
             left = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
@@ -131,7 +131,7 @@ class LocalProgram:
                 self._process.stdin.close()
 
     def end(self) -> None:
-        """End the group kindly, then the session. What has left the session on purpose is out of reach."""
+        """End the group gently, then the session. Processes that left the session are out of reach."""
         with self._lock:
             if self._ended:
                 return
@@ -158,16 +158,16 @@ class LocalProgram:
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, number)
-        if number is signal.SIGKILL:  # `timeout` gives what it runs a group of its own
+        if number is signal.SIGKILL:  # `timeout` puts what it runs into a group of its own
             for pid in _session(self._pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
 
 
 def _session(leader: int) -> Iterator[int]:
-    """The processes of a session; none where the kernel does not show them.
+    """The processes of a session; none if the kernel does not show them.
 
-    By session and not by parent: a process whose parent has ended is still in the session.
+    By session, not by parent: a process whose parent has ended is still in the session.
     """
     with contextlib.suppress(OSError):
         for pid in psutil.pids():

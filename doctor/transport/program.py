@@ -1,4 +1,4 @@
-"""A conversation with one running program, however it was started: one script, or lines both ways."""
+"""A conversation with one running program, however it was started: a script, or lines in both directions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from doctor.transport import Script
 
 # After its last line a program has this long to report its exit status.
 STATUS_GRACE = 0.2
-# A program of ours that was stopped has not read yet what came in time.
+# After a pause of our own program, data that arrived in time may still be unread.
 LAST_LOOK = 0.05
 PIECE = 32 * 1024
 LONGEST_TAIL = 1024 * 1024
 OUTPUT_CAP = 8 * 1024 * 1024
-"""Bytes of stdout, and of stderr, that are kept of one host."""
+"""Bytes of stdout, and of stderr, that are kept per host."""
 
 
 class Program(Protocol):
-    """A program on some host. One thread talks to it; `ring` and `end` may come from any."""
+    """A program on some host. One thread talks to it; `ring` and `end` may be called from any thread."""
 
     def wait(self, seconds: float) -> None:
         """Return when something may have changed, or after `seconds`."""
@@ -29,31 +29,31 @@ class Program(Protocol):
         """Make `wait` return."""
 
     def take(self) -> tuple[bytes, bytes]:
-        """What there is of stdout and stderr, without waiting."""
+        """The available stdout and stderr, without waiting."""
 
     def give(self, data: memoryview) -> int:
-        """Put into its stdin what fits, without waiting. Raises OSError when it no longer reads."""
+        """Write as much as fits to its stdin, without waiting. Raises OSError if it no longer reads."""
 
     def finished(self) -> bool:
-        """Nothing more will come; what came was taken."""
+        """Whether nothing more will come and everything was taken."""
 
     def broken(self) -> bool:
-        """It ended because the way to it broke."""
+        """Whether it ended because the connection to it broke."""
 
     def status(self, seconds: float) -> int | None:
         """The exit status, if it is known within `seconds`."""
 
     def hang_up(self) -> None:
-        """Close its stdin, which is what it watches."""
+        """Close its stdin, which it watches."""
 
     def end(self) -> None:
-        """Let go of it, for good. Safe to call twice."""
+        """Let go of it for good. Safe to call twice."""
 
 
 def converse(host: str, program: Program, script: Script, deadline: float, cap: int) -> Answer:
-    """Feed the script, read both streams together until the last line, the end, the deadline or the cap.
+    """Feed the script, and read both streams until the last line, the end, the deadline or the cap.
 
-    `deadline` is of time.monotonic(). The program is ended in every case.
+    `deadline` is of time.monotonic(). The program is ended in any case.
     """
     out, err = bytearray(), bytearray()
     unsent = deque([memoryview(script.stdin)] if script.stdin else [])
@@ -96,7 +96,7 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
 
 
 def _tail(program: Program) -> bytes:
-    """The rest of stderr: it may be on its way still when the last line of stdout has come."""
+    """The rest of stderr, which may still be on its way when the last line of stdout has arrived."""
     err = bytearray()
     until = time.monotonic() + STATUS_GRACE
     while len(err) < LONGEST_TAIL and (left := until - time.monotonic()) > 0:
@@ -110,7 +110,7 @@ def _tail(program: Program) -> bytes:
 
 
 def feed(program: Program, unsent: deque[memoryview]) -> None:
-    """Send what fits. A program that stopped reading is not a failure: its output and its end decide."""
+    """Send what fits. It is not a failure if a program stops reading: its output and its end decide."""
     try:
         while unsent:
             sent = program.give(unsent[0][:PIECE])
@@ -124,7 +124,7 @@ def feed(program: Program, unsent: deque[memoryview]) -> None:
 
 
 class _LastLine:
-    """Looks for a whole line in growing text, reading no byte more than twice."""
+    """Looks for a complete line in growing text; reads no byte more than twice."""
 
     def __init__(self, line: bytes) -> None:
         self._line = line + b"\n"

@@ -1,4 +1,4 @@
-"""What a script asks: for a host that makes the script itself, and does not run what it is sent."""
+"""What a script asks, for a host that builds the script itself and does not run what it is sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from doctor.api import Ask
 
 
 class ProbeQuestion(msgspec.Struct, tag="probe", frozen=True, forbid_unknown_fields=True):
-    """The facts of these names. `token` heads each frame of the answer."""
+    """The facts with these names. `token` heads each frame of the answer."""
 
     token: str
     facts: tuple[str, ...]
@@ -16,11 +16,11 @@ class ProbeQuestion(msgspec.Struct, tag="probe", frozen=True, forbid_unknown_fie
 
 
 class MeshQuestion(msgspec.Struct, tag="mesh", frozen=True, forbid_unknown_fields=True):
-    """Which hosts it reaches: what an agent of the mesh is told follows as lines."""
+    """Which hosts it reaches; the commands for the mesh agent follow as lines."""
 
 
 class SmokeQuestion(msgspec.Struct, tag="smoke", frozen=True, forbid_unknown_fields=True):
-    """A short training: what its agent is told follows as lines."""
+    """A short training; the commands for its agent follow as lines."""
 
 
 Question = ProbeQuestion | MeshQuestion | SmokeQuestion

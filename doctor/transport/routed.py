@@ -1,4 +1,4 @@
-"""Each host by the way that suits it: by SSH, or by a command of this machine that enters it (kubectl)."""
+"""Each host by the way that suits it: SSH, or a command of this machine that enters it (kubectl)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doctor.transport.threads import ThreadedTransport, Turn
 class RoutedTransport(ThreadedTransport):
     """See `Transport`. Hosts with `enter_from` "controller" are entered from here, the others over SSH.
 
-    What enters a host (`Host.enter`) is already part of its script's command.
+    The command that enters a host (`Host.enter`) is already part of its script's command.
     """
 
     name = "ssh"

@@ -1,4 +1,4 @@
-"""Lines both ways with one program on each of several hosts, which take turns to be heard."""
+"""Lines to and from one program on each of several hosts, which are read in turn."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, feed
 
 LONGEST_LINE = 1024 * 1024
-# What a host may have said without anybody listening, before it is left waiting.
+# How much a host may send that nobody has read, before it must wait.
 MOST_UNHEARD = 2 * 1024 * 1024
-# What a line costs here beyond its text: a host can also flood with empty ones.
+# The cost of a line beyond its text: a host can also flood with empty lines.
 LINE_COST = 128
 STDERR_KEPT = 64 * 1024
 MOST_STDERR = 8 * 1024 * 1024
@@ -28,7 +28,7 @@ Start = Callable[[str, Script], Program]
 
 
 class Sessions:
-    """See `Session`. Each host has a thread of its own, which alone touches that host's program."""
+    """See `Session`. Each host has a thread of its own; only this thread touches the host's program."""
 
     def __init__(self, scripts: Mapping[str, Script], start: Start, cap: int = MOST_UNHEARD) -> None:
         self._turns = _Turns()
@@ -62,7 +62,7 @@ class Sessions:
 
 
 class _Turns:
-    """Who is to be heard next: one line of each host that has any; none can keep the others waiting."""
+    """Decides which host is read next: one line from each that has any, so none can block the others."""
 
     def __init__(self) -> None:
         self._some = threading.Condition()
@@ -92,7 +92,7 @@ class _Turns:
         return news
 
     def drop(self, voice: _Voice) -> None:
-        """Hear no more of it, not even its end."""
+        """Read no more from it, not even its end."""
         with self._some:
             voice.dropped = True
             if voice.news:
@@ -169,7 +169,7 @@ class _Voice:
         self._turns.add(self, Ended(self._host, rc, stderr, why.of(self._host) if why else None))
 
     def _pump(self, program: Program, stderr: bytearray) -> None:
-        """Until the program ends or the session is closed. Raises CannotReach."""
+        """Runs until the program ends or the session is closed. Raises CannotReach."""
         while not self._closing:
             feed(program, self._unsent)
             full = self._full
@@ -205,7 +205,7 @@ class _Voice:
         return self.unheard >= self.cap
 
     def _say_lines(self) -> None:
-        """The whole lines that came, as far as there is room for them."""
+        """Pass on the complete lines that arrived, as far as there is room for them."""
         start = 0
         while not self._full and (end := self._begun.find(b"\n", start)) >= 0:
             if end - start > LONGEST_LINE:

@@ -19,20 +19,20 @@ from doctor.transport.session import Sessions
 
 # How long a thread may take to notice that its time is over, before we answer for it.
 GRACE = 1.0
-# The same where the time of the whole run is over.
+# The same if the time of the whole run is over.
 LAST_GRACE = 0.2
 # A session has no deadline of its own; starting it has this one.
 START_SECONDS = 60.0
-# Hosts that wait for their turn have no deadline yet: look again this often.
+# Hosts that wait for their turn have no deadline yet: check again after this many seconds.
 LOOK_AGAIN = 1.0
-# More than are ever dialled at once: the others need no thread yet.
+# More than are ever dialled at once: the others do not need a thread yet.
 MOST_WAITING = 256
 
 Outcome = Answer | Unreached
 
 
 class Turn:
-    """A host's time. It begins when the host is dialled, not while it waits for others to be.
+    """A host's time. It begins when the host is dialled, not while it waits for its turn.
 
     `until`, of time.monotonic(), is when the whole run ends, whatever time hosts have left.
     """
@@ -44,7 +44,7 @@ class Turn:
         self.deadline: float | None = None
 
     def begin(self) -> float:
-        """Raises CannotReach where it comes too late."""
+        """Raises CannotReach if the turn comes too late."""
         if self.deadline is None:
             now = time.monotonic()
             if now >= self._until:
@@ -63,7 +63,7 @@ class Turn:
 
 
 class ThreadedTransport(ABC):
-    """`run` and `open` of `Transport`, given a way to begin a program and to give up on one."""
+    """`run` and `open` of `Transport`, given a way to start a program and to give up on one."""
 
     name: str
 
@@ -73,7 +73,7 @@ class ThreadedTransport(ABC):
 
     @property
     def warnings(self) -> list[str]:
-        """What went wrong without a host failing for it, in sentences."""
+        """What went wrong without making a host fail, in sentences."""
         return self._warnings
 
     @abstractmethod
@@ -82,7 +82,7 @@ class ThreadedTransport(ABC):
 
     @abstractmethod
     def give_up(self, host: str) -> str:
-        """Drop what there is of a host, from another thread. Returns what it was doing."""
+        """Drop everything of a host, from another thread. Returns what it was doing."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -109,7 +109,7 @@ class ThreadedTransport(ABC):
             program = self.program(host, script.command, turn)
             answer = converse(host, program, script, turn.begin(), self._cap)
             if answer.end is AnswerEnd.FLOOD:
-                # It may print on, even if it is not read.
+                # It may keep printing, even if nobody reads.
                 self.give_up(host)
             return answer
         except Exception as error:
@@ -121,7 +121,7 @@ class ThreadedTransport(ABC):
 
 
 class _Round:
-    """One script on each host. `turns` are those of the hosts that have a thread, and no outcome yet."""
+    """One script on each host. `turns` are those of hosts that have a thread but no outcome yet."""
 
     def __init__(
         self, transport: ThreadedTransport, scripts: Mapping[str, Script], timeout: float, until: float
@@ -133,7 +133,7 @@ class _Round:
         self._rest = deque(scripts)
         self._waiting: set[str] = set()
         self.turns: dict[str, Turn] = {}
-        # A host without an outcome: its turn has begun.
+        # A host without an outcome means that its turn has begun.
         self._news: SimpleQueue[tuple[str, Outcome | UsageError | None]] = SimpleQueue()
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -151,7 +151,7 @@ class _Round:
                 yield outcome
 
     def _start_some(self) -> None:
-        """Threads for the next hosts: those of hosts that wait for their turn are few, and no more cost."""
+        """Start threads for the next hosts; hosts beyond the few that wait for their turn cost no thread."""
         while self._rest and len(self._waiting) < MOST_WAITING and time.monotonic() < self._until:
             host = self._rest.popleft()
             turn = Turn(self._timeout, self._until, partial(self._news.put, (host, None)))
@@ -163,7 +163,7 @@ class _Round:
                 threading.Thread(target=self._ask, args=job, name=name, daemon=True).start()
             except RuntimeError as error:
                 self._waiting.discard(host)
-                if len(self.turns) > 1:  # one of the others will leave room
+                if len(self.turns) > 1:  # one of the others will make room
                     del self.turns[host]
                     self._rest.appendleft(host)
                     return
@@ -180,7 +180,7 @@ class _Round:
         return max(0.0, min(LOOK_AGAIN, first - time.monotonic()))
 
     def _overdue(self) -> Iterator[Unreached]:
-        """Answer for threads that nothing can wake: a name server that does not answer, above all."""
+        """Answer for threads that nothing can wake, mainly those waiting for a silent name server."""
         now = time.monotonic()
         for host, turn in [(host, turn) for host, turn in self.turns.items() if now >= turn.overdue_at()]:
             del self.turns[host]

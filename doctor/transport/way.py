@@ -1,7 +1,7 @@
 """The way to the hosts of a run, as options to type again.
 
-A run records how it was asked to reach its hosts, without secrets, so that every command that it suggests
-reaches the same hosts. A recording may come from anybody: `read_back` keeps what has the form of ours.
+A run records how it was asked to reach its hosts, without secrets, so that every command it suggests reaches
+the same hosts. A recording may come from anybody: `read_back` only keeps what has the form of our own.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Typed = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a run was asked to name and to reach its hosts, and what else was asked of it."""
+    """How a run was asked to name and reach its hosts, and its other options."""
 
     named: tuple[Typed, ...] = ()
-    """What names them all: --hostfile FILE, --exclude NODESET; empty where their names are written out."""
+    """Options that name all hosts: --hostfile FILE, --exclude NODESET; empty if each is named."""
     reached: tuple[Typed, ...] = ()
-    """What reaches any of them: --ssh-config FILE, --sudo."""
+    """Options that reach any of them: --ssh-config FILE, --sudo."""
     asked: tuple[Typed, ...] = ()
-    """What else was asked: --backend NAME, --exam NAME."""
+    """Other options: --backend NAME, --exam NAME."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Host -> the user in front of its name."""
     logins: Mapping[str, tuple[Typed, ...]] = field(default_factory=dict)
-    """Host -> what an inventory says of how to log in to it: ("--user", NAME), ("address", ADDRESS)."""
+    """Host -> how an inventory says to log in to it: ("--user", NAME), ("address", ADDRESS)."""
     defaults: str = ""
-    """The file of the user's own defaults, and what it set, where it set something."""
+    """The file of the user's own defaults, and what it set; empty if it set nothing."""
 
     @property
     def local(self) -> bool:
@@ -52,10 +52,10 @@ class Way:
         whole: bool = False,
         job: bool = False,
     ) -> str:
-        """A command line that reaches these hosts; `whole`: these are all of the run; `job`: with all that
-        was asked of the job too.
+        """A command line that reaches these hosts. `whole`: these are all hosts of the run; `job`: with the
+        options of the job, too.
         """
-        inside = ("--in-job", *(() if whole else ("--need-hosts",)))  # what is typed is typed outside the job
+        inside = ("--in-job", *(() if whole else ("--need-hosts",)))  # the command is typed outside the job
         asked = [o for o in self.asked if job and o[0] not in inside]
         known = (*(self.named if whole else ()), *asked, *self.reached)
         given = {option[0] for option in options}
@@ -69,9 +69,8 @@ class Way:
         return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
 
     def login(self, host: str, command: Sequence[str]) -> str:
-        """A command on a host, reached as this run did: by ssh with its options; at once, on this machine.
-
-        Empty where nobody can tell: numbers of processes inside a container are others outside.
+        """A command on a host, reached as this run did: by ssh with its options, or directly on this machine.
+        Empty if nobody can tell: process numbers inside a container differ from those outside.
         """
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
         try:
@@ -99,7 +98,7 @@ class Way:
 
 @lru_cache(maxsize=64)
 def _in_order(names: tuple[str, ...], login: str) -> str:
-    """Many commands of a report name all hosts."""
+    """Cached, because many commands of a report name all hosts."""
     folded = fold(names)
     if not all(map(is_host, names)) or (not login and unfold(folded) == list(names)):
         return folded
@@ -135,23 +134,23 @@ def reaches_hosts(command: str) -> bool:
 
 
 def read_back(way: Way) -> Way:
-    """The same, without what no run of ours would have written."""
+    """The way, without anything that our own runs would not have written."""
     return Way(
-        _ours(way.named),
-        _ours(way.reached),
-        _ours(way.asked),
+        _our_options(way.named),
+        _our_options(way.reached),
+        _our_options(way.asked),
         {host: user for host, user in way.users.items() if passes(check_user, user)},
-        {host: of for host, own in way.logins.items() if is_host(host) and (of := _own(own))},
+        {host: of for host, own in way.logins.items() if is_host(host) and (of := _our_login_options(own))},
         way.defaults,
     )
 
 
-def _own(login: Iterable[Typed]) -> tuple[Typed, ...]:
+def _our_login_options(login: Iterable[Typed]) -> tuple[Typed, ...]:
     known = {"--user", "--port", "--jump", "address"}
     return tuple(each for each in login if len(each) == 2 and each[0] in known and _is_ours(each))
 
 
-def _ours(options: Iterable[Typed]) -> tuple[Typed, ...]:
+def _our_options(options: Iterable[Typed]) -> tuple[Typed, ...]:
     return tuple(option for option in options if _is_ours(option))
 
 
@@ -198,7 +197,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--plan": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
     **dict.fromkeys(("--smoke-timeout", "--connect-timeout", "--timeout"), _looks(r"\d{1,5}(\.\d{1,6})?")),
 }
-"""What the value of each option looks like; None where it takes none.
+"""The form of each option's value; None if it takes none.
 
-Not --checks, which runs what lies in a folder: who replays a recording of others names that anew.
+Not --checks, which runs files in a folder: who replays another's recording must name that again.
 """

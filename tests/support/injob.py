@@ -22,7 +22,7 @@ from tests.lab import Host, Lab
 from tests.lab.controller import REPOSITORY
 from tests.lab.processes import command, numbers, processes
 
-JOINED = "has come to rank 0"
+JOINED = "has reached rank 0"
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 PORT = 29617
 PATIENCE = 300.0

@@ -1,4 +1,4 @@
-"""AMD GPUs: which there are, how they are, and who uses them."""
+"""AMD GPUs: the list, their health, and the processes on them."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ AMD_GPUS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class AmdHealth:
-    """What is told of one GPU beyond its name; None where it is not told.
+    """What the tool reports about one GPU beyond its name; None if it reports nothing.
 
-    Errors since its driver was loaded. Pages of its memory: `pending` ones are retired at the next reset,
-    `stuck` ones could not be.
+    `uncorrected` counts errors since the driver was loaded. `pending` memory pages are retired at the next
+    reset; `stuck` ones could not be retired.
     """
 
     uncorrected: int | None = None
@@ -128,14 +128,14 @@ def _pages(call: ToolCall | None) -> Iterator[tuple[int, Row]]:
     if call and not call.failed:
         try:
             yield from by_gpu(call)
-        except NotUnderstood:  # what else was told is worth having
+        except NotUnderstood:  # the other values are still worth having
             return
 
 
 def _count(row: Row, kind: str) -> int:
-    """A list of pages, the only one by itself, or a sentence that there is none."""
-    told = row.get(kind)
-    return len(told) if isinstance(told, list) else int(isinstance(told, dict))
+    """The number of pages: the value is a list, a single page, or a sentence saying that there is none."""
+    found = row.get(kind)
+    return len(found) if isinstance(found, list) else int(isinstance(found, dict))
 
 
 AMD_HEALTH = Fact(
@@ -147,12 +147,12 @@ AMD_HEALTH = Fact(
     partial=True,
     group=GROUP,
 )
-"""By the tool's number of the GPU."""
+"""By the tool's GPU number."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmdProcess:
-    """A process on a GPU; rocm-smi does not tell on which."""
+    """A process on a GPU; rocm-smi does not report which GPU."""
 
     gpu: int | None
     pid: int
@@ -163,7 +163,7 @@ class AmdProcess:
 def _processes(capture: Capture) -> tuple[AmdProcess, ...]:
     call, tool = answer(capture)
     found = list(_of_rocm_smi(call) if tool == ROCM_SMI else _of_amd_smi(call))
-    # Processes that only looked at the GPUs are listed as well.
+    # Processes that only looked at the GPUs are listed too.
     return tuple(process for process in found if process.used_mb != 0)[:_MOST_PROCESSES]
 
 
@@ -176,13 +176,13 @@ def _of_amd_smi(call: ToolCall) -> Iterator[AmdProcess]:
         for entry in listed if isinstance(listed, list) else ():
             info = part(entry, "process_info") if isinstance(entry, dict) else {}
             pid = number(info.get("pid"))
-            if pid is not None:  # else it says in words that there is none
+            if pid is not None:  # otherwise the tool says in words that there is no process
                 memory = part(info, "memory_usage").get("vram_mem", info.get("mem_usage"))
                 yield AmdProcess(gpu, pid, _base(text(info.get("name"))), _in_megabytes(memory))
 
 
 def _in_megabytes(value: object) -> int | None:
-    """{"value": 2353860608, "unit": "B"} -> 2244, and any memory at all is at least 1."""
+    """{"value": 2353860608, "unit": "B"} -> 2244; any memory at all counts as at least 1."""
     found = number(value)
     unit = value.get("unit") if isinstance(value, dict) else "B"
     if found is None:
@@ -226,4 +226,4 @@ def _order(capture: Capture) -> tuple[str, ...]:
 
 
 AMD_ORDER = Fact("amd-order", Read((AMD.node_files,)), _order)
-"""Where the GPUs are on the PCI bus that this login may use, in the order in which HIP counts them."""
+"""PCI addresses of the GPUs that this login may use, in the order in which HIP counts them."""

@@ -1,4 +1,4 @@
-"""What the amdgpu driver writes into the kernel log when a GPU is reset or its hardware makes errors."""
+"""What the amdgpu driver writes to the kernel log when a GPU is reset or reports hardware errors."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _KINDS = (
     (r"GPU reset(?:\(\d{1,9}\))? failed", "the GPU could not be reset", True),
     (r"GPU reset begin", "the GPU was reset", False),
 )
-"""Pattern, meaning, and whether it accuses the hardware: a reset alone a program can cause."""
+"""Pattern, meaning, and whether it accuses the hardware: a program alone can cause a reset."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmdTrouble:
-    """One line that accuses a GPU; `bus` is empty where it names none."""
+    """One line that accuses a GPU; `bus` is empty if the line names none."""
 
     meaning: str
     fatal: bool
@@ -33,7 +33,7 @@ class AmdTrouble:
 
 
 def troubles(lines: Iterable[KernelLine]) -> tuple[AmdTrouble, ...]:
-    """Those that accuse a GPU, in the order of the log."""
+    """The lines that accuse a GPU, in the order of the log."""
     return tuple(trouble for line in lines if (trouble := _trouble(line)))
 
 

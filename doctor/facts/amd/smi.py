@@ -1,4 +1,4 @@
-"""How amd-smi is asked, and rocm-smi where there is no amd-smi or it refuses; and how their JSON is read.
+"""Calls amd-smi, or rocm-smi if amd-smi is missing or refuses, and reads their JSON.
 
 amd-smi prints a list with an object for each GPU; since ROCm 7 some of its commands put the list under
 `gpu_data`. rocm-smi prints one object with `card0`, `card1`, and `system`. Both may print warnings before it.
@@ -25,9 +25,9 @@ Row = Mapping[str, Any]
 
 
 def asking(seconds: int, amd: str, rocm: str, *, before: str = ":", after: str = ":") -> Run:
-    """One call of amd-smi with the words `amd`, else of rocm-smi with `rocm`; `after` follows amd-smi alone.
+    """A call of amd-smi with the words `amd`, or else of rocm-smi with `rocm`; `after` follows amd-smi only.
 
-    rocm-smi is not asked after amd-smi hung: then it is the driver that does not answer.
+    rocm-smi is not called if amd-smi hung: in that case the driver itself does not answer.
     """
     return Run(
         f"""\
@@ -51,7 +51,7 @@ done
 
 
 def answer(capture: Capture) -> tuple[ToolCall, str]:
-    """The call that was answered, and the tool's name. Raises where none was."""
+    """The call that was answered, and the tool's name. Raises NotUnderstood if none was."""
     made = [call for call in calls(capture.stdout, "the tool") if call.key in (AMD_SMI, ROCM_SMI)]
     if not made:
         raise NotUnderstood(f"{AMD_SMI} did not answer in time")
@@ -62,19 +62,19 @@ def answer(capture: Capture) -> tuple[ToolCall, str]:
 
 
 def document(call: ToolCall) -> Any:
-    """The JSON in an answer."""
+    """The JSON in a tool's answer."""
     begin = re.search(r"^[\[{]", call.text, re.MULTILINE)
     try:
         found: Any = json.JSONDecoder().raw_decode(call.text, begin.start())[0] if begin else None
     except (ValueError, RecursionError):
-        raise NotUnderstood(f"{call.key} printed no whole JSON") from None
+        raise NotUnderstood(f"{call.key} did not print complete JSON") from None
     if not isinstance(found, (list, dict)):
         raise NotUnderstood(complaint(call, call.key))
     return found
 
 
 def by_gpu(call: ToolCall) -> Iterator[tuple[int, Row]]:
-    """The objects of amd-smi by the number of their GPU."""
+    """The objects that amd-smi prints, by GPU number."""
     found = document(call)
     rows = found.get("gpu_data") if isinstance(found, dict) else found
     for row in rows[:_MOST_GPUS] if isinstance(rows, list) else ():
@@ -83,7 +83,7 @@ def by_gpu(call: ToolCall) -> Iterator[tuple[int, Row]]:
 
 
 def by_card(call: ToolCall) -> Iterator[tuple[int, Row]]:
-    """The objects of rocm-smi by the number of their card; its titles in small letters."""
+    """The objects that rocm-smi prints, by card number, with their keys in lower case."""
     found = document(call)
     for name, row in list(found.items())[:_MOST_GPUS] if isinstance(found, dict) else ():
         card = re.fullmatch(r"card(\d{1,4})", name)
@@ -103,7 +103,7 @@ def part(row: Row, name: str) -> Row:
 
 
 def number(value: Any) -> int | None:
-    """12, "12" and {"value": 12, "unit": "MB"} -> 12; None where nothing is told."""
+    """12, "12" and {"value": 12, "unit": "MB"} -> 12; None if there is no number."""
     if isinstance(value, dict):
         value = value.get("value")
     if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value):
@@ -112,5 +112,5 @@ def number(value: Any) -> int | None:
 
 
 def text(value: Any) -> str:
-    """Empty where nothing is told."""
+    """The text of a value; empty if the tool printed none."""
     return value.strip()[:80] if isinstance(value, str) and value.strip() != "N/A" else ""

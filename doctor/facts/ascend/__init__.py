@@ -1,1 +1,1 @@
-"""What is known of Ascend devices, from npu-smi and hccn_tool."""
+"""Facts about Ascend devices, from npu-smi and hccn_tool."""

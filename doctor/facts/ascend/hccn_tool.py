@@ -1,7 +1,7 @@
-"""How hccn_tool is asked, and how its answers are told apart by device.
+"""Calls hccn_tool and assigns its answers to devices.
 
-It serves one caller at a time and answers "busy" to others, needs root, and may hang where a device is ill.
-Only its getters (-g) are ever called.
+The tool serves one caller at a time and answers "busy" to others, needs root, and may hang if a device is
+faulty. Only its getters (-g) are ever called.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def split_known(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T],
 
 
 def devices(numbers: Sequence[int], what: str = "device") -> str:
-    """Which devices, in words: "device 3", "devices 0-3,6"."""
+    """Device numbers in words: "device 3", "devices 0-3,6"."""
     folded = fold([str(number) for number in numbers]).strip("[]")
     return f"{what}{'s' if len(numbers) > 1 else ''} {folded}"
 
@@ -58,9 +58,9 @@ def devices(numbers: Sequence[int], what: str = "device") -> str:
 def asked(
     words: str, then: str = "", *, first: str = ":", at: str = "/dev/davinci", seconds: int = SECONDS
 ) -> str:
-    """A script that calls the tool with these words for each device, $n in them, and then does more.
+    """A script that calls the tool with these words for each device ($n is its number), then runs `then`.
 
-    It tells first which devices there are, so that those that it never came to are known.
+    It first prints the numbers of all devices, so that devices it never reached are known.
     """
     return f"""\
 {calling(TOOL, ELSEWHERE, seconds)}
@@ -77,7 +77,7 @@ _PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remoun
 
 
 def unwritten(script: str) -> str:
-    """The script with /etc read-only to itself only; its argument is "ro" if that succeeded."""
+    """The script with /etc read-only to itself alone; its argument is "ro" if that succeeded."""
     shielded = quote(f'{_PROTECT} && exec sh -c "$1" sh ro')
     return f"""\
 s={quote(script)}
@@ -87,7 +87,7 @@ else exec sh -c "$s" sh rw; fi"""
 
 
 def noted(key: str) -> str:
-    """Leaves out devices that have no such key in /etc/hccn.conf, unless that cannot be written to."""
+    """Skips devices that have no such key in /etc/hccn.conf, unless that file cannot be written to."""
     known = f'grep -qs "^{key}_$n=" /etc/hccn.conf'
     left_out = 'printf "@ %s unasked writes\\n" "$n"'
     keep = f'k=; for n in $c; do {known} && k="$k $n" || {left_out}; done; c=$k'
@@ -103,11 +103,11 @@ def hccn(
     writes: str = "",
     everywhere: bool = False,
 ) -> Fact[PerDevice[T]]:
-    """A fact of each device. `read` raises NotUnderstood where a text is not one of those that it knows.
+    """A fact about each device. `read` raises NotUnderstood for a text that it does not recognise.
 
-    `writes` is a key that the getter itself notes in /etc/hccn.conf when it is not there yet, and does not
-    mind when it cannot: nothing may be changed, so it is kept from that. `everywhere`: no product that is
-    asked lacks it, so an answer that it is not supported leaves it unknown.
+    `writes` is a key that the getter itself adds to /etc/hccn.conf if it is missing. The getter also works
+    if it cannot write, so writing is prevented: nothing may be changed. `everywhere`: every product that is
+    asked supports the command, so the answer "not supported" means that the value is unknown.
     """
 
     script = asked(words, then, first=f"{first or NOT_950}\n{noted(writes) if writes else ':'}")
@@ -136,7 +136,7 @@ def hccn(
 
 ONLY_950 = "[ ! -r /proc/bus/pci/devices ] || grep -q 19e5d806 /proc/bus/pci/devices || w=product"
 NOT_950 = "! grep -qs 19e5d806 /proc/bus/pci/devices || w=product"
-"""Products are not asked what they do not have; Atlas 950 puts its options in another order, too."""
+"""Skips products that lack the feature; Atlas 950 also takes its options in another order."""
 
 
 def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T], everywhere: bool) -> T | Unsaid:

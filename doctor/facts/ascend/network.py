@@ -1,4 +1,4 @@
-"""The network of Ascend devices: their addresses and links, as hccn_tool and /etc/hccn.conf show them."""
+"""The network of Ascend devices: addresses and links, as hccn_tool and /etc/hccn.conf show them."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Address:
 
 
 def _ip(text: str) -> IPv4Address | IPv6Address | None:
-    """None where nothing is set, which the tool prints as 0.0.0.0."""
+    """The address; None if none is set, which the tool prints as 0.0.0.0."""
     try:
         found = ip_address(text)
     except ValueError:
         raise NotUnderstood("") from None
     if "%" in text:
-        raise NotUnderstood("its address has a scope")  # which may be any text at all
+        raise NotUnderstood("its address has a scope")  # a scope may be any text
     return None if found.is_unspecified else found
 
 
@@ -88,7 +88,7 @@ NPU_ADDRESSES: Fact[PerDevice[Address | None]] = hccn(
     then="case $o in *'no ip was preset'*) q $n -i $n -ip -inet6 -g; esac",
     everywhere=True,
 )
-"""None where none is set."""
+"""None if no address is set."""
 
 
 def _link(call: ToolCall) -> bool:
@@ -99,7 +99,7 @@ def _link(call: ToolCall) -> bool:
 
 
 NPU_LINKS: Fact[PerDevice[bool]] = hccn("npu-links", "-i $n -link -g", _link, everywhere=True)
-"""Whether it is up."""
+"""Whether the link is up."""
 
 
 def _net_health(call: ToolCall) -> str:
@@ -116,7 +116,7 @@ def _detect(call: ToolCall) -> str | None:
 
 
 NPU_DETECT: Fact[PerDevice[str | None]] = hccn("npu-detect", "-i $n -netdetect -g", _detect)
-"""The address that its network health is tried with; None where none is set."""
+"""The address used to test the device's network health; None if none is set."""
 
 
 def _gateway(call: ToolCall) -> str | None:
@@ -127,19 +127,19 @@ def _gateway(call: ToolCall) -> str | None:
 
 
 NPU_GATEWAYS: Fact[PerDevice[str | None]] = hccn("npu-gateways", "-i $n -gateway -g", _gateway)
-"""None where none is set."""
+"""None if no gateway is set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whether a device encrypts; `expired` is when a certificate that the tool calls expired did so."""
+    """Whether a device encrypts. `expired` is the end date of a certificate that the tool calls expired."""
 
     on: bool
     expired: str = ""
 
 
 def _tls(call: ToolCall) -> Tls:
-    """What it says of an expired certificate goes to stderr and may come before the certificate itself."""
+    """The warning about an expired certificate goes to stderr and may precede the certificate itself."""
     if "No certificate found" in call.text:
         return Tls(on=False)
     switch = re.search(r"\btls switch\[([01])\]", call.text)
@@ -151,7 +151,7 @@ def _tls(call: ToolCall) -> Tls:
 
 
 def _when(text: str) -> float:
-    """Of several certificates the one that ended first is meant."""
+    """The time as a sort key: of several certificates, the one that ended first counts."""
     try:
         return datetime.strptime(text, "%a %b %d %H:%M:%S %Y GMT").replace(tzinfo=timezone.utc).timestamp()
     except ValueError:
@@ -159,7 +159,7 @@ def _when(text: str) -> float:
 
 
 NPU_TLS: Fact[PerDevice[Tls]] = hccn("npu-tls", "-i $n -tls -g", _tls, writes="tls_enable")
-"""Without a certificate it is off."""
+"""TLS is off if there is no certificate."""
 
 
 def _speed(call: ToolCall) -> int | None:
@@ -173,7 +173,7 @@ def _speed(call: ToolCall) -> int | None:
 
 
 NPU_SPEEDS: Fact[PerDevice[int | None]] = hccn("npu-speeds", "-i $n -speed -g", _speed)
-"""In Mb/s; None where the tool does not know it."""
+"""In Mb/s; None if the tool does not know the speed."""
 
 _CONF = "/etc/hccn.conf"
 
@@ -193,15 +193,15 @@ def _conf(capture: Capture) -> Mapping[int, Mapping[str, str]]:
 HCCN_CONF: Fact[Mapping[int, Mapping[str, str]]] = Fact(
     "hccn-conf", Run(f"cat {_CONF}"), _conf, needs_root=True, ok_rc=(0, 1), cap=100_000, group=HCCN
 )
-"""Device -> key without its _N -> value: what is set when the host starts."""
+"""Device -> key without its _N -> value: the settings applied when the host starts."""
 
 
-def _held(call: ToolCall) -> bool:
+def _hccp_exists(call: ToolCall) -> bool:
     state = value_of(call.text, "device hccp process")
     if state not in ("exist", "not exist"):
         raise NotUnderstood("it does not say whether the process exists")
     return state == "exist"
 
 
-HCCP: Fact[PerDevice[bool]] = hccn("npu-hccp", "-process -g", _held)
-"""Whether an NPU still has the process that HCCL starts on it: until that is gone, HCCL refuses a new one."""
+HCCP: Fact[PerDevice[bool]] = hccn("npu-hccp", "-process -g", _hccp_exists)
+"""Whether an NPU still has the process that HCCL starts on it; until it is gone, HCCL refuses a new one."""

@@ -1,4 +1,4 @@
-"""What npu-smi tells of each card or chip by itself: memory errors, place in a super pod. Needs no root."""
+"""What npu-smi reports per card or chip: memory errors, place in a super pod. Needs no root."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ case $o in *'does not support'*) break; esac; done"""
 def _each(
     name: str, about: str, what: Literal["card", "device"], read: Callable[[str], T]
 ) -> Fact[Mapping[int, T]]:
-    """A fact of each; a product that has no such thing says so of the first, and is not asked on."""
+    """A fact about each card or device. A product without the feature says so for the first, and the rest
+    are not asked.
+    """
 
     def parse(capture: Capture) -> Mapping[int, T]:
         answers = {call.key: call for call in calls(capture.stdout, TOOL)}
@@ -71,7 +73,7 @@ def _each(
 
 
 def _value(call: ToolCall | None, read: Callable[[str], T]) -> T | Unsaid | None:
-    """None where the product has no such thing."""
+    """None if the product lacks the feature."""
     if call is None or call.failed:
         return Unsaid(call.failed if call else why_not(TOOL, "unasked", "time"))
     if "does not support" in call.text:
@@ -83,7 +85,7 @@ def _value(call: ToolCall | None, read: Callable[[str], T]) -> T | Unsaid | None
 
 
 def _keys(listed: str) -> dict[int, str]:
-    """Of each device, what its answer goes by: its card and chip, as `npu-smi info -m` lists them."""
+    """Device number -> "CARD/CHIP", the key of its answer, as `npu-smi info -m` lists them."""
     rows = [
         row
         for row in table(listed)
@@ -110,12 +112,12 @@ def _ecc(text: str) -> int:
 
 
 NPU_ECC: Fact[Mapping[int, int]] = _each("npu-ecc", "ecc", "card", _ecc)
-"""By card: errors in its memory that could not be corrected. Empty where the product does not tell."""
+"""By card: memory errors that could not be corrected. Empty if the product does not report them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuperPodPlace:
-    """Where a device stands in a super pod; `device_id` is the SDID, the super_device_id of rank tables."""
+    """The place of a device in a super pod; `device_id` is the SDID, the super_device_id of rank tables."""
 
     device_id: int
     pod_id: int
@@ -135,4 +137,4 @@ def _super_pod(text: str) -> SuperPodPlace:
 
 
 NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
-"""By device; empty where the product is not a super pod."""
+"""By device; empty if the product is not a super pod."""

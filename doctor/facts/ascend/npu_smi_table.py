@@ -1,4 +1,4 @@
-"""The boxes of `npu-smi info`: two lines a chip, and the processes. Columns are found by their names."""
+"""The boxes of `npu-smi info`: two lines per chip, then the processes. Columns are found by their names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.facts.key_values import cells, count
 
 @dataclass(frozen=True, slots=True)
 class NpuProcess:
-    """A process on a device; the name is blank where it lives in another container."""
+    """A process on a device; the name is blank if it runs in another container."""
 
     pid: int
     name: str
@@ -20,7 +20,7 @@ class NpuProcess:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A chip. `chip` and `physical`, the number N of /dev/davinciN, are None where they are not printed."""
+    """A chip. `chip` and `physical` (the number N of /dev/davinciN) are None if they are not printed."""
 
     card: int
     chip: int | None
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(slots=True)
 class _Header:
-    """In which cells the values stand, and which of the pairs `used / total` there is that of the HBM."""
+    """The cells that hold the values, and which of the pairs `used / total` is that of the HBM."""
 
     health: int
     name: int
@@ -59,7 +59,7 @@ def read_box(text: str) -> tuple[Row, ...]:
         elif listing:
             _note(row, processes)
         elif "Health" in row:
-            # "NPU   Name" shares a cell, "NPU ID | Name" does not.
+            # "NPU   Name" is one cell, "NPU ID | Name" is two.
             header = _Header(row.index("Health"), row.index("Name") if "Name" in row else 0)
         elif header and header.usage < 0:
             _complete(header, row)
@@ -73,13 +73,13 @@ def read_box(text: str) -> tuple[Row, ...]:
 
 
 def is_box(text: str) -> bool:
-    """Whether it is the table of chips, be it an empty one, and not a message in its place."""
+    """Whether the text is the table of chips, even an empty one, and not a message in its place."""
     lines = (cells(line) for line in text.splitlines() if line.lstrip().startswith("|"))
     return any("Health" in row for row in lines)
 
 
 def _complete(header: _Header, row: Sequence[str]) -> None:
-    """The header's second line, which names what is used."""
+    """Read the second line of the header, which names the memory columns."""
     for position, cell in enumerate(row):
         names = re.findall(r"(\w{1,20})-Usage", cell)
         if names:

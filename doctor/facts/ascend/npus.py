@@ -18,7 +18,7 @@ __all__ = ["NPUS", "NPU_OPENABLE", "Npu", "NpuProcess"]
 
 @dataclass(frozen=True, slots=True)
 class Npu:
-    """`device` is the number N of /dev/davinciN. `codes` and `errors` are asked of those that are not OK."""
+    """`device` is the number N of /dev/davinciN. `codes` and `errors` are only queried if it is not OK."""
 
     device: int
     card: int
@@ -46,7 +46,7 @@ _NPUS_SECONDS = 12
 
 
 def _ask_npus() -> str:
-    """One call tells of all; those that are not well are then asked for what ails them, one by one."""
+    """One call lists all devices; those that are not OK are then queried for their errors, one by one."""
     return f"""\
 {calling(TOOL, ELSEWHERE, _NPUS_SECONDS)}
 L={_NPUS_SECONDS - 2}; q all info; L=4
@@ -82,7 +82,7 @@ def _npus(capture: Capture) -> tuple[Npu, ...]:
 
 
 def _numbered(rows: Sequence[Row]) -> list[tuple[int, Row]]:
-    """By /dev/davinciN: told where cards have several chips, and the card's number where they have one."""
+    """By the number N of /dev/davinciN: printed if cards have several chips, else the card's number."""
     single = len({row.card for row in rows}) == len(rows)
     numbered = [
         (row.physical if row.physical is not None else row.card if single else position, row)
@@ -121,5 +121,5 @@ NPU_OPENABLE: Fact[frozenset[int]] = Fact(
     _openable,
     timeout=2,
 )
-"""The device files that may be opened from here. A container may see files of devices that it was not given:
-the kernel refuses them to everybody in it, root included."""
+"""The device files that can be opened from here. A container may see the files of devices that it was not
+given; the kernel refuses to open them for everybody inside, root included."""

@@ -1,6 +1,6 @@
-"""NPU to NPU over the fabric: who is to ping whom, the pings, and which device explains those that fail.
+"""NPU to NPU over the fabric: the plan of pings, the pings, and the devices that explain failed ones.
 
-Device i of a host pings device i of others, so that each rail is looked at by itself.
+Device i of a host pings device i of other hosts, so that each rail is judged by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_n
 from doctor.mesh import Blame, Link, MeshShape, culprits, pairs_of
 
 FULL_UP_TO = 8
-"""hccn_tool serves one caller at a time: with more hosts each meets only some of the others."""
+"""hccn_tool serves one caller at a time: with more hosts than this, each meets only some of the others."""
 SECONDS = 35
 PING_SECONDS = 8
 
@@ -28,7 +28,7 @@ Outcome = Literal["ok", "lossy", "lost", "untested"]
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """What one device heard of an address. `lossy`: of three packets some came back."""
+    """The result of pinging an address from one device. `lossy`: some of three packets came back."""
 
     device: int
     address: str
@@ -37,7 +37,7 @@ class Ping:
 
 
 def _ask_pings(ask: Ask) -> str:
-    """One packet; where it does not come back (the first may wait for ARP), the tool's usual three."""
+    """One packet; if it does not come back (the first may wait for ARP), the tool's usual three."""
     keys = [quote(f"{device}/{address}") for device, address in ask.pings]
     pings = [f"p {int(device)} {quote(address)}" for device, address in ask.pings]
     planned = f"echo pings {' '.join(keys)}"
@@ -52,9 +52,9 @@ p() {{
 
 
 def _pings(capture: Capture) -> tuple[Ping, ...]:
-    """The last word on each: the three packets, where the first got lost and there was time for more.
+    """The final result of each ping: that of the three packets, if the first was lost and time was left.
 
-    Those that were planned and not made are told as well.
+    Pings that were planned but not made are included, as untested.
     """
     planned = re.match(r"pings((?: \d{1,3}/\S{1,64}){1,20000})$", capture.stdout, re.MULTILINE)
     if not planned:
@@ -102,10 +102,10 @@ def plan_pings(
     *,
     everybody: bool = False,
 ) -> dict[str, tuple[tuple[int, str], ...]]:
-    """Host -> own device and the address of its twin on another host of its product, for each ping.
+    """Host -> pings: own device, and the address of its twin on another host with the same product.
 
-    A device without an address or link, or with an address that another has too, is told of elsewhere, and a
-    ping from or to it would blame others.
+    Other checks report a device that has no address, no link, or an address shared with another device;
+    a ping from or to such a device would blame others.
     """
     held = {host: split_known(said)[0] for host, said in addresses.items()}
     ready = {
@@ -145,7 +145,7 @@ def rails(
     addresses: Mapping[str, PerDevice[Address | None]],
     outcome: Literal["lost", "lossy"],
 ) -> tuple[Rail, ...]:
-    """Which devices explain the pings of this outcome, rail by rail. A ping needs both ways to work."""
+    """The devices that explain the pings with this outcome, rail by rail. A ping needs both ways to work."""
     owner = {
         address.ip: host
         for host, said in addresses.items()

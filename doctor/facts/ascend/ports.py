@@ -1,4 +1,4 @@
-"""What the ports of Ascend devices tell of themselves: optics, counters, history, neighbour."""
+"""What the ports of Ascend devices report: optics, counters, link history, neighbour."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.facts.key_values import count, fields, pairs, table
 
 @dataclass(frozen=True, slots=True)
 class Optics:
-    """Keys as printed, sorted by what their values are: numbers with a unit, flags, words."""
+    """Keys as printed, sorted by the kind of their values: numbers with a unit, flags, words."""
 
     present: bool | None
     values: Mapping[str, float] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Optics:
 
 
 def _optics(call: ToolCall) -> Optics | None:
-    """A module said to be "not present" may still list its values, in the same answer."""
+    """An answer may say that the module is "not present" and still list its values."""
     if "Optical module is not present" in call.text:
         return None
     present: bool | None = None
@@ -49,12 +49,12 @@ def _optics(call: ToolCall) -> Optics | None:
 
 
 NPU_OPTICS: Fact[PerDevice[Optics | None]] = hccn("npu-optics", "-i $n -optical -g", _optics)
-"""None where there is no optical module."""
+"""None if there is no optical module."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """`seconds_ago` is by the device's own clock, which may differ from the host's."""
+    """`seconds_ago` is measured by the device's own clock, which may differ from the host's."""
 
     at: str
     seconds_ago: float | None
@@ -63,7 +63,7 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class LinkHistory:
-    """`changes` are the newest first, and only the last ones; old versions do not tell `downs`."""
+    """`changes` holds only the latest changes, newest first; old versions do not report `downs`."""
 
     ups: int
     downs: int | None
@@ -76,7 +76,7 @@ _CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
 
 
 def _time(text: str) -> datetime | None:
-    """Not by strptime, whose names of months are those of the locale."""
+    """Without strptime, whose month names depend on the locale."""
     if not re.fullmatch(_WHEN, text):
         return None
     _, month, day, clock, year = text.split()
@@ -116,12 +116,12 @@ def _counters(call: ToolCall) -> Mapping[str, int]:
 
 
 NPU_COUNTERS: Fact[PerDevice[Mapping[str, int]]] = hccn("npu-counters", "-i $n -stat -g", _counters)
-"""Packets since the device started. Old versions tell of a few only."""
+"""Packets since the device started. Old versions report only a few counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """What the switch says of itself: its port, and the first line of its description."""
+    """What the switch reports about itself: its port, and the first line of its description."""
 
     port: str
     system: str
@@ -143,7 +143,7 @@ def _neighbour(call: ToolCall) -> Neighbour | None:
 
 
 NPU_NEIGHBOURS: Fact[PerDevice[Neighbour | None]] = hccn("npu-neighbours", "-i $n -lldp -g", _neighbour)
-"""Of the switch port that it is plugged into; None where the tool ends well and prints nothing."""
+"""The switch port that the device is plugged into; None if the tool succeeds and prints nothing."""
 
 
 @dataclass(frozen=True, slots=True)

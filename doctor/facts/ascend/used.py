@@ -1,4 +1,4 @@
-"""Which of the NPUs that a host has are the job's."""
+"""Which NPUs of a host belong to the job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from doctor.job.plan import JobPlan, PlannedHost
 
 
 def chosen(plan: JobPlan) -> tuple[int, ...] | None:
-    """What ASCEND_RT_VISIBLE_DEVICES names; the runtime stops reading at the first bad character."""
+    """The devices in ASCEND_RT_VISIBLE_DEVICES; the runtime stops reading at the first bad character."""
     text = plan.env.get(VISIBLE)
     if not text:
         return None
@@ -21,17 +21,17 @@ def chosen(plan: JobPlan) -> tuple[int, ...] | None:
 
 
 def used(present: Collection[int], plan: JobPlan, host: str | None = None) -> tuple[int, ...]:
-    """The devices that are the job's: by the variable, which counts those that are present from 0, else by
-    the rank table's entry for the host.
+    """The devices of the job: those that the variable names, which counts the present ones from 0, else those
+    in the rank table's entry for the host.
 
-    A container may number its devices otherwise than the table: where no more are present than the table
-    names, or none that it names, all are the job's.
+    A container may number its devices differently from the table: if no more devices are present than the
+    table names, or none of those that it names, all of them belong to the job.
     """
     return tuple(sorted(in_rank_order(present, plan, host)))
 
 
 def in_rank_order(present: Collection[int], plan: JobPlan, host: str | None = None) -> tuple[int, ...]:
-    """The same devices, the one of the host's first rank first."""
+    """The same devices, starting with that of the host's first rank."""
     ordered, wanted = sorted(present), chosen(plan)
     if wanted is not None:
         return tuple(ordered[i] for i in wanted if i < len(ordered))
@@ -47,7 +47,7 @@ def _of_table(host: PlannedHost) -> tuple[int, ...]:
 
 
 def as_torch_counts(present: Collection[int], mine: Collection[int], plan: JobPlan) -> tuple[int, ...]:
-    """What torch calls these devices: it counts those that it sees from 0."""
+    """The numbers that torch gives to these devices: it counts the visible ones from 0."""
     if chosen(plan) is not None:
         return tuple(range(len(mine)))
     ordered = sorted(present)

@@ -1,1 +1,1 @@
-"""What is known of NVIDIA devices, from nvidia-smi and the kernel log."""
+"""Facts about NVIDIA devices, from nvidia-smi and the kernel log."""

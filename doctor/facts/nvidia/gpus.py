@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: which there are, how they are, and who uses them."""
+"""NVIDIA GPUs: the list, their health, and the processes on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, ta
 
 _MOST_LINES = 16
 SECONDS = 20
-"""Without persistence mode each call starts all GPUs first: slow, and not a fault."""
+"""Without persistence mode each call first starts all GPUs, which is slow but not a fault."""
 _TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.IGNORECASE)
 
 
@@ -50,7 +50,7 @@ def _gpu(row: Mapping[str, str]) -> Gpu | None:
     )
 
 
-# Temperature and performance state: a GPU that needs a reset still tells its name and memory.
+# Temperature and performance state are queried because a GPU that needs a reset still shows name and memory.
 GPUS = Fact(
     "gpus",
     asking(
@@ -67,10 +67,10 @@ GPUS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class NvidiaHealth:
-    """What a driver tells of one GPU beyond its name. None and empty: it does not.
+    """What a driver reports about one GPU beyond its name; None or empty if it does not report it.
 
     `action` is what the driver asks for: "None", "Reset", "Reboot", "Drain P2P", "Drain and Reset".
-    `fabric` is how far it has joined the NVLink fabric; `fabric_status` counts once that is "Completed".
+    `fabric` is how far it has joined the NVLink fabric; `fabric_status` is valid once that is "Completed".
     """
 
     uncorrected: int | None = None
@@ -89,7 +89,7 @@ _HEALTH = (
     ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,fabric.state,fabric.status"
     ",fabric.health.summary"
 )
-# One field that a driver does not know makes it refuse them all, and it names that one.
+# A driver refuses the whole query for one unknown field, and names that field.
 _WITHOUT_UNKNOWN_FIELDS = """\
 for i in 1 2 3 4 5 6 7 8 9; do
   q health --query-gpu=$f --format=csv
@@ -138,7 +138,7 @@ GPU_HEALTH = Fact(
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
-    """A process that has memory of a GPU; `name` is empty where it may not be told, as from a container."""
+    """A process that holds memory of a GPU; `name` is empty if it is hidden, as from inside a container."""
 
     uuid: str
     pid: int
@@ -168,7 +168,7 @@ GPU_PROCESSES = Fact(
     asking(
         8,
         "q apps --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv |",
-        # A name may be a whole command line. It is anybody's, and options stay on the host.
+        # A name may be a whole command line of anybody: options must not leave the host.
         "sed '/^GPU-/s/ -.*//'",
     ),
     _processes,

@@ -1,7 +1,7 @@
-"""How nvidia-smi is asked, and how its tables are read.
+"""Calls nvidia-smi and reads its tables.
 
-It is only started where the driver is loaded: it would load modules and make device files itself.
-Columns are found by name, since a driver may leave some out and add others.
+The tool is only started if the driver is loaded: otherwise it would load modules and create device files.
+Columns are found by name, since a driver may omit some and add others.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds, TOOL, "wake-nvidia-
 _ELSEWHERE = "/usr/bin/nvidia-smi"
 _MOST_COLUMNS = 64
 _NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)
-"""What nvidia-smi prints for a value that it does not know."""
+"""What nvidia-smi prints for an unknown value."""
 
 
 def asking(seconds: int, *lines: str) -> Run:
-    """A script that may call `q KEY words...` of nvidia-smi for at most that many seconds."""
+    """A script that may call nvidia-smi by `q KEY words...` for at most `seconds`."""
     loaded = f"[ -e {NVIDIA.driver} ] || {{ echo the NVIDIA driver is not loaded >&2; exit 1; }}"
     return Run("\n".join((loaded, calling(TOOL, _ELSEWHERE, seconds), f"L={seconds - 2}", *lines)))
 
 
 def answer(capture: Capture) -> ToolCall:
-    """The last call's. Raises where there is none, or it failed."""
+    """The answer to the last call. Raises NotUnderstood if there is none or it failed."""
     made = list(calls(capture.stdout, TOOL))
     if not made or made[-1].failed:
         raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
@@ -55,11 +55,11 @@ def table(text: str, first: str) -> tuple[list[Mapping[str, str]], list[str]]:
 
 
 def number(text: str) -> int | None:
-    """`32362 MiB` -> 32362; None where nothing is told."""
+    """`32362 MiB` -> 32362; None if there is no number."""
     match = re.match(r"([0-9]{1,12})(?: \w{1,8})?$", text)
     return int(match[1]) if match else None
 
 
 def told(text: str) -> str:
-    """The text of a cell; empty where nothing is told."""
+    """The text of a cell; empty if the value is unknown."""
     return "" if _NOTHING.fullmatch(text) else text[:80]

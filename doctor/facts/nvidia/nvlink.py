@@ -1,4 +1,4 @@
-"""What joins the NVIDIA GPUs of a host: NVLinks, who is how near to whom, NVSwitches and their manager."""
+"""How the NVIDIA GPUs of a host are connected: NVLinks, topology, NVSwitches and their manager."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The NVLinks of one GPU by number; none at all where it is only said that all are inactive."""
+    """The NVLinks of one GPU by number; both are empty if the tool only says that all links are inactive."""
 
     name: str
     active: tuple[int, ...]
@@ -47,13 +47,13 @@ def _links(name: str, found: Mapping[int, bool]) -> Links:
 
 
 NVLINKS = Fact("nvlinks", asking(8, "q nvlink nvlink --status"), _nvlinks, timeout=8, cap=65536, group=GPU)
-"""By index; a GPU without NVLink, or in MIG mode, is not there."""
+"""By index; a GPU without NVLink, or in MIG mode, is left out."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]{0,8}m")
 
 
 def _topology(capture: Capture) -> Mapping[tuple[int, int], str]:
-    """A matrix whose header may be underlined, and may name NICs behind the GPUs."""
+    """A matrix whose header may be underlined, and may name NICs after the GPUs."""
     call = answer(capture)
     found: dict[tuple[int, int], str] = {}
     columns: list[str] = []
@@ -72,18 +72,18 @@ def _topology(capture: Capture) -> Mapping[tuple[int, int], str]:
 
 
 GPU_TOPOLOGY = Fact("gpu-topology", asking(8, "q topo topo -m"), _topology, timeout=8, cap=65536, group=GPU)
-"""Two GPUs, the lower index first -> what joins them: NV18, SYS, NODE, PHB, PXB, PIX."""
+"""Two GPUs, the lower index first -> their connection: NV18, SYS, NODE, PHB, PXB, PIX."""
 
 
 @dataclass(frozen=True, slots=True)
 class FabricManager:
-    """`running` is None where the processes of others are hidden from this login."""
+    """`running` is None if other users' processes are hidden from this login."""
 
     switches: int
     running: bool | None
 
 
-# The kernel keeps 15 characters of a process's name. The folder is there without any switch too.
+# The kernel keeps 15 characters of a process name. The folder may exist without any switch.
 _MANAGER = """\
 set -- /proc/driver/nvidia-nvswitch/devices/*
 [ -e "$1" ] || set -- /dev/nvidia-nvswitch[0-9]*
@@ -111,4 +111,4 @@ FABRIC_MANAGER = Fact(
     cap=4096,
     group=Group(GPU.thing, GPU.where, 5),
 )
-"""Asked by itself, so that a hung nvidia-smi does not use up its time."""
+"""A fact of its own, so that a hung nvidia-smi does not use up its time."""

@@ -1,9 +1,9 @@
-"""Xids: what the NVIDIA driver writes into the kernel log when something goes wrong with a GPU.
+"""Xids: errors that the NVIDIA driver writes to the kernel log when something goes wrong with a GPU.
 
-Which of them accuse the host is taken from NVIDIA's catalogue
-(https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). FATAL are those whose immediate action
-is to reset the GPU or restart the machine; SERIOUS are other faults of the hardware, after which it goes on.
-All others a program can cause, or they mean nothing: they are left out.
+NVIDIA's catalogue (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html) says which of them
+accuse the host. FATAL: the immediate action is to reset the GPU or restart the machine. SERIOUS: other faults
+of the hardware, after which the GPU continues. All others are left out: a program can cause them, or they
+mean nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FATAL = {
     158: "the GPU timed out for good",
 }
 NVLINK5 = range(144, 151)
-"""Errors of NVLinks on Blackwell; the line itself says Fatal or Nonfatal."""
+"""NVLink errors on Blackwell; the line itself says Fatal or Nonfatal."""
 SERIOUS = {
     54: "auxiliary power is not connected",
     63: "a bad memory row or page was marked",
@@ -54,7 +54,7 @@ SERIOUS = {
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One report that accuses the hardware. `bus` is empty where the line names no GPU."""
+    """One report that accuses the hardware. `bus` is empty if the line names no GPU."""
 
     number: int
     bus: str
@@ -69,17 +69,17 @@ _LOST = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9A-Fa-f:.]{4,20})\b.{0,80}fal
 
 
 def xids(lines: Iterable[KernelLine]) -> tuple[Xid, ...]:
-    """Those that accuse the hardware, in the order of the log."""
+    """The reports that accuse the hardware, in the order of the log."""
     return tuple(xid for line in lines if (xid := _xid(line)))
 
 
 def _xid(line: KernelLine) -> Xid | None:
-    told = _XID.search(line.text)
-    lost = None if told else _LOST.search(line.text)
-    number = int(told[2]) if told else 79 if lost else 0
+    xid = _XID.search(line.text)
+    lost = None if xid else _LOST.search(line.text)
+    number = int(xid[2]) if xid else 79 if lost else 0
     meaning = FATAL.get(number) or SERIOUS.get(number)
     if meaning is None:
         return None
-    where = told or lost
+    where = xid or lost
     fatal = number in FATAL or (number in NVLINK5 and re.search(r"\bFatal\b", line.text) is not None)
     return Xid(number, bus_id(where[1]) if where else "", meaning, fatal, line)

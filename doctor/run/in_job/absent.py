@@ -14,7 +14,7 @@ from doctor.text.nodeset import is_host
 
 Place = tuple[str, str]
 MOST_ASKED = 16
-"""Hosts that are asked whether a rank that never came runs there."""
+"""How many hosts are asked whether a missing rank runs there."""
 SHOWN = 4
 NOBODY = "host-of-rank-"
 CONTESTED = "not alone: another process came with its number"
@@ -32,7 +32,7 @@ class _Absent:
 
 @dataclass(slots=True)
 class Roster:
-    """Which host has which ranks. `waited` is how long was waited for all to come."""
+    """Which host has which ranks. `waited` is how long rank 0 waited for all of them."""
 
     hub: Hub
     waited: float
@@ -60,7 +60,7 @@ class Roster:
         return rank // (self.hub.seat.local_world or most)
 
     def _miss(self, rank: int) -> None:
-        """Where it runs if it is seen there, else where its neighbours by number are."""
+        """Place a missing rank: on the host where it is seen, else where its neighbours by number are."""
         block = self._block(rank)
         near = [
             place
@@ -84,7 +84,7 @@ class Roster:
         self.never.setdefault(host, []).append(_Absent(rank, pid, state, came=False))
 
     def hosts(self) -> tuple[Host, ...]:
-        """In the order of their first rank."""
+        """The hosts, in the order of their first rank."""
         counts: dict[str, list[int]] = {host: list(ranks) for host, ranks in self.ranks.items()}
         for host, gone in self.never.items():
             counts.setdefault(host, []).extend(each.rank for each in gone)
@@ -92,7 +92,7 @@ class Roster:
         return tuple(Host(host, host, ranks=len(counts[host])) for host in order)
 
     def absent(self) -> Mapping[str, Unreached]:
-        """Asks every rank to answer; each host on which one is missing."""
+        """Ask every rank to answer; returns each host on which one is missing."""
         gone = {host: list(each) for host, each in self.never.items()}
         for rank, state in self.hub.roll_call().items():
             member = self.hub.members[rank]
@@ -111,9 +111,9 @@ class Roster:
         pids = [each.pid for each in gone if each.pid][:SHOWN]
         commands = (f"ssh {shlex.quote(host)} ps -o pid,stat,wchan:24,args -p {','.join(map(str, pids))}",)
         if stopped:
-            remedy = f"See who stopped it; kill -CONT {stopped[0]} on {host} lets it go on."
+            remedy = f"See who stopped it; kill -CONT {stopped[0]} on {host} resumes it."
         else:
-            remedy = "Look at what the rank printed, and at what its launcher says of it."
+            remedy = "Look at what the rank printed, and at what its launcher says about it."
         return Unreached(
             host,
             UnreachedKind.RANK,
@@ -141,8 +141,8 @@ def _phrase(each: _Absent, waited: float) -> str:
     who = f"rank {each.rank} (pid {each.pid})"
     words = each.state if each.state.startswith(CONTESTED) else proc.WORDS.get(each.state)
     if each.came:
-        return f"{who} is {words}" if words else f"{who} has said nothing for {SILENT:.0f} s"
-    what = f"is {words}" if words else "runs, and has not called doctor or does not reach rank 0"
+        return f"{who} is {words}" if words else f"{who} has been silent for {SILENT:.0f} s"
+    what = f"is {words}" if words else "runs, but has not called doctor or does not reach rank 0"
     return f"{who} never came within {waited:.0f} s: it {what}"
 
 

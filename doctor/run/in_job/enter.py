@@ -43,7 +43,7 @@ def in_job(request: Request) -> int:
 
     def joined(head: Welcome) -> None:
         if request.outputs.verbose:
-            tell(f"rank {seat.rank} has come to rank 0 ({clean_line(head.host)}, pid {head.pid})\n")
+            tell(f"rank {seat.rank} has reached rank 0 ({clean_line(head.host)}, pid {head.pid})\n")
 
     outcome = Membership(seat, me, request, joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
@@ -53,7 +53,7 @@ def in_job(request: Request) -> int:
 
 
 def _join_seconds(request: Request) -> float:
-    """What is left of the deadline must do for the examination."""
+    """Seconds for all ranks to come; the rest of the deadline must suffice for the examination."""
     way = request.way
     seconds = JOIN if way.connect_timeout is None else way.connect_timeout
     return seconds if way.deadline is None else min(seconds, way.deadline / 2)
@@ -76,6 +76,6 @@ def _hello(seat: JobRank) -> Hello:
 
 
 def _forget() -> None:
-    """What we start is not a rank of the job, and must not look like one."""
+    """Remove the variables of a rank: the programs that we start must not look like one."""
     for name in [name for name in os.environ if OWN.fullmatch(name)]:
         del os.environ[name]

@@ -1,4 +1,4 @@
-"""Where rank 0 is: a rank tries all its places until one answers that belongs to this job."""
+"""Finds rank 0: a rank tries all possible places until one answers that belongs to this job."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from doctor.run.in_job.socket_owner import peer_is_ours
 
 CONNECT_SECONDS = 2.0
 FIRST_WORD = 3.0
-"""Seconds for rank 0 to speak: other programs that hold a port mostly wait to be spoken to."""
+"""Seconds for rank 0 to speak first: other programs on a port mostly wait to be spoken to."""
 PAUSE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class FoundHead:
-    """`sure`: only this user could have answered so."""
+    """`sure`: only this user could have answered like this."""
 
     connection: socket.socket
     seals: Seals
@@ -39,7 +39,7 @@ class FoundHead:
 
 
 def find_head(seat: JobRank, until: float) -> FoundHead | str:
-    """Or why it was not found; never later than `until`, of time.monotonic."""
+    """Rank 0, or why it was not found; returns before `until`, of time.monotonic."""
     why = "no answer"
     strangers: dict[str, None] = {}
     while True:
@@ -64,12 +64,12 @@ def find_head(seat: JobRank, until: float) -> FoundHead | str:
 
 
 def _connect(head: str, port: int, until: float) -> socket.socket:
-    """To the first of its addresses that takes the connection."""
+    """A connection to the first of its addresses that accepts one."""
     last: OSError = TimeoutError()
     for family, _, _, _, address in _resolve(head, port, until):
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
-            connection.settimeout(min(CONNECT_SECONDS, _left(until)))
+            connection.settimeout(min(CONNECT_SECONDS, _seconds_left(until)))
             connection.connect(address)
         except OSError as error:
             connection.close()
@@ -80,7 +80,7 @@ def _connect(head: str, port: int, until: float) -> socket.socket:
 
 
 def _resolve(head: str, port: int, until: float) -> list[Any]:
-    """In a thread of its own: a name server that does not answer cannot be waited for with a limit."""
+    """In a thread of its own, because waiting for a silent name server has no time limit."""
     found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
 
     def ask() -> None:
@@ -91,7 +91,7 @@ def _resolve(head: str, port: int, until: float) -> list[Any]:
 
     threading.Thread(target=ask, name="in-job name", daemon=True).start()
     try:
-        answer = found.get(timeout=_left(until))
+        answer = found.get(timeout=_seconds_left(until))
     except Empty:
         raise socket.gaierror from None
     if isinstance(answer, OSError):
@@ -100,18 +100,18 @@ def _resolve(head: str, port: int, until: float) -> list[Any]:
 
 
 def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHead:
-    """Raises Stranger or OSError."""
+    """Shake hands with whoever listens there. Raises Stranger or OSError."""
     mine = Introduction(seat.token, endpoint(connection.getpeername()))
     said = mine.answer(_line(connection, min(until, time.monotonic() + FIRST_WORD)))
     sure = bool(seat.secret) or peer_is_ours(connection) is True  # somebody has accepted it by now
-    connection.settimeout(_left(until))
+    connection.settimeout(_seconds_left(until))
     connection.sendall(said)
     seals = mine.confirm(_line(connection, until))
     return FoundHead(connection, seals, mine.there, sure)
 
 
 def another_head(seat: JobRank, found: FoundHead, seconds: float) -> Endpoint | None:
-    """Where somebody else answers as rank 0 of this job; `seconds` are for each of its places."""
+    """Another place where rank 0 of this job answers; `seconds` is the limit for each place."""
     for head, port in (
         (head, port) for head in seat.heads for port in seat.ports if port != found.place.port
     ):
@@ -125,7 +125,7 @@ def _line(connection: socket.socket, until: float) -> bytes:
     """One byte at a time: what follows the line is not ours to read."""
     line = bytearray()
     while len(line) < LONGEST_LINE:
-        connection.settimeout(_left(until))
+        connection.settimeout(_seconds_left(until))
         byte = connection.recv(1)
         if byte == b"\n":
             return bytes(line)
@@ -135,7 +135,7 @@ def _line(connection: socket.socket, until: float) -> bytes:
     raise Stranger
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     left = until - time.monotonic()
     if left <= 0:
         raise TimeoutError

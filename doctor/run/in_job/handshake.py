@@ -1,14 +1,14 @@
-"""How two ranks know that the other one belongs to their job, and what vouches for all they say afterwards.
+"""How two ranks verify that both belong to the job, and what vouches for their later messages.
 
-The listening side speaks first, so that we send nothing to a port of another program:
+The listening side speaks first, so that we send nothing to another program's port:
 
     rank 0  MAGIC nonce
-    member  nonce address port proof     those that it connected to
-    rank 0  address port proof           those of its own socket
+    member  nonce address port proof     the address that it connected to
+    rank 0  address port proof           the address of its own socket
 
 Each side proves that it knows the job's token, which never crosses the network, for both nonces and for an
-address and port that the other side compares with its own: what passes on between two honest ranks satisfies
-neither. From then on each frame is sealed with a key of this connection. Pure: no sockets here.
+address and port that the other side compares with its own, so messages relayed between two honest ranks
+satisfy neither. From then on each frame is sealed with a key of this connection. Pure: no sockets here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 HANDSHAKE = 10.0
-"""Seconds for two ranks to know each other, from the first byte to the last."""
+"""Seconds for two ranks to recognise each other, from the first byte to the last."""
 PROTOCOL = b"cluster-doctor in-job "
 MAGIC = PROTOCOL + b"2"
 LONGEST_LINE = 200
@@ -29,7 +29,7 @@ HEAD, MEMBER = b"head", b"member"
 
 
 class Stranger(Exception):
-    """The other side is not of this job. Its text says why, where there is more to say."""
+    """The other side does not belong to this job. The text says why, if there is more to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Endpoint:
 
 
 def endpoint(name: Sequence[object]) -> Endpoint:
-    """Of what a socket says of one of its ends; IPv4 may come through a socket of IPv6."""
+    """The endpoint from a socket's name; IPv4 may come through an IPv6 socket."""
     address = ipaddress.ip_address(str(name[0]).partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return Endpoint(str(mapped or address), int(str(name[1])))
@@ -56,11 +56,11 @@ def _nonce() -> bytes:
 
 @dataclass(slots=True)
 class Seal:
-    """Vouches for the frames of one direction: unchanged, whole, in order, and none is missing."""
+    """Vouches for the frames of one direction: unchanged, complete, in order, none missing."""
 
     key: bytes
     side: bytes
-    """That speaks."""
+    """The side that speaks."""
     count: int = 0
 
     def of(self, frame: bytes) -> bytes:
@@ -81,24 +81,24 @@ class Seals:
 
 @dataclass(slots=True)
 class Greeting:
-    """The listening side: send `opening`, then what `answer` makes of the line that comes."""
+    """The listening side: send `opening`, then the `answer` to the line that arrives."""
 
     token: bytes
     here: Endpoint
     nonce: bytes = field(default_factory=_nonce)
     seals: Seals | None = None
-    """Once the other side has proved itself."""
+    """Set once the other side has proved itself."""
 
     @property
     def opening(self) -> bytes:
         return b"%s %s\n" % (MAGIC, self.nonce)
 
     def answer(self, line: bytes) -> bytes:
-        """What to send back. Raises Stranger. Without `seals` then, the two do not see one connection."""
+        """The reply. Raises Stranger. If `seals` is still unset, the two do not see the same connection."""
         theirs, there, proof = _words(line, 4)
         if not hmac.compare_digest(proof, _proof(self.token, MEMBER, self.nonce, theirs, there)):
             raise Stranger
-        here = _said(self.here)
+        here = _encode_endpoint(self.here)
         if there == here:
             self.seals = _seals(self.token, self.nonce, theirs, HEAD, MEMBER)
         return b"%s %s\n" % (here, _proof(self.token, HEAD, self.nonce, theirs, here))
@@ -118,7 +118,7 @@ class Introduction:
         if magic != MAGIC:
             other = line.startswith(PROTOCOL)
             raise Stranger("another version of cluster-doctor listens there" if other else "")
-        said = _said(self.there)
+        said = _encode_endpoint(self.there)
         proof = _proof(self.token, MEMBER, self._theirs, self.nonce, said)
         return b"%s %s %s\n" % (self.nonce, said, proof)
 
@@ -126,13 +126,13 @@ class Introduction:
         _, here, proof = _words(b"- " + line, 4)
         if not hmac.compare_digest(proof, _proof(self.token, HEAD, self._theirs, self.nonce, here)):
             raise Stranger
-        if here != _said(self.there):
+        if here != _encode_endpoint(self.there):
             seen = here.decode("ascii", "replace").replace(" ", " port ")
             raise Stranger(f"what comes to {self.there} arrives at {seen}: a relay or a translated address")
         return _seals(self.token, self._theirs, self.nonce, MEMBER, HEAD)
 
 
-def _said(place: Endpoint) -> bytes:
+def _encode_endpoint(place: Endpoint) -> bytes:
     return f"{place.address} {place.port}".encode()
 
 

@@ -1,4 +1,4 @@
-"""Rank 0's end of the connections: who came, who still answers, and what programs run over them."""
+"""Rank 0's end of the connections: who came, who still answers, and the programs that run over them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from doctor.text.printable import clean_line
 
 MOST_DOUBTS = 4
 
-# Seconds: who has not answered a call by then is looked at; for an answer; for all to have the verdict.
+# Seconds: until a silent rank is looked at; for an answer; for all to receive the verdict.
 SOON, ANSWER, TAKE = 1.0, 2.0, 3.0
 
 
@@ -66,19 +66,19 @@ class Hub:
         self.members: dict[int, Member] = {seat.rank: Member(me)}
         self.refused: dict[int, str] = {}
         self.contested: dict[int, int] = {}
-        """Numbers that a second process claimed, and its pid."""
+        """Numbers that a second process claimed -> its pid."""
         self.programs: dict[int, RelayedProgram] = {}
         self._changed = threading.Condition()
         self._by_link: dict[RankLink, Member] = {}
         self._leaving: dict[RankLink, float] = {}
-        """Those that were not let in, and until when they may take note of it."""
+        """Links that were refused -> until when they may read the reason."""
         self._questions: dict[int, _Question] = {}
         self._serial = 0
         self._beat_at = 0.0
         self._door: RankListener | None = None
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
 
-    # Coming together.
+    # Arrival.
 
     def listen(self) -> None:
         self.loop.start()
@@ -86,7 +86,7 @@ class Hub:
             self._door = RankListener(self.seat, self._let_in)
 
     def join(self, seconds: float, progress: Callable[[Collection[int]], None]) -> None:
-        """Return when all ranks have come, or after `seconds`; a rank that comes later is not let in."""
+        """Return when all ranks have come, or after `seconds`; later ranks are not let in."""
         until = time.monotonic() + seconds
         with self._changed:
             while len(self.members) < self.seat.world and (left := until - time.monotonic()) > 0:
@@ -96,7 +96,7 @@ class Hub:
             self._door.close()
 
     def _let_in(self, visitor: Visitor) -> None:
-        """In the thread of the listener."""
+        """Runs in the listener's thread."""
         seals, hello, me = visitor.greeting.seals, visitor.hello, self.members[self.seat.rank].hello
         assert seals is not None
         assert hello is not None
@@ -117,7 +117,7 @@ class Hub:
         if hello.version != __version__:
             return f"it runs cluster-doctor {clean_line(hello.version[:40])}, rank 0 runs {__version__}"
         if hello.world != self.seat.world or hello.rank >= self.seat.world:
-            return f"it was told of {hello.world} ranks, rank 0 of {self.seat.world}"
+            return f"it expects {hello.world} ranks, rank 0 expects {self.seat.world}"
         if hello.rank in self.members:
             self.contested[hello.rank] = hello.pid
             return "another process has its number"
@@ -128,7 +128,7 @@ class Hub:
         return self.members[self.seat.rank].place
 
     def doubts(self, places: Mapping[str, tuple[str, str]]) -> list[str]:
-        """What could not be made sure of, in sentences; `places` are those of hosts by their names."""
+        """What could not be verified, in sentences; `places` maps host names to their places."""
         found = []
         key = self.seat.key
         if key.short:
@@ -137,8 +137,8 @@ class Hub:
         if unsure:
             names = fold([name for name, place in places.items() if place in unsure])
             found.append(
-                f"nothing that only this user can read proved rank 0 to the ranks on {names}: who takes its "
-                f"place can give them a verdict, though no command. Give all ranks a {VARIABLE}"
+                f"the ranks on {names} could not verify rank 0 by anything that only this user can read: a "
+                f"process in its place could give them a verdict, but no command. Give all ranks a {VARIABLE}"
             )
         if self._door:
             found += [
@@ -151,7 +151,7 @@ class Hub:
         ]
         return found
 
-    # What comes, in the thread of the loop.
+    # Incoming messages, in the thread of the loop.
 
     def _heard(self, link: RankLink, kind: int, number: int, payload: bytes) -> None:
         member = self._by_link.get(link)
@@ -161,13 +161,13 @@ class Hub:
                 link.hang_up()
         elif kind == CONTROL:
             member.silent = False
-            self._said(member, message)
+            self._take_message(member, message)
         elif kind in (STDOUT, STDERR):
             program = self.programs.get(number)
             if program is not None and program.link is link:
                 program.came(kind, payload)
 
-    def _said(self, member: Member, message: object) -> None:
+    def _take_message(self, member: Member, message: object) -> None:
         with self._changed:
             if isinstance(message, messages.StillHere):
                 member.here = max(member.here, message.serial)
@@ -213,7 +213,7 @@ class Hub:
             for _, link in linked:
                 link.tell(messages.Beat())
 
-    # What is asked of them.
+    # Questions to the ranks.
 
     def leader(self, place: tuple[str, str]) -> Member | None:
         """The first rank of a host that can be spoken to."""
@@ -221,7 +221,7 @@ class Hub:
         return next((member for member in there if member.speaks), None)
 
     def roll_call(self) -> dict[int, str]:
-        """Ranks that came and do not answer now, with the state of their process ('' if unknown)."""
+        """Ranks that came but do not answer now, with the state of their process ('' if unknown)."""
         serial = self._next()
         for member in self.members.values():
             if member.link:
@@ -239,11 +239,11 @@ class Hub:
                 return states
 
     def _mute(self, serial: int) -> list[Member]:
-        """Not yet heard; one whose connection ended will not be."""
+        """Members not yet heard from; one whose connection ended will not be."""
         return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
 
     def _state(self, member: Member) -> str:
-        """Of its process, as another rank of its host sees it."""
+        """The state of its process, as another rank of its host sees it."""
         pid, began = member.hello.pid, member.hello.began
         mates = [m for m in self.members.values() if m.place == member.place and m is not member and m.speaks]
         if any(mate.link is None for mate in mates):
@@ -294,7 +294,7 @@ class Hub:
         self.loop.stop()
 
     def places(self) -> Iterator[tuple[tuple[str, str], list[Member]]]:
-        """Each host's ranks, hosts in the order of their first rank."""
+        """The ranks of each host, hosts in the order of their first rank."""
         found: dict[tuple[str, str], list[Member]] = {}
         for rank in sorted(self.members):
             found.setdefault(self.members[rank].place, []).append(self.members[rank])

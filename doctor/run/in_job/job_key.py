@@ -1,4 +1,4 @@
-"""A secret of the job that its user gave it: in a variable, or in a file that only this user can read."""
+"""A secret that the user gave the job: in a variable, or in a file that only this user can read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ FILE = ".config/cluster-doctor/job-key"
 """In the home folder, which the hosts of a cluster often share."""
 LONGEST = 4096
 SHORT = 16
-"""Characters. A shorter one can be guessed by who has seen it used once."""
+"""Characters. A shorter key can be guessed by anybody who saw it used once."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """`source` is where it comes from; both are empty where there is none."""
+    """`source` is where it comes from; both are empty if there is none."""
 
     text: str = ""
     source: str = ""
@@ -31,7 +31,7 @@ class JobKey:
 
 
 def read_job_key(environ: Mapping[str, str]) -> JobKey:
-    """The variable counts more. Raises UsageError where others can read or change the file."""
+    """The variable takes precedence. Raises UsageError if others can read or change the file."""
     if environ.get(VARIABLE):
         return JobKey(environ[VARIABLE], VARIABLE)
     home = environ.get("HOME", "")
@@ -50,7 +50,7 @@ def _of_file(path: Path) -> JobKey:
         mode = stat.S_IMODE(about.st_mode)
         if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or mode & 0o077:
             raise UsageError(
-                f"--in-job: others than its user can reach the job's key {path}"
+                f"--in-job: users other than its owner can reach the job's key {path}"
                 f" (it belongs to uid {about.st_uid}, mode {mode:04o}).",
                 f"chmod 600 {path}",
             )

@@ -1,4 +1,4 @@
-"""Rank 0: waits for the others, examines the hosts through them, and sends them all one exit code."""
+"""Rank 0: waits for the others, examines the hosts through them, and sends all of them the same exit code."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _join(hub: Hub, request: Request, seconds: float) -> None:
         hub.join(seconds, tell)
     finally:
         line.clear()
-    for rank in hub.roll_call():  # such a one is not asked to run anything
+    for rank in hub.roll_call():  # ranks that do not answer are not asked to run anything
         hub.members[rank].silent = True
 
 

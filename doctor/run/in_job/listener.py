@@ -1,7 +1,7 @@
-"""Where rank 0 listens for the others: on the first port of the job's own that is free there.
+"""Where rank 0 listens for the others: on the first of the job's ports that is free there.
 
-One thread greets all who knock. Who has not proved to be of this job holds nothing: each has seconds for the
-whole of it, and when too many knock at once, the one that has been at it longest goes.
+One thread greets all visitors. Until a visitor proves that it belongs to this job, it holds nothing: each has
+seconds for the whole handshake, and if too many come at once, the one that has taken longest must go.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MOST_VISITORS = 256
 BACKLOG = 1024
 PAUSE = 0.05
 GRACE = 0.5
-"""Seconds that each one has, however many knock."""
+"""Seconds that each visitor gets, however many come."""
 
 
 @dataclass(slots=True, eq=False)
 class Visitor:
-    """One that knocks. It has a `reader` once it has proved itself, a `hello` once it has said who it is."""
+    """A visitor. It has a `reader` once it has proved itself, and a `hello` once it has introduced itself."""
 
     connection: socket.socket
     greeting: Greeting
@@ -44,9 +44,9 @@ class Visitor:
 
 
 class RankListener:
-    """`let_in` gets each one that has proved to be of this job, with its first message.
+    """`let_in` gets each visitor that has proved to belong to this job, with its first message.
 
-    `passed_over` are ports that other users hold, by uid, and `turned_away` is what was odd about visitors.
+    `passed_over` are ports that other users hold, with their uid; `turned_away` is what was odd in visitors.
     """
 
     def __init__(self, seat: JobRank, let_in: Callable[[Visitor], object]) -> None:
@@ -58,7 +58,7 @@ class RankListener:
         self._closed = False
         self.turned_away: dict[str, None] = {}
         self.passed_over: dict[int, int] = {}
-        self._socket = self._listening()
+        self._socket = self._open_socket()
         self._socket.setblocking(False)
         self._thread = threading.Thread(target=self._serve, name="in-job door", daemon=True)
         self._thread.start()
@@ -66,11 +66,11 @@ class RankListener:
     def close(self) -> None:
         self._closed = True
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who waits
+            self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake a waiting thread
         self._thread.join(1.0)
         self._socket.close()
 
-    def _listening(self) -> socket.socket:
+    def _open_socket(self) -> socket.socket:
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
         for port in self._seat.ports:
@@ -113,24 +113,24 @@ class RankListener:
             self._selector.unregister(self._socket)
 
     def _room_at(self) -> float:
-        """When the next one may come: at once, or when the one that has to go for it has had some time."""
+        """When the next visitor may be accepted: now, or once the oldest has had its grace period."""
         if len(self._visitors) < MOST_VISITORS:
             return -math.inf
         return self._oldest().came + GRACE
 
     def _oldest(self) -> Visitor:
-        """That has not proved itself, if there is one."""
+        """The oldest visitor that has not proved itself, or else the oldest of all."""
         first = next(iter(self._visitors))
         return next((visitor for visitor in self._visitors if visitor.reader is None), first)
 
     def _accept(self) -> None:
-        """All that there is room for: whose they are is then looked up for all at once."""
+        """Accept all that there is room for, so that their owners are looked up together."""
         while self._room_at() <= time.monotonic():
             try:
                 connection, _ = self._socket.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # or who knocked has left
+            except OSError as error:  # also if the visitor has already left
                 if error.errno in (errno.EMFILE, errno.ENFILE) and self._visitors:
                     self._turn_away(self._oldest())
                 time.sleep(PAUSE)
@@ -153,7 +153,7 @@ class RankListener:
         self._selector.register(connection, selectors.EVENT_READ, visitor)
 
     def _hear(self, visitor: Visitor) -> None:
-        if visitor not in self._visitors:  # it had to go meanwhile
+        if visitor not in self._visitors:  # it was turned away meanwhile
             return
         try:
             data = visitor.connection.recv(PIECE)
@@ -194,13 +194,13 @@ class RankListener:
         visitor.connection.send(greeting.answer(line))
         if greeting.seals is None:
             raise Stranger(
-                f"a connection to another address or port came to {greeting.here}: by a relay or translation"
+                f"a connection to another address or port came to {greeting.here} by a relay or translation"
             )
         if not self._seat.secret:
             try:
                 peer_is_ours(visitor.connection, self._tables, visitor.came)
             except Stranger as why:
-                raise Stranger(f"somebody came as a rank: {why}" if str(why) else "") from None
+                raise Stranger(f"a stranger came as a rank: {why}" if str(why) else "") from None
         visitor.reader = FrameReader(greeting.seals.into)
         visitor.until = time.monotonic() + SILENT  # for its first message
 

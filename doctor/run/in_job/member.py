@@ -1,6 +1,6 @@
-"""Every rank but rank 0: comes to it, answers on this host what it asks, and waits for the verdict.
+"""Every rank but rank 0: connects to it, answers its questions on this host, and waits for the verdict.
 
-It waits neither endlessly for rank 0 to be found, nor for a rank 0 that has become silent, nor for one that
+It does not wait forever: not for rank 0 to be found, not for one that has become silent, and not for one that
 only gives signs of life.
 """
 
@@ -26,27 +26,27 @@ from doctor.run.request import Request
 from doctor.smoke.limits import WHOLE
 
 RIVAL = 0.7
-"""Seconds for another rank 0 to be found at one of its places."""
+"""Seconds to look for another rank 0 at each of its places."""
 LOST = 1
-"""The exit code where rank 0 is not there: no job can start without it."""
+"""The exit code if rank 0 is missing: no job can start without it."""
 SLACK = 30.0
 """Seconds after the deadline of the run for the report and the verdict."""
 LONGEST = 3600.0
-"""Seconds for a run without a deadline; more where its parts may last longer."""
+"""Seconds for a run without a deadline; more if its parts may last longer."""
 QUESTIONS, TRAININGS = 10, 3
-"""More than a run asks a host one after the other, and the most smoke runs it makes."""
+"""More questions than a run asks one host in sequence, and the most smoke runs that it makes."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberOutcome:
-    """`words` are for the terminal; none where rank 0 says it all."""
+    """`words` are for the terminal; empty if rank 0 says it all."""
 
     code: int
     words: tuple[str, ...] = ()
 
 
 def patience(request: Request) -> float:
-    """Seconds from finding rank 0, by when it must have given its verdict."""
+    """Seconds from finding rank 0 within which it must give its verdict."""
     way = request.way
     if way.deadline is not None:
         return way.deadline + SLACK
@@ -77,7 +77,7 @@ class Membership:
         self._lock = threading.Lock()
 
     def follow(self, seconds: float) -> MemberOutcome:
-        """The verdict. `seconds` are for finding rank 0."""
+        """The verdict. `seconds` is the limit for finding rank 0."""
         found = find_head(self.seat, time.monotonic() + seconds)
         if isinstance(found, str):
             place = " or ".join(self.seat.heads[:3])
@@ -89,7 +89,7 @@ class Membership:
         self.loop.start()
         try:
             if not self._decided.wait(self._patience):
-                what = f"{self._patience:.0f} s after it was found it has given none, though it is not silent"
+                what = f"it gave none within {self._patience:.0f} s of being found, though it still responds"
                 self._decide(MemberOutcome(LOST, (self._no_head(what),)))
         finally:
             self._end_programs()
@@ -103,16 +103,16 @@ class Membership:
         return self._outcome
 
     def _unless_two(self, found: FoundHead) -> MemberOutcome:
-        """The verdict is good, and nothing vouches for who gave it."""
+        """The outcome for a good verdict from a rank 0 that nothing vouches for."""
         assert self._outcome is not None
         other = another_head(self.seat, found, RIVAL)
         if other is None:
             return self._outcome
-        what = f"two processes say that they are rank 0, at {found.place} and at {other}"
+        what = f"two processes claim to be rank 0, at {found.place} and at {other}"
         return MemberOutcome(LOST, (f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}.",))
 
     def _wait_until_flushed(self, link: RankLink) -> None:
-        """Rank 0 hangs up when everybody has the verdict; until then a launcher may end those without it."""
+        """Rank 0 hangs up once everybody has the verdict; until then a launcher may end those without it."""
         until = time.monotonic() + SILENT / 2
         while not link.closed and time.monotonic() < until:
             time.sleep(0.02)
@@ -185,7 +185,7 @@ class Membership:
         if since > SLEPT:
             link.heard_at = now
         if now - link.heard_at > SILENT:
-            self._decide(MemberOutcome(LOST, (self._no_head(f"it has said nothing for {SILENT:.0f} s"),)))
+            self._decide(MemberOutcome(LOST, (self._no_head(f"it has been silent for {SILENT:.0f} s"),)))
         if now >= self._beat_at:
             self._beat_at = now + BEAT
             link.tell(messages.Beat())

@@ -1,4 +1,4 @@
-"""What ranks send each other, besides the bytes of programs, and when. An invalid message ends the link."""
+"""The messages between ranks, besides the bytes of programs. An invalid message ends the link."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from doctor.job.launch.variables import LONGEST
 from doctor.transport.question import Question
 
 BEAT = 2.0
-"""Seconds from one sign of life to the next."""
+"""Seconds between signs of life."""
 SILENT = 10.0
-"""Seconds without a word, after which a rank is taken for lost."""
+"""Seconds of silence after which a rank is considered lost."""
 SLEPT = 4.0
-"""Seconds: a pause of our own so long proves nothing against others."""
+"""Seconds: after a pause of our own this long, silence proves nothing against others."""
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What reading a message raises that is none: msgspec leaves the errors of Python as they are."""
+"""What reading an invalid message raises: msgspec lets Python's own errors through."""
 
 Text = Annotated[str, msgspec.Meta(max_length=400)]
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -26,9 +26,9 @@ Lines = Annotated[list[Text], msgspec.Meta(max_length=20)]
 
 
 class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
-    """A rank comes. `machine` distinguishes hosts of the same name.
+    """A rank arrives. `machine` distinguishes hosts of the same name.
 
-    `sure`: it knows that who listens there belongs to its own user.
+    `sure`: it knows that the listener belongs to its own user.
     """
 
     rank: Natural
@@ -64,7 +64,7 @@ class ProgramEnded(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
 
 
 class Taken(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
-    """The verdict has come."""
+    """The verdict has arrived."""
 
 
 FromMember = Hello | Beat | StillHere | ProcessState | ProgramEnded | Taken
@@ -84,7 +84,7 @@ class RollCall(msgspec.Struct, tag_field="do", tag="call", frozen=True):
 
 
 class Look(msgspec.Struct, tag_field="do", tag="look", frozen=True):
-    """What state a process is in."""
+    """Asks for the state of a process."""
 
     serial: Natural
     pid: Natural
@@ -92,14 +92,14 @@ class Look(msgspec.Struct, tag_field="do", tag="look", frozen=True):
 
 
 class Find(msgspec.Struct, tag_field="do", tag="find", frozen=True):
-    """Whether a rank that has not come runs there."""
+    """Asks whether a rank that has not come runs there."""
 
     serial: Natural
     rank: Natural
 
 
 class StartProgram(msgspec.Struct, tag_field="do", tag="start", frozen=True):
-    """No command: a rank makes its programs itself."""
+    """Not a command: a rank builds its programs itself."""
 
     number: Natural
     question: Question

@@ -1,7 +1,7 @@
-"""What a rank runs on its host for rank 0, made by the rank itself: rank 0 asks, and names no command.
+"""The programs that a rank runs on its host for rank 0, built by the rank itself: rank 0 names no command.
 
-Whoever takes rank 0's place can ask what doctor asks, of this installation's own checks, with the options and
-variables that this rank was given. He cannot name a program, a file to read, a variable, or a fault.
+A process in rank 0's place can ask what doctor asks, with this installation's own checks and the options and
+variables that this rank was given. It cannot name a program, a file to read, a variable, or a fault.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _MESH = re.compile(
     rb"|listen %(n)s %(n)s %(a)s"
     rb"|connect %(n)s %(s)s %(s)s %(n)s %(n)s %(n)s %(a)s" % {b"n": _NUMBER, b"s": _SECONDS, b"a": _ADDRESS}
 )
-"""Commands of doctor/mesh/agent.py. Where bash reads them, more than a number would be evaluated."""
+"""Commands of doctor/mesh/agent.py. Where bash reads one, it would evaluate more than a number."""
 
 
 class Refused(Exception):
-    """What rank 0 asks is not for it to ask. In words."""
+    """Rank 0 may not ask this; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnProgram:
-    """`admit` makes of each line from rank 0 the line for the program's stdin, or raises Refused."""
+    """`admit` turns each line from rank 0 into the line for the program's stdin, or raises Refused."""
 
     script: Script
     admit: Callable[[bytes], bytes]
@@ -61,7 +61,7 @@ class OwnPrograms:
         self._variables = env
 
     def make(self, question: Question) -> OwnProgram:
-        """Raises Refused, or an error of ours where this host lacks what rank 0 has."""
+        """Raises Refused, or an error of ours if this host lacks something that rank 0 has."""
         python = self._request.smoke.python
         if isinstance(question, ProbeQuestion):
             return OwnProgram(self._probe(question), _nothing)
@@ -85,7 +85,7 @@ class OwnPrograms:
                 f"this rank has no check that needs {unknown[0][:40]!r}: give every rank the same --checks"
             )
         if not TOKEN.fullmatch(question.token) or not self._may_ask(question.ask):
-            raise Refused("rank 0 asked what a rank does not answer")
+            raise Refused("rank 0 asked a question that a rank does not answer")
         facts = [self._facts[name] for name in question.facts]
         ask = replace(question.ask, python=self._request.smoke.python, pythons=None)
         return script(facts, ask, question.token, sudo=self._request.way.sudo)
@@ -99,13 +99,13 @@ class OwnPrograms:
         )
 
     def _smoke(self, line: bytes) -> bytes:
-        """Read and written again: what we did not understand is not passed on."""
+        """The line, decoded and encoded again: what we did not understand is not passed on."""
         told = COMMANDS.decode(line)
         if isinstance(told, StartCommand):
             foreign = [name for name, value in told.env.items() if self._env.get(name) != value]
             if foreign:
                 raise Refused(
-                    f"rank 0 wants {foreign[0][:40]}={told.env[foreign[0]][:80]}, and this rank has not"
+                    f"rank 0 wants {foreign[0][:40]}={told.env[foreign[0]][:80]}, which this rank lacks"
                 )
             if told.python != self._request.smoke.python:
                 raise Refused("rank 0 was given another --python than this rank")
@@ -119,19 +119,19 @@ class OwnPrograms:
 
     @staticmethod
     def _refuse_name(address: str) -> None:
-        """A host whose address is not known has none here."""
+        """Refuse anything but an address; an empty one means that the host's address is unknown."""
         if address and not _is_address(address):
-            raise Refused("rank 0 named no address to meet at")
+            raise Refused("rank 0 gave no address to meet at")
 
 
 def _nothing(_: bytes) -> bytes:
-    """The probe is told all it needs when it starts."""
-    raise Refused("rank 0 had more to say than a question")
+    """Refuse every line: the probe gets all it needs when it starts."""
+    raise Refused("rank 0 sent more than a question")
 
 
 def _mesh(line: bytes) -> bytes:
     if not _MESH.fullmatch(line):
-        raise Refused("rank 0 told the mesh what it does not know")
+        raise Refused("rank 0 sent the mesh an unknown command")
     return line
 
 
@@ -144,4 +144,4 @@ def _is_address(text: str) -> bool:
 
 
 NOT_MADE = (Refused, DoctorError, *UNREADABLE)
-"""What `make` and `admit` may raise."""
+"""The errors that `make` and `admit` may raise."""

@@ -1,4 +1,4 @@
-"""What the kernel of this host says of a rank: whether it runs, is stopped, or is there at all."""
+"""What the kernel of this host shows about a rank: whether it runs, is stopped, or exists at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = {
 
 
 def identity() -> str:
-    """Tells two machines, or two containers with networks of their own, apart."""
+    """Distinguishes machines, and containers with networks of their own."""
     parts = []
     with contextlib.suppress(OSError):
         parts += [os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "pid")]
@@ -31,9 +31,9 @@ def identity() -> str:
 
 
 def started(pid: int) -> int:
-    """When the process began: a number may be given again. 0 where it is not there.
+    """When the process began, because its number may be reused. 0 if there is no such process.
 
-    In hundredths of a second after the boot, for the clock may be set meanwhile.
+    In hundredths of a second since boot, because the clock may be set meanwhile.
     """
     boot = psutil.boot_time()  # first: psutil before 7.1 counts from the boot time that was last read
     with contextlib.suppress(psutil.Error):
@@ -50,7 +50,7 @@ def state(pid: int, began: int) -> str:
 
 
 def find_rank(variable: str, number: int, same: Sequence[tuple[str, str]]) -> tuple[int, str] | None:
-    """The process of a rank of this job that has not come: its pid and state. Own user's processes only."""
+    """A missing rank of this job: its pid and state. Only processes of the own user are searched."""
     wanted = {(variable, str(number)), *same}
     found = [
         (process.pid, process.info["status"])

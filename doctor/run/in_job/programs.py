@@ -19,11 +19,11 @@ MOST_PROGRAMS = 16
 
 
 CANNOT_RUN = 126
-"""As a shell that finds a program and cannot start it."""
+"""The exit code of a shell that finds a program but cannot start it."""
 
 
 class ServedProgram:
-    """One program; its thread alone talks to it. `make` builds it, in that thread."""
+    """One program; only its own thread talks to it. `make` builds it, in that thread."""
 
     def __init__(self, number: int, make: Callable[[], OwnProgram], link: RankLink) -> None:
         self.number = number
@@ -77,7 +77,7 @@ class ServedProgram:
         self._link.send(STDERR, self.number, f"{text[:400]}\n".encode())
 
     def _admit(self, own: OwnProgram) -> None:
-        """What has come from rank 0, line by line."""
+        """Pass on the input from rank 0, line by line."""
         while self._come:
             *lines, self._begun = (self._begun + self._come.popleft()).split(b"\n")
             self._in += (memoryview(own.admit(line) + b"\n") for line in lines)

@@ -30,7 +30,7 @@ class JobRank:
     rank: int
     world: int
     variable: str
-    """Holds the rank's number."""
+    """The variable that holds the rank's number."""
     heads: tuple[str, ...]
     token: bytes
     ports: tuple[int, ...]
@@ -39,28 +39,28 @@ class JobRank:
     """Variables that all ranks of this job have in common."""
     local_world: int | None = None
     certain: bool = True
-    """Rank 0 must be at `heads`; otherwise they are a guess."""
+    """Whether rank 0 must be at `heads`; otherwise they are a guess."""
     secret: str = ""
-    """What of `token` only this user can read, by its name; empty where others can work the token out."""
+    """The name of the part of `token` that only this user can read; empty if others can compute the token."""
 
 
 _KNOWN = [(launcher, ranks) for launcher in LAUNCHERS for ranks in launcher.ranks if ranks.identity]
 
 
 def is_scheduler(environ: Mapping[str, str]) -> bool:
-    """A scheduler, such as MindSpore's, runs the same command as the ranks."""
+    """Whether this is a scheduler, such as MindSpore's, which runs the same command as the ranks."""
     return any(roles.get(environ.get(name, "")) == "scheduler" for name, roles in ROLES.items())
 
 
 def read_job_rank(environ: Mapping[str, str]) -> JobRank:
-    """Raises UsageError: outside of a job, or where nothing says where rank 0 is."""
+    """Raises UsageError outside a job, or if nothing says where rank 0 is."""
     for launcher, ranks in _KNOWN:
         if ranks.number_in(environ):
             return _seat(launcher, ranks, environ, read_job_key(environ))
     first, *others = dict.fromkeys(ranks.rank for _, ranks in _KNOWN)
     names = list(dict.fromkeys(launcher.commands[0] for launcher, _ in _KNOWN if launcher.commands))
     raise UsageError(
-        f"--in-job: this process is no rank of a job: neither {first} nor {_either(others)} is set.",
+        f"--in-job: this process is not a rank of a job: neither {first} nor {_either(others)} is set.",
         f"Start it by {_either(names)}, once for each rank.",
     )
 
@@ -73,7 +73,7 @@ def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str], ke
     world_name = next((name for name in way.world if environ.get(name)), way.world[0])
     rank, world = _number(environ, way.rank), _number(environ, world_name)
     if not (0 <= rank < world <= MOST_RANKS):
-        raise UsageError(f"--in-job: {way.rank}={rank} is no rank of {world_name}={world}.")
+        raise UsageError(f"--in-job: {way.rank}={rank} is not a rank of {world_name}={world}.")
     heads, certain = _heads(way, environ)
     if world > 1 and not heads:
         raise UsageError(
@@ -104,13 +104,13 @@ def _number(environ: Mapping[str, str], name: str) -> int:
     text = environ.get(name, "")
     if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII):
         raise UsageError(
-            f"--in-job: {name}={text[:40]!r} is no number of ranks.", f"The launcher sets {name}."
+            f"--in-job: {name}={text[:40]!r} is not a valid number.", f"The launcher sets {name}."
         )
     return int(text)
 
 
 def _ports(token: bytes, environ: Mapping[str, str]) -> tuple[int, ...]:
-    """The same for all ranks, and never those of the job itself."""
+    """The same ports for all ranks, and never those of the job itself."""
     taken = {environ.get(name, "") for name in PORTS}
     size = LAST_PORT - FIRST_PORT + 1
     drawn = (FIRST_PORT + int.from_bytes(token[at : at + 4], "big") % size for at in range(0, 32, 4))

@@ -1,6 +1,6 @@
-"""The transport of a run inside a job: programs on a host are run there by one of its ranks.
+"""The transport of a run inside a job: one of a host's ranks runs the programs there.
 
-That rank is told what the script asks, and makes the script itself; so that is what stands here in place of a
+That rank gets the script's question and builds the script itself; so here the question takes the place of a
 command line.
 """
 
@@ -23,9 +23,9 @@ from doctor.transport.threads import Outcome, Turn
 
 
 class JobTransport(LocalTransport):
-    """See `Transport`. Programs run here on rank 0's own host, and by relay on the others.
+    """See `Transport`. Programs run directly on rank 0's own host, and by relay on the others.
 
-    `places` says which ranks are on a host; a host without any has never come.
+    `places` says which ranks are on a host; a host without any rank never came.
     """
 
     name = "in-job"

@@ -15,12 +15,12 @@ from doctor.transport.program import OUTPUT_CAP
 from doctor.transport.question import Question
 
 MOST_UNREAD = 2 * OUTPUT_CAP
-"""Bytes. A host whose program has more unread output floods, and is left."""
+"""Bytes. A host whose program has more unread output is flooding, and is dropped."""
 _NUMBERS = itertools.count(1)
 
 
 class RelayedProgram:
-    """See `Program`. What comes for it arrives in the thread of the hub's loop.
+    """See `Program`. Its data arrives in the thread of the hub's loop.
 
     It is among the `living` until its end.
     """
@@ -39,7 +39,7 @@ class RelayedProgram:
         living[self.number] = self
         link.tell(StartProgram(self.number, question))
 
-    # From the loop.
+    # Called by the loop.
 
     def came(self, kind: int, data: bytes) -> None:
         with self._changed:
@@ -60,7 +60,7 @@ class RelayedProgram:
             self._changed.notify_all()
 
     def cut(self) -> None:
-        """The way to it broke."""
+        """The connection to it broke."""
         with self._changed:
             self._cut = True
             self._changed.notify_all()
@@ -69,7 +69,7 @@ class RelayedProgram:
         self._out.clear()
         self._err.clear()
 
-    # From the thread that talks to it.
+    # Called by the thread that talks to it.
 
     def wait(self, seconds: float) -> None:
         with self._changed:
@@ -84,13 +84,13 @@ class RelayedProgram:
             self._changed.notify_all()
 
     def take(self) -> tuple[bytes, bytes]:
-        """Raises CannotReach where it floods."""
+        """The unread output. Raises CannotReach if the program floods."""
         with self._changed:
             if self._flooded:
                 raise CannotReach(
                     UnreachedKind.FLOOD,
                     f"The host sent more than {MOST_UNREAD // 1024**2} MiB that nobody had read yet.",
-                    "Look at what prints there without end, and whether that rank is a doctor of ours.",
+                    "Find out what prints there without end, and whether that rank runs this doctor.",
                 )
             out, err = bytes(self._out), bytes(self._err)
             self._forget()

@@ -1,7 +1,7 @@
-"""Whose a socket of this host is, by what the kernel shows in /proc/net/tcp and /proc/net/tcp6.
+"""The owner of a socket of this host, by what the kernel shows in /proc/net/tcp and /proc/net/tcp6.
 
-Only sockets of our own network namespace are in there: the other end of a connection to another host, or to a
-container with a network of its own, is not. User numbers are those of our own user namespace.
+Only sockets of our own network namespace are listed: not the other end of a connection to another host, or to
+a container with a network of its own. User numbers are those of our own user namespace.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from pathlib import Path
 from doctor.run.in_job.handshake import Endpoint, Stranger, endpoint
 
 _TABLES = (Path("/proc/net/tcp6"), Path("/proc/net/tcp"))
-"""Rank 0 listens with a socket of IPv6, so that it is mostly found in the first."""
+"""Rank 0 listens with an IPv6 socket, so it is mostly found in the first."""
 _LISTENING = re.compile(r"^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 0A (.*)$", re.MULTILINE)
 _READINGS = 3
 """A table that changes while it is read may lack a row."""
 _NOBODY = 65534
-"""What users are shown as who have no number in our user namespace; we may be one of them."""
+"""The number shown for users without one in our user namespace; we may be such a user."""
 _ALL_USERS = ["0", "0", "4294967295"]
 
 
 class SocketTables:
-    """What the kernel shows. To read it takes milliseconds, of a busy host many."""
+    """What the kernel shows. Reading it takes milliseconds, on a busy host many."""
 
     def __init__(self) -> None:
         self._read: dict[Path, tuple[float, str]] = {}
 
     def after(self, moment: float) -> Iterator[str]:
-        """Each as it was at some time after that moment, of time.monotonic."""
+        """Each table, as it was at some time after that moment, of time.monotonic."""
         for table in _TABLES:
             if moment >= self._read.get(table, (-math.inf, ""))[0]:
                 now = time.monotonic()
@@ -48,9 +48,9 @@ class SocketTables:
 def peer_is_ours(
     connection: socket.socket, tables: SocketTables | None = None, came: float = math.inf
 ) -> bool | None:
-    """Whether the other end belongs to our own user; None where it is not on this host, or cannot be seen.
+    """Whether the other end belongs to our own user; None if it is not on this host or cannot be seen.
 
-    Tables that were read after it `came` will do. Raises Stranger where it belongs to somebody else.
+    Tables read after the connection `came` are reused. Raises Stranger if the end belongs to another user.
     """
     tables = tables or SocketTables()
     here, there = endpoint(connection.getsockname()), endpoint(connection.getpeername())
@@ -64,16 +64,14 @@ def peer_is_ours(
             return True if theirs[0] != _NOBODY or _sees_all_users() else None
     ours = (_owner_of(here, there, tables.after(math.inf)) for _ in range(_READINGS))
     if (os.geteuid(), True) not in ours or not (theirs or near):
-        return None  # they do not even show what we know
+        return None  # the tables do not even show our own end
     uid, held = theirs or (0, False)
-    raise Stranger(
-        f"it belongs to the user with uid {uid}" if held else "it cannot be seen to whom it belongs"
-    )
+    raise Stranger(f"it belongs to the user with uid {uid}" if held else "its owner cannot be seen")
 
 
 def _owner_of(local: Endpoint, remote: Endpoint, texts: Iterable[str]) -> tuple[int, bool] | None:
-    """Of a socket: see `_owner`."""
-    ends = [f" {_shown(local, wide)} {_shown(remote, wide)} " for wide in (False, True)]
+    """The owner of a socket: see `_owner`."""
+    ends = [f" {_table_format(local, wide)} {_table_format(remote, wide)} " for wide in (False, True)]
     found = next((text[at:] for text in texts for end in ends if (at := text.find(end)) >= 0), "")
     return _owner(found.split(None, 3)[3].partition("\n")[0]) if found else None
 
@@ -90,16 +88,16 @@ def other_holder(port: int) -> int | None:
 
 
 def _owner(rest: str) -> tuple[int, bool]:
-    """Of what a row says behind the state: the uid, and whether a process holds the socket.
+    """From the part of a row after the state: the uid, and whether a process holds the socket.
 
-    One that nobody has accepted yet, or that its process has left, shows no owner.
+    A socket that nobody has accepted yet, or that its process has closed, shows no owner.
     """
     words = rest.split()
     return int(words[3]), words[5] != "0"
 
 
 def _is_local(address: str) -> bool:
-    """Whether it is one of this network namespace."""
+    """Whether the address belongs to this network namespace."""
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.bind((address, 0))
@@ -115,10 +113,10 @@ def _sees_all_users() -> bool:
         return False
 
 
-def _shown(place: Endpoint, wide: bool) -> str:
-    """As the tables have it: words of the machine's byte order, without a colon for IPv6.
+def _table_format(place: Endpoint, wide: bool) -> str:
+    """As the tables show it: words in the machine's byte order, without colons for IPv6.
 
-    `wide`: IPv4 as a socket of IPv6 has it.
+    `wide`: IPv4 as an IPv6 socket shows it.
     """
     if ":" in place.address:
         packed = socket.inet_pton(socket.AF_INET6, place.address)

@@ -21,13 +21,13 @@ HEAD = struct.Struct(">IBI")
 LONGEST_FRAME = 1024 * 1024
 PIECE = 64 * 1024
 FULL = 2 * 1024 * 1024
-"""Bytes that wait to be sent, beyond which no more are taken from a program."""
+"""Bytes waiting to be sent; beyond this, no more are taken from a program."""
 TICK = 0.5
 CONTROL, STDIN, STDOUT, STDERR = range(4)
 
 
 class FrameReader:
-    """Bytes that come -> frames."""
+    """Incoming bytes -> frames."""
 
     def __init__(self, seal: Seal) -> None:
         self._seal = seal
@@ -37,7 +37,7 @@ class FrameReader:
         self._begun += data
 
     def next(self) -> tuple[int, int, bytes] | None:
-        """The next whole frame: kind, number, payload. Raises OSError where its seal does not fit."""
+        """The next complete frame: kind, number, payload. Raises OSError if its seal does not fit."""
         if len(self._begun) < HEAD.size:
             return None
         size, kind, number = HEAD.unpack_from(self._begun)
@@ -71,7 +71,7 @@ class RankLink:
         self._lock = threading.Lock()
         self._out: deque[memoryview] = deque()
         self.waiting = 0
-        """Bytes that are to be sent."""
+        """The number of bytes to be sent."""
 
     def send(self, kind: int, number: int, payload: bytes) -> None:
         with self._lock:
@@ -91,7 +91,7 @@ class RankLink:
         return self.waiting >= FULL
 
     def flush(self) -> None:
-        """Send what fits. Raises OSError when the other side has gone."""
+        """Send as much as possible. Raises OSError if the other side has gone."""
         with self._lock:
             while self._out:
                 try:
@@ -105,7 +105,7 @@ class RankLink:
                     self._out[0] = self._out[0][sent:]
 
     def read(self) -> None:
-        """Take what has come. Raises OSError at its end."""
+        """Read what has arrived. Raises OSError at its end."""
         try:
             data = self.socket.recv(4 * PIECE)
         except BlockingIOError:
@@ -115,14 +115,14 @@ class RankLink:
         self._reader.add(data)
 
     def next(self) -> tuple[int, int, bytes] | None:
-        """The next frame that has come whole. Raises OSError where its seal does not fit."""
+        """The next complete frame. Raises OSError if its seal does not fit."""
         frame = self._reader.next()
         if frame is not None:
             self.heard_at = time.monotonic()
         return frame
 
     def hang_up(self) -> None:
-        """The loop sees its end, and closes it."""
+        """Shut the connection down; the loop sees its end and closes it."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
@@ -135,7 +135,7 @@ class RankLink:
 
 
 class Loop:
-    """One thread for all connections of this process. What comes is handed to `heard`, an end to `lost`."""
+    """One thread for all connections of this process. Frames go to `heard`, an ended link to `lost`."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Loop:
         self._thread.start()
 
     def link(self, connection: socket.socket, seals: Seals, reader: FrameReader | None = None) -> RankLink:
-        """To be served once it is adopted; `reader` holds what has come already."""
+        """A link to be served once it is adopted; `reader` holds data that has already arrived."""
         return RankLink(connection, seals.out, reader or FrameReader(seals.into), self.wake)
 
     def adopt(self, link: RankLink) -> None:

@@ -1,6 +1,6 @@
-"""Commands that enter a container: what may stand in `--enter`, and why one did not enter.
+"""Commands that enter a container: what `--enter` accepts, and why a command did not enter.
 
-Pure text: runs nothing. The examination's own command is put behind an entry: docker exec -i NAME sh -s.
+Pure text: runs nothing. The examination's own command is appended to an entry: docker exec -i NAME sh -s.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What may stand in `--enter`, and which command enters which host."""
+"""What `--enter` accepts, and which command enters which host."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from doctor.text.redact import redact
 from doctor.text.textfile import shown
 
 HOST = "{host}"
-"""Stands for the name of the host."""
+"""The placeholder for the name of the host."""
 PODS = ("kubectl", "oc")
-"""Run where the person is: they find the pod by themselves."""
+"""Run on the user's machine: they find the pod by themselves."""
 ENGINES = ("docker", "podman", "nerdctl", "crictl", *PODS)
 _PREFIXES = ("sudo", "env", "command", "nice")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 _SHORT = re.compile(r"-([itdqT]*)(.*)")
-"""Switches, which may share a dash, and behind them one option with its value: -iu root."""
+"""Switches, which may share a dash, followed by one option with its value: -iu root."""
 _LONG = {
     "--tty": "t",
     "--interactive": "i",
@@ -37,13 +37,13 @@ _WITH_VALUE = {
 
 
 def check_entry(text: str) -> str:
-    """The command as it is; raises UsageError for one that cannot work."""
+    """The command, unchanged; raises UsageError for one that cannot work."""
     if not text.isprintable():
         raise UsageError(f"{shown(text)} has control characters in it")
     try:
         words = shlex.split(text)
     except ValueError:
-        raise UsageError(f"{shown(text)} has a quote without its partner") from None
+        raise UsageError(f"{shown(text)} has an unmatched quote") from None
     if not words or words[0].startswith("-"):
         raise UsageError(f"{shown(text)} is not a command")
     tool, arguments = _split(words)
@@ -69,7 +69,7 @@ def entered(host: Host) -> str:
 
 
 def enter_all(hosts: Sequence[Host], text: str | None) -> tuple[Host, ...]:
-    """`--enter` overrides the inventory. Raises UsageError where two hosts are one container."""
+    """`--enter` overrides the inventory. Raises UsageError if two hosts are the same container."""
     if text is not None:
         try:
             check_entry(text)
@@ -84,21 +84,21 @@ def enter_all(hosts: Sequence[Host], text: str | None) -> tuple[Host, ...]:
 
 
 def check_apart(hosts: Sequence[Host]) -> None:
-    """Two hosts that this machine enters by one command are one container."""
+    """Refuse two hosts that this machine enters by the same command: they are the same container."""
     seen: dict[str, str] = {}
     for host in hosts:
         if host.enter and host.enter_from == "controller":
             first = seen.setdefault(entered(host), host.name)
             if first != host.name:
                 raise UsageError(
-                    f"{shown(host.name)} and {shown(first)} are one container: both are entered by "
+                    f"{shown(host.name)} and {shown(first)} are the same container: both are entered by "
                     f"{shown(redact(entered(host)))}.",
                     f"Write {HOST} where the name of each belongs: kubectl exec -i {HOST} --",
                 )
 
 
 def _split(words: Sequence[str]) -> tuple[str, list[str]]:
-    """The tool behind sudo and settings of the environment, and its arguments."""
+    """The tool after sudo and environment settings, and its arguments."""
     rest = list(words)
     while len(rest) > 1 and (basename(rest[0]) in _PREFIXES or rest[0].startswith("-") or "=" in rest[0]):
         rest.pop(0)
@@ -106,7 +106,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def flags(words: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Each word up to `--`, without the values of options."""
+    """The position and text of each word up to `--`, without the values of options."""
     skip = False
     for number, word in enumerate(words):
         if skip:
@@ -153,11 +153,11 @@ def _check_options(text: str, options: Sequence[str]) -> None:
     if "d" in on:
         raise UsageError(f"{shown(text)} does not wait for an answer", "Leave -d out.")
     if "i" not in on:
-        raise UsageError(f"{shown(text)} passes nothing on to the container", "Add -i behind exec.")
+        raise UsageError(f"{shown(text)} passes nothing on to the container", "Add -i after exec.")
 
 
 def _switches(options: Sequence[str]) -> set[str]:
-    """The letters of those that are on."""
+    """The letters of the switches that are on."""
     on: set[str] = set()
     for word in options:
         name, _, value = word.partition("=")

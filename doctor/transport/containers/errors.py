@@ -13,11 +13,11 @@ from doctor.transport.containers.refusals import refusal_in
 from doctor.transport.errors import quoted
 
 LONGEST = 160
-"""Characters of an engine's message that a sentence quotes."""
+"""How many characters of an engine's message a sentence quotes."""
 
 
 def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
-    """The way to the host is fine, and the command that enters was not. `said` is everything it printed."""
+    """The host was reached, but the command that enters failed. `said` is everything that it printed."""
     entry = redact(entered(host))
     here = host.enter_from == "controller"
     text = redact(said[:4000])
@@ -30,7 +30,7 @@ def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
     else:
         what = " ".join(refusal.summary.replace("{}", caught).split()).replace("()", "")
         remedy = refusal.remedy
-        look = f"{_own(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
+        look = f"{_engine_command(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
     where = "" if here else f"ssh {shlex.quote(host.name)} "
     commands = [line if here else where + shlex.quote(line) for line in (f"{entry} true", look) if line]
     if refusal is not None:
@@ -45,8 +45,8 @@ def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
     )
 
 
-def _own(entry: str) -> str:
-    """The words before `exec`, with which the same engine is asked other things."""
+def _engine_command(entry: str) -> str:
+    """The words before `exec`, which start other commands of the same engine."""
     words = shlex.split(entry)
     return shlex.join(words[: words.index("exec")] if "exec" in words else words[:1])
 
@@ -64,6 +64,6 @@ def _unknown(text: str, why: Unreached) -> str:
 
 
 def _line(text: str) -> str:
-    """The last line is the one that ends it; those before are often notes."""
+    """The last line is the one that ends it; earlier ones are often notes."""
     lines = [line for line in text.splitlines() if line.strip()]
     return quoted(lines[-1], LONGEST) if lines else ""

@@ -1,6 +1,6 @@
-"""The ways in which container engines and kubectl refuse to enter, as they say it themselves.
+"""The ways in which container engines and kubectl refuse to enter, in their own words.
 
-Texts of docker, podman and kubectl as they print them and as public reports quote them: tests/samples/entry.
+The texts of docker, podman and kubectl, as printed and as quoted by public reports: tests/samples/entry.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """One way in which an engine says no: what it means, and what to do. `{}` is what the pattern caught."""
+    """One way in which an engine refuses: its meaning, and what to do. `{}` is what the pattern caught."""
 
     pattern: str
     summary: str
     remedy: str
     look: str = ""
-    """What to type where the engine runs, behind the name of the tool."""
+    """What to type after the name of the tool, on the machine where the engine runs."""
 
 
 REFUSALS = (
@@ -30,19 +30,19 @@ REFUSALS = (
     Refusal(
         r"[Cc]ontainer (?P<it>[\w.-]+) is paused",
         "the container {} is paused",
-        "Let it go on.",
+        "Resume it.",
         "unpause {}",
     ),
     Refusal(
         r"[Cc]ontainer (?P<it>[\w.-]+) is restarting",
-        "the container {} starts again and again",
-        "See in its log why it ends.",
+        "the container {} keeps restarting",
+        "Its log says why it ends.",
         "logs --tail 50 {}",
     ),
     Refusal(
         r"[Cc]ontainer (?P<it>[\w.-]+) is not running|container state improper|on running containers"
         r"|cannot exec (?:in |into )?a (?:stopped|container that)",
-        "the container {} is there and does not run",
+        "the container {} exists but does not run",
         "Start it; its log says why it ended.",
         "ps -a",
     ),
@@ -60,7 +60,7 @@ REFUSALS = (
     Refusal(
         r"the input device is not a TTY|cannot enable tty mode|Unable to use a TTY",
         "it asks for a terminal",
-        "Take -t out of it: only -i is needed.",
+        "Remove -t: only -i is needed.",
     ),
     Refusal(
         r"exec: \\?\"?(?P<it>sh|/bin/sh)\\?\"?: (?:executable file not found|stat|permission)"
@@ -83,7 +83,7 @@ REFUSALS = (
     Refusal(
         r"in a completed pod; current phase is (?P<it>\w+)",
         "the pod has ended ({})",
-        "Start the job anew; what runs once can be held with `sleep infinity`.",
+        "Start the job again; a container that ends at once can be held with `sleep infinity`.",
         "get pods -o wide",
     ),
     Refusal(
@@ -95,7 +95,7 @@ REFUSALS = (
     ),
     Refusal(
         r"pod (?P<it>[\w.-]+) does not have a host assigned|pod does not exist",
-        "the pod is on no node",
+        "the pod is not on a node",
         "See what it waits for.",
         "get events --sort-by=.lastTimestamp",
     ),
@@ -108,7 +108,7 @@ REFUSALS = (
     Refusal(
         r"You must be logged in to the server|\(Unauthorized\)|has asked for the client to provide cred",
         "the cluster does not know this account",
-        "Log in to the cluster anew.",
+        "Log in to the cluster again.",
         "config current-context",
     ),
     Refusal(
@@ -127,7 +127,7 @@ REFUSALS = (
     Refusal(
         r"sudo: .{0,40}(?:password|terminal) is required|is not in the sudoers file",
         "sudo asks for a password",
-        "Allow it without (NOPASSWD), or put the login into the engine's group.",
+        "Allow it without a password (NOPASSWD), or put the login into the engine's group.",
     ),
     Refusal(
         r"unable to upgrade connection|error dialing backend",
@@ -139,7 +139,7 @@ REFUSALS = (
 
 
 def refusal_in(text: str) -> tuple[Refusal | None, str]:
-    """The first that fits, and the name that it speaks of."""
+    """The first refusal that fits, and the name that it mentions."""
     for refusal in REFUSALS:
         match = re.search(refusal.pattern, text)
         if match:

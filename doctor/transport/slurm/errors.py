@@ -17,12 +17,12 @@ _FATES = {
         "Submit with --no-kill to keep the job when a node fails.",
     ),
     "no-job": (
-        "srun does not get into the allocation: the job has ended, or is not this user's.",
+        "srun cannot enter the allocation: the job has ended, or belongs to another user.",
         "Run it inside a running job: from the sbatch script, or in salloc's shell.",
     ),
     "no-contact": (
-        "srun does not get through to Slurm's controller.",
-        "Ask Slurm whether it lives; slurmctld and munge must run and agree on the key.",
+        "srun cannot reach Slurm's controller.",
+        "Check whether Slurm is up: slurmctld and munge must run and agree on the key.",
     ),
 }
 
@@ -31,7 +31,7 @@ def down(node: DownNode) -> CannotReach:
     said = f": {node.reason}" if node.reason and node.reason != "(null)" else ""
     return CannotReach(
         UnreachedKind.NODE,
-        f"Slurm calls the node {node.state}{said}.",
+        f"Slurm reports the node as {node.state}{said}.",
         "Look at slurmd on the node, then give it back: scontrol update nodename=… state=resume.",
         _look(node.name),
         node.reason,
@@ -39,11 +39,11 @@ def down(node: DownNode) -> CannotReach:
 
 
 def taken_out(name: str) -> CannotReach:
-    """With --no-kill a job goes on without a node that failed, and does not get it back."""
+    """With --no-kill a job continues without a node that failed, and does not get it back."""
     return CannotReach(
         UnreachedKind.NODE,
         "Slurm has taken the node out of the job: it failed while the job ran.",
-        "slurmctld's log says why it failed. A new job may get it again; this one does not.",
+        "slurmctld's log says why it failed. A new job may get it again; this one will not.",
         _look(name),
     )
 
@@ -84,7 +84,7 @@ def no_step(words: SrunMessages, rc: int | None) -> CannotReach:
 
 
 def broke(name: str, words: SrunMessages) -> CannotReach:
-    """It had begun, and ended without a word."""
+    """The program had begun, and ended without a word."""
     if words.fate in _FATES and words.ended.get(name) != NODE_FAILURE:
         summary = _FATES[words.fate][0]
     elif name in words.ended:
@@ -100,8 +100,8 @@ def broke(name: str, words: SrunMessages) -> CannotReach:
 def contested(name: str) -> CannotReach:
     return CannotReach(
         UnreachedKind.NODE,
-        f"Several tasks of the step say that they run on {name}, so none of them is believed.",
-        "Look at the nodes of the job: a program on one of them speaks for another.",
+        f"Several tasks of the step claim to run on {name}, so none of them is believed.",
+        "Look at the nodes of the job: a program on one of them poses as another.",
         _look(name),
     )
 

@@ -1,5 +1,5 @@
-"""What srun and scontrol print, read: which node failed and why, what became of the step, who is down, who is
-left of the job.
+"""Parses what srun and scontrol print: which nodes failed and why, the fate of the step, the nodes that are
+down, and the nodes that the job still has.
 
 Pure. Everything quoted is bounded and printable. The wordings are those of Slurm 20.11 to 25.05.
 """
@@ -41,15 +41,15 @@ class SrunMessages:
     """What srun printed about one step."""
 
     refused: dict[str, str]
-    """Node -> why no task began there, as Slurm says it."""
+    """Node -> why no task began there, in Slurm's words."""
     ended: dict[str, str]
     """Node -> what ended its task."""
     fate: str = ""
-    """cancelled, time-limit, node-failure, preempted, no-job or no-contact, if it said so."""
+    """cancelled, time-limit, node-failure, preempted, no-job or no-contact, if srun said so."""
     option: str = ""
     """An option that this srun does not know."""
     first: str = ""
-    """The first line that says anything, for failures that are not listed here."""
+    """The first meaningful line, for failures that are not listed here."""
 
 
 def read_words(lines: Iterable[str]) -> SrunMessages:
@@ -97,7 +97,7 @@ class DownNode:
 
 
 def down_nodes(text: str) -> list[DownNode]:
-    """Those of `scontrol show node -o` that cannot run a step. Older versions say `*` for NOT_RESPONDING."""
+    """Nodes in `scontrol show node -o` that can run no step. Older versions write `*` for NOT_RESPONDING."""
     found = []
     for line in text.splitlines():
         name, state = _NODE.match(line), _STATE.search(line)
@@ -111,7 +111,7 @@ _NODES = re.compile(r"^JobId=.* NodeList=([^\s(]\S*)", re.MULTILINE)
 
 
 def job_nodes(text: str) -> frozenset[str]:
-    """The nodes that `scontrol show job -o` says a job has now; none where it does not say."""
+    """The nodes that a job has now, by `scontrol show job -o`; empty if it does not say."""
     try:
         return frozenset(node for nodes in _NODES.findall(text) for node in unfold(nodes))
     except UsageError:

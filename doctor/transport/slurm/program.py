@@ -16,7 +16,7 @@ MOST_UNSENT = 1024 * 1024
 
 
 class SrunProgram:
-    """See `Program`. The step's threads fill it; `news` wakes them when there is something to send."""
+    """See `Program`. The step's threads fill it; `news` wakes them if there is something to send."""
 
     def __init__(self, name: str, news: Callable[[], None], ended: Callable[[], None]) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class SrunProgram:
         self._heard = self._flooded = self._doubted = False
         self.hung_up = self._over = False
 
-    # For the step.
+    # Called by the step.
 
     def said(self, stream: str, said: TaskLine) -> None:
         with self._lock:
@@ -51,7 +51,7 @@ class SrunProgram:
         self._bell.set()
 
     def doubt(self) -> None:
-        """Somebody else showed itself under this name: whatever is said under it counts no more."""
+        """Another task claimed this name: whatever arrives under it no longer counts."""
         with self._lock:
             self._doubted = True
             self._open.clear()
@@ -61,7 +61,7 @@ class SrunProgram:
         self._known.set()
 
     def lost(self, words: SrunMessages) -> None:
-        """The step is over; `words` are srun's about it."""
+        """The step is over; `words` is what srun said about it."""
         with self._lock:
             if self._open:
                 self._words = words
@@ -70,7 +70,7 @@ class SrunProgram:
         self._known.set()
 
     def unsent(self) -> list[bytes]:
-        """The whole lines that are to be sent."""
+        """The complete lines to be sent."""
         with self._lock:
             *lines, rest = bytes(self._unsent).split(b"\n")
             self._unsent = bytearray(rest)
@@ -78,7 +78,7 @@ class SrunProgram:
             self._bell.set()
         return lines
 
-    # For the thread that talks to it.
+    # Called by the thread that talks to it.
 
     def wait(self, seconds: float) -> None:
         self._bell.wait(seconds)
@@ -104,7 +104,7 @@ class SrunProgram:
         return max(0, min(room, len(data)))
 
     def finished(self) -> bool:
-        """Raises CannotReach where more is known than that it broke."""
+        """Raises CannotReach if more is known than that the connection broke."""
         with self._lock:
             over = not self._open and not self._out and not self._err
             words, flooded, doubted = self._words, self._flooded, self._doubted

@@ -1,4 +1,4 @@
-"""A job of Slurm by its number: its nodes and its owner, as squeue tells them."""
+"""A Slurm job by its number: its nodes and its owner, as squeue shows them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ NAME_THEM = "Name its nodes as well: doctor hang HOSTS --job {}"
 @dataclass(frozen=True, slots=True)
 class SlurmJob:
     numbers: tuple[str, ...]
-    """Its SLURM_JOB_ID; of a heterogeneous job those of all its parts."""
+    """Its SLURM_JOB_ID; for a heterogeneous job, those of all its parts."""
     uid: int | None
-    """Of its owner."""
+    """The owner's user number."""
     nodes: tuple[str, ...]
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str] | None:
@@ -39,7 +39,7 @@ class SlurmJob:
 
 
 def slurm_job(number: str, environ: Mapping[str, str] = os.environ) -> SlurmJob:
-    """Raises UsageError where it does not run, or nobody can say."""
+    """Raises UsageError if the job does not run, or nobody can say."""
     own = {name: value for name, value in own_environment(environ).items() if not name.startswith("SQUEUE_")}
     argv = ["squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}"]
     hint = NAME_THEM.format(number)
@@ -65,7 +65,7 @@ def slurm_job(number: str, environ: Mapping[str, str] = os.environ) -> SlurmJob:
 
 
 def read_squeue(number: str, text: str) -> SlurmJob:
-    """Pure: what squeue printed by FORMAT."""
+    """Pure: parses what squeue printed with FORMAT."""
     rows = [row for line in text.splitlines() if len(row := line.strip().split("|")) == 6]
     if not rows:
         raise UsageError(f"--job {number}: Slurm knows no such job.", "squeue lists those that run.")

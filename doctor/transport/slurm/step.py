@@ -1,4 +1,4 @@
-"""One srun: the same small task on each node, its input shared by all, its output taken apart by host."""
+"""One srun: the same small task on each node; all share its input, and its output is split by host."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from doctor.transport.slurm.task import LONGEST_LINE, TASK, TOKEN, Ear, Keys, ha
 PIECE = 64 * 1024
 MOST_WORDS = 400
 TOGETHER = 0.003
-"""Seconds in which what is said to many hosts is gathered, to be sent once."""
+"""Seconds for which messages to many hosts are gathered, to be sent once."""
 CLOSE_SECONDS = 3.0
 TERM_SECONDS = 3.0
 
-# The variables of Slurm that srun needs; the others are options of the job, and would bend the step.
+# The variables of Slurm that srun needs; the others are options of the job and would distort the step.
 _KEPT = re.compile(
     r"SLURM_(CLUSTERS|CLUSTER_NAME|CONF|CONF_SERVER|JOB_?ID|JWT|SACK_(KEY|JWKS)|WORKING_CLUSTER)"
 )
@@ -32,7 +32,7 @@ OPTIONS = ("--overlap", "--mpi=none", "--kill-on-bad-exit=0", "--no-kill", "--cp
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """For srun: without the options that the job's own variables are."""
+    """The environment for srun, without the job's variables that act as options."""
     prefixes = ("SLURM_", "SRUN_", "SLURMD_", "PMI_", "PMIX_")
     return {n: value for n, value in environ.items() if _KEPT.fullmatch(n) or not n.startswith(prefixes)}
 
@@ -43,7 +43,7 @@ class SrunStep:
     def __init__(
         self, names: Sequence[str], environ: Mapping[str, str], without: frozenset[str] = frozenset()
     ) -> None:
-        """Raises OSError where srun is not installed."""
+        """Raises OSError if srun is not installed."""
         self.names = tuple(names)
         token = secrets.token_hex(16)
         self._keys = Keys(token, names)
@@ -94,12 +94,12 @@ class SrunStep:
             return read_words(self._words)
 
     def wait(self, seconds: float) -> None:
-        """Until something may have changed: who has greeted, what srun says, whether it lives."""
+        """Wait until something may have changed: who has greeted, what srun says, whether it lives."""
         with self.changed:
             self.changed.wait(seconds)
 
     def begin(self, texts: Mapping[str, list[bytes]]) -> None:
-        """Give the hosts of `texts` their commands and input; the others are let go."""
+        """Give the hosts in `texts` their commands and input; the others are released."""
         for name in set(self.names) - set(texts):
             self.voices[name].end()
         first = openings(dict(texts))
@@ -187,7 +187,7 @@ class SrunStep:
     # The end.
 
     def close(self) -> None:
-        """Let every task go; returns when srun is gone. Safe to call twice."""
+        """Release every task; returns when srun is gone. Safe to call twice."""
         with self._stop:
             self._closing = True
             self._work.set()
@@ -195,7 +195,7 @@ class SrunStep:
                 if self._speaker is None:
                     self._end_input()
                 for grace, number in ((CLOSE_SECONDS, signal.SIGTERM), (TERM_SECONDS, signal.SIGKILL)):
-                    if self._gone(grace):
+                    if self._wait_for_exit(grace):
                         break
                     self._process.send_signal(number)
                 self._process.wait()
@@ -206,7 +206,7 @@ class SrunStep:
             if pipe is not None:
                 pipe.close()
 
-    def _gone(self, seconds: float) -> bool:
+    def _wait_for_exit(self, seconds: float) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
             return True

@@ -1,13 +1,13 @@
-"""What each node runs under srun, and the lines that it and the controller exchange. Pure.
+"""What each node runs under srun, and the lines that it exchanges with the controller. Pure.
 
 srun gives its own stdin to every task, and mixes the tasks' output line by line. So each line to a host
-carries the names that it is for, and each task picks its own; each line from a host carries the host's name
-and a key that its task drew and showed to the controller alone, so that no node can speak for another.
-Slurm may cut lines that are longer than 1023 bytes: longer ones travel in pieces, and each piece but the
-last ends in a bare `%`.
+carries the names of its recipients, and each task picks its own; each line from a host carries the host's
+name and a key that its task drew and showed to the controller alone, so that no node can speak for another.
+Slurm may cut lines longer than 1023 bytes: longer ones travel in pieces, and each piece but the last ends in
+a bare `%`.
 
-The task needs a POSIX sh and GNU sed. It shows itself with the run's token, which is in its environment and
-in no command line, since others can read those; it is given the command and how many lines that has, runs
+The task needs a POSIX sh and GNU sed. It identifies itself with the run's token, which is in its environment
+but not in a command line, since others can read those. It receives the command and its number of lines, runs
 it with the rest as stdin, and prints the exit status when both streams have ended. It ends with its stdin.
 """
 
@@ -22,7 +22,7 @@ from typing import Literal
 TOKEN = "DOCTOR_TOKEN"
 """The variable that holds the run's token."""
 PIECE = 400
-"""Even if each letter is a `%`, a line with token and the longest name stays below what Slurm may cut."""
+"""Even if each letter is a `%`, a line with the token and the longest name is below what Slurm may cut."""
 LONGEST_NAME = 100
 EVERYBODY = ","
 
@@ -59,7 +59,7 @@ assert str(PIECE) in TASK
 
 
 def to_hosts(names: Collection[str] | None, lines: Iterable[bytes]) -> bytes:
-    """Lines for the stdin of these hosts' programs; None is all hosts."""
+    """Lines for the stdin of these hosts' programs; None means all hosts."""
     head = _address(names) + b" ="
     return b"".join(head + line + b"\n" for line in lines)
 
@@ -74,14 +74,14 @@ def _address(names: Collection[str] | None) -> bytes:
 
 
 def opening(command: str, stdin: bytes) -> list[bytes]:
-    """The first lines for a program: its command, and what it is fed."""
+    """The first lines for a program: its command, and its input."""
     words = command.encode().split(b"\n")
     rest = stdin.split(b"\n")
     return [b"%d" % len(words), *words, *(rest if rest[-1] else rest[:-1])]
 
 
 def openings(texts: dict[str, list[bytes]]) -> bytes:
-    """What begins and ends alike for all hosts is sent once."""
+    """The first lines for all hosts: what begins or ends the same for all of them is sent once."""
     lists = list(texts.values())
     shortest = min(map(len, lists))
     head = next((n for n in range(shortest) if any(each[n] != lists[0][n] for each in lists)), shortest)
@@ -96,18 +96,18 @@ def openings(texts: dict[str, list[bytes]]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One line of srun's output. `host` is None where srun itself, or something else, printed it."""
+    """One line of srun's output. `host` is None if srun itself, or something else, printed it."""
 
     host: str | None
     kind: Literal["data", "hello", "contested", "ended", "other"]
-    """contested: somebody else has already shown itself as this host."""
+    """contested: another task has already identified itself as this host."""
     data: bytes = b""
     rc: int | None = None
 
 
 class Keys:
-    """Which task and which key are whose. `names` are the hosts that may speak; a task that knows the run's
-    token shows itself as one of them.
+    """Which task and which key belong to which host. `names` are the hosts that may speak; a task that
+    knows the run's token identifies itself as one of them.
     """
 
     def __init__(self, token: str, names: Collection[str]) -> None:
@@ -117,7 +117,7 @@ class Keys:
         self._is: dict[bytes, bytes] = {}
 
     def greeting(self, task: bytes, line: bytes) -> TaskLine | None:
-        """Of a host that shows itself; a task is one host only."""
+        """The greeting of a host that identifies itself; a task can only be one host."""
         found = self._hello.search(line)
         if not found or found[1] not in self._names or self._is.setdefault(task, found[1]) != found[1]:
             return None
@@ -125,7 +125,7 @@ class Keys:
         return TaskLine(self._names[found[1]], "hello" if known == (task, found[2]) else "contested")
 
     def speaker(self, task: bytes, line: bytes) -> tuple[str, bytes] | None:
-        """The host that a line is from, and what it says; a Prolog may have left its line open."""
+        """The host that sent a line, and its text; a Prolog may have left a line open before it."""
         for found in _MARK.finditer(line):
             of, key = self._of.get(found[2], (b"", b""))
             if of == task and hmac.compare_digest(key, found[1]):
@@ -135,12 +135,12 @@ class Keys:
 
 KEY = 32
 _TASK = re.compile(rb" *(\d{1,9}): ")
-"""What srun itself puts before a line, with --label: the number of the task that it is from."""
+"""The prefix of a line that srun itself writes with --label: the number of the task."""
 _MARK = re.compile(rb"([0-9a-f]{%d}) ([A-Za-z0-9._-]+) " % KEY)
 
 
 class Ear:
-    """Takes one stream of srun apart."""
+    """Splits one stream of srun by host."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
@@ -149,14 +149,14 @@ class Ear:
     def hear(self, data: bytes) -> list[TaskLine]:
         *lines, rest = (bytes(self._begun) + data).split(b"\n")
         self._begun = bytearray(rest[-LONGEST_LINE:])
-        return [self._said(line) for line in lines]
+        return [self._parse_line(line) for line in lines]
 
     def rest(self) -> list[TaskLine]:
-        """What was left without a line end."""
+        """The rest without a line end."""
         line, self._begun = bytes(self._begun), bytearray()
-        return [self._said(line)] if line else []
+        return [self._parse_line(line)] if line else []
 
-    def _said(self, line: bytes) -> TaskLine:
+    def _parse_line(self, line: bytes) -> TaskLine:
         label = _TASK.match(line)
         task, line = (label[1], line[label.end() :]) if label else (b"", line)
         speaker = self._keys.speaker(task, line)

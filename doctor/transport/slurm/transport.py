@@ -1,8 +1,8 @@
 """Scripts and sessions through Slurm: one srun for all hosts, over Slurm's own launch tree.
 
-A node that Slurm calls down or took out of the job, and one on which no step begins, is left out and has its
-reason; the step is then tried again without it, since srun gives up a whole step for one node. Until every
-node has shown itself, nothing is sent to any.
+A node that Slurm reports as down or took out of the job, or on which no step begins, is left out with its
+reason; the step is then retried without it, since srun gives up a whole step for one node. Nothing is sent to
+any node until every node has identified itself.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 TRIES = 5
 FIRST_SECONDS = 60.0
-"""For the first node to show itself."""
+"""For the first node to identify itself."""
 OTHERS_SECONDS = 60.0
 """For the others, after the first: a Prolog runs before a node's first step."""
 MORE_WORDS = 0.3
-"""Where one node fails, others may in the same moment."""
+"""If one node fails, others may fail at the same moment."""
 SCONTROL_SECONDS = 10.0
 
 
 @dataclass(slots=True)
 class _Crew:
-    """Who takes part in one step, and why the others do not."""
+    """The hosts that take part in one step, and why the others do not."""
 
     step: SrunStep | None = None
     voices: dict[str, SrunProgram] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class SlurmTransport:
 
     def _launch(self, scripts: Mapping[str, Script], until: float) -> _Crew:
         if self._down is None:
-            self._down = self._lost(until)
+            self._down = self._missing_nodes(until)
         crew = _Crew(failed={host: self._down[host] for host in scripts if host in self._down})
         for _ in range(TRIES):
             names = [host for host in scripts if host not in crew.failed]
@@ -106,7 +106,7 @@ class SlurmTransport:
                 break
             self._steps = [*(each for each in self._steps if each.rc is None), step]
             try:
-                if self._launched(step, crew, until):
+                if self._wait_for_launch(step, crew, until):
                     crew.voices = {name: step.voices[name] for name in names if name not in crew.failed}
                     step.begin(
                         {name: opening(scripts[name].command, scripts[name].stdin) for name in crew.voices}
@@ -121,8 +121,8 @@ class SlurmTransport:
                 crew.failed[host] = errors.no_step(crew.step.words, crew.step.rc)
         return crew
 
-    def _launched(self, step: SrunStep, crew: _Crew, until: float) -> bool:
-        """Whether the step runs, on all nodes but those that it adds to `crew.failed`."""
+    def _wait_for_launch(self, step: SrunStep, crew: _Crew, until: float) -> bool:
+        """Whether the step runs on all nodes except those that it adds to `crew.failed`."""
         began = time.monotonic()
         limit = min(began + FIRST_SECONDS, until)
         greeted = 0
@@ -163,9 +163,9 @@ class SlurmTransport:
         why = step.words
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
-    def _lost(self, until: float) -> dict[str, CannotReach]:
-        """The nodes that Slurm itself does not reach, and those that it took out of the job, since srun would
-        refuse a step for one of them. Where Slurm cannot say, srun will.
+    def _missing_nodes(self, until: float) -> dict[str, CannotReach]:
+        """The nodes that Slurm itself does not reach or took out of the job, since srun would refuse a step
+        for one of them. If Slurm cannot say, srun will.
         """
         job = self._environ.get("SLURM_JOB_ID", "")
         kept = job_nodes(self._ask_slurm("job", job, until)) if job else frozenset()

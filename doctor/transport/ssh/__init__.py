@@ -1,1 +1,1 @@
-"""Hosts reached over SSH. paramiko is imported in this folder and nowhere else."""
+"""Hosts reached over SSH. Only this folder imports paramiko."""

@@ -1,4 +1,4 @@
-"""A program on the far side of an SSH channel."""
+"""A program at the far end of an SSH channel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PIECE = 256 * 1024
 class _Bell(threading.Event):
     """Rings when any pipe of a channel has news. Only its listener silences it.
 
-    A pipe clears its event when it runs empty, although the other may still have something to say.
+    A pipe clears its event when it is empty, although the other one may still have data.
     """
 
     def clear(self) -> None:
@@ -26,7 +26,7 @@ class _Bell(threading.Event):
 
 
 class _Window(threading.Condition):
-    """The condition under which a channel may send again: it rings the bell, too."""
+    """The condition under which a channel may send again; it also rings the bell."""
 
     def __init__(self, lock: threading.Lock, bell: _Bell) -> None:
         super().__init__(lock)

@@ -1,4 +1,4 @@
-"""The commands of `Match exec` in ssh_config: run as ssh runs them, and ended when they take too long."""
+"""The commands of `Match exec` in ssh_config: run as ssh runs them, and ended if they take too long."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY
 
 
 class Commands:
-    """Several threads may ask; `close` ends what still runs."""
+    """Several threads may ask; `close` ends the commands that still run."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -27,7 +27,7 @@ class Commands:
         self._closed = False
 
     def succeeds(self, command: str) -> bool:
-        """Raises CannotReach where it does not end."""
+        """Raises CannotReach if the command does not end."""
         with self._lock:
             if self._closed:
                 return False
@@ -62,7 +62,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 class PatientConfig(SSHConfig):
-    """paramiko's evaluation of ssh_config, with a limit for commands. `config` replaces other tokens."""
+    """paramiko's evaluation of ssh_config, with a time limit for commands. `config` replaces other tokens."""
 
     TOKENS_BY_CONFIG_KEY = EARLY_TOKENS
 
@@ -71,7 +71,7 @@ class PatientConfig(SSHConfig):
         self.commands = Commands()
 
     def _does_match(self, criteria: list[Any], host: str, *state: Any) -> Any:
-        """As paramiko does it, but each command of a Match has a limit, and runs after what stands before."""
+        """Like paramiko's, but each command has a time limit and runs after the criteria before it."""
         before: list[Any] = []
         for each in criteria:
             if each["type"] != "exec":

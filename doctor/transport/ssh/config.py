@@ -1,7 +1,7 @@
-"""How each host is reached: the command line's flags, what the person wrote of the host, then ssh_config.
+"""How each host is reached: the command line's flags, the user's settings for the host, then ssh_config.
 
-paramiko evaluates ssh_config; it knows neither Include nor all Match criteria, and takes those that it does
-not know for true. So the files are read here into one text without Include, where such a Match never matches.
+paramiko evaluates ssh_config, but it knows neither Include nor all Match criteria, and treats unknown
+criteria as true. So the files are read into one text without Include, in which such a Match never matches.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class HostSettings:
 
 
 class SshConfig:
-    """The settings of every host. Raises UsageError for a broken file, before anything is dialled."""
+    """The settings of every host. Raises UsageError for a broken file, before any host is dialled."""
 
     def __init__(self, settings: SshSettings) -> None:
         self._flags = settings
@@ -80,7 +80,7 @@ class SshConfig:
         self._config.commands.close()
 
     def of(self, host: Host) -> HostSettings:
-        """`host.name` is looked up as `ssh NAME` would; HostName counts unless the person gave an address."""
+        """`host.name` is looked up as `ssh NAME` would; HostName counts unless the user gave an address."""
         found = self._look_up(host.name, host.address)
         flags = self._flags
         address = found["hostname"] if host.address == host.name else host.address
@@ -94,12 +94,12 @@ class SshConfig:
         )
 
     def jump(self, spec: str) -> HostSettings:
-        """A jump host, from [user@]host[:port] or ssh://…; ssh_config has a say in it, too."""
+        """A jump host, from [user@]host[:port] or ssh://…; ssh_config applies to it, too."""
         user, name, port = _split_jump(spec)
         found = self._look_up(name, name)
         settings = self._settings(name, str(found["hostname"]), found, user=user, port=port, jump=None)
         flags = replace(self._flags, jump=None)
-        return replace(settings, explicit=_typed(flags, settings.port))
+        return replace(settings, explicit=_ssh_options(flags, settings.port))
 
     def _look_up(self, name: str, address: str) -> dict[str, object]:
         try:
@@ -140,7 +140,7 @@ class SshConfig:
         flags = self._flags
         port = port or int(number("port") or 22)
         if not 0 < port < 65536:
-            raise UsageError(f"ssh_config: the port of {name} is not a port: {port}")
+            raise UsageError(f"ssh_config: the port of {name} is not a valid port: {port}")
         user = user or text("user") or self._own_name
         tokens = {"%u": self._own_name, "%h": address, "%n": name, "%p": str(port), "%r": user}
         jumps = jump if jump is not None else text("proxyjump")
@@ -172,7 +172,7 @@ class SshConfig:
             or text("stricthostkeychecking").lower() in ("no", "off", "accept-new"),
             hash_known_hosts=text("hashknownhosts").lower() == "yes",
             connect_timeout=seconds,
-            explicit=_typed(flags, port),
+            explicit=_ssh_options(flags, port),
         )
 
     def _read(self, file: Path, base: Path, inside: list[str], depth: int) -> None:
@@ -289,8 +289,8 @@ def _known_hosts(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_path(name) for name in names if name.lower() != "none")
 
 
-def _typed(flags: SshSettings, port: int) -> tuple[str, ...]:
-    """What a person types so that `ssh` does as we did."""
+def _ssh_options(flags: SshSettings, port: int) -> tuple[str, ...]:
+    """The options with which `ssh` does what we did."""
     words: list[str] = []
     if flags.config_file is not None:
         words += ["-F", os.path.abspath(flags.config_file)]

@@ -21,7 +21,7 @@ from doctor.transport.ssh.login import HostIdentity, Shared, log_in
 from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 from doctor.transport.ssh.sockets import Proxy, connect, sever
 
-# sshd drops logins at random above MaxStartups: a moment later there is room.
+# Above MaxStartups, sshd drops logins at random: a moment later there is room.
 RETRIES = 3
 Undo = Callable[[], None]
 
@@ -129,11 +129,11 @@ class Dial:
         return self._deadline - time.monotonic()
 
     def _patience(self) -> float:
-        """How long a single step may take on the network."""
+        """The time limit for a single step on the network."""
         return min(self._settings.connect_timeout, max(self._left(), 0.1))
 
     def _stream(self) -> Any:
-        """A socket, or a channel through the jump host: paramiko takes both."""
+        """A socket, or a channel through the jump host: paramiko accepts both."""
         settings = self._settings
         seconds = self._patience()
         if settings.proxy_command:
@@ -146,11 +146,11 @@ class Dial:
             return self._tunnel(self._through, seconds)
         self.doing = "its name was looked up and its port dialled"
         try:
-            return connect(settings.address, settings.port, seconds, self._made)
+            return connect(settings.address, settings.port, seconds, self._register_socket)
         except OSError as error:
             raise errors.not_connected(self._to, error, seconds) from None
 
-    def _made(self, sock: socket.socket) -> None:
+    def _register_socket(self, sock: socket.socket) -> None:
         self._undo.append(partial(sever, sock))
         self._left()
 
@@ -178,7 +178,7 @@ class Dial:
         seconds = self._patience()
         done.wait(seconds)
         if not done.is_set() and wire.remote_version:
-            # The greeting came in time; the key exchange has what is left of the host's time.
+            # The greeting came in time; the key exchange gets the rest of the host's time.
             seconds = max(self._left(), 0.0)
             done.wait(seconds)
         if wire.is_active() and wire.initial_kex_done:
@@ -204,7 +204,7 @@ class Dial:
             if error is None or isinstance(error, (EOFError, OSError)):
                 return errors.lost(self._to, "the key exchange", (wire.farewell or (0, ""))[1])
             return errors.not_ssh(self._to, str(error))
-        # Without `broke`, our own greeting could not be sent.
+        # If `broke` is unset, our own greeting could not be sent.
         if isinstance(packets.broke or error, (EOFError, ConnectionError)) and not timed_out:
             if self._proxy is not None and self._proxy.failed():
                 return ssh_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())

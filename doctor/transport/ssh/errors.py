@@ -12,7 +12,7 @@ from doctor.transport.errors import CannotReach, Destination, knock, quoted, rou
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """The key that a host showed, and how `known_hosts` would name that host."""
+    """The key that a host showed, and the name of that host in `known_hosts`."""
 
     kind: str
     fingerprint: str
@@ -65,7 +65,7 @@ def login_refused(
 def second_factor(to: Destination, key: str, allowed: Sequence[str]) -> CannotReach:
     return CannotReach(
         UnreachedKind.AUTH,
-        f"Login as {to.user}: the server took the key {key}, but also wants "
+        f"Login as {to.user}: the server accepted the key {key}, but also wants "
         f"{', '.join(quoted(m, 40) for m in allowed[:8])}.",
         "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
         [to.ssh("-v")],
@@ -116,7 +116,7 @@ def key_revoked(to: Destination, key: Presented, file: str, line: int) -> Cannot
 
 
 def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: float) -> CannotReach:
-    """The jump host is fine, but did not connect us onwards. Its own words say why."""
+    """The jump host is fine, but did not connect us to the next host. Its own words say why."""
     low = words.lower()
     if code == 1:
         return CannotReach(

@@ -1,4 +1,4 @@
-"""Which connections there are: one for each host, one for each jump host that several hosts share."""
+"""The connections: one for each host, one for each jump host that several hosts share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Begin = Callable[[], float]
 
 
 class HostConnection:
-    """The way into one host: the connection to use next, and all that must be dropped in the end."""
+    """The way to one host: the connection to use next, and everything that must be dropped in the end."""
 
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
@@ -56,7 +56,7 @@ class Jumps:
     def connect(self, door: HostConnection, begin: Begin) -> SshConnection:
         """A new connection to `door`, through its jump hosts if it has any. Raises CannotReach.
 
-        `begin` starts the host's time, and is called once the jump host has room for it, too.
+        `begin` starts the host's time; it is called once the jump host also has room for it.
         """
         return self._onwards(door, door.settings.jumps, begin)
 
@@ -75,7 +75,7 @@ class Jumps:
 
     def _jump(self, hops: tuple[str, ...], begin: Begin) -> _Jump:
         """The last of `hops`, connected. Raises CannotReach (JUMP), in the same words for every host."""
-        jump = self._known(hops)
+        jump = self._look_up(hops)
         with jump.lock:
             if jump.failed is not None:
                 raise jump.failed
@@ -90,10 +90,10 @@ class Jumps:
                     raise jump.failed from None
         return jump
 
-    def _known(self, hops: tuple[str, ...]) -> _Jump:
-        """The last of `hops`, and all before it are looked up, too. Raises CannotReach for an endless chain.
+    def _look_up(self, hops: tuple[str, ...]) -> _Jump:
+        """The last of `hops`; all before it are looked up, too. Raises CannotReach for an endless chain.
 
-        Before any lock is held: in a circle, each would wait for the other.
+        This happens before any lock is held: in a circle, each would wait for the other.
         """
         with self._lock:
             chain = hops
@@ -111,6 +111,6 @@ class _Jump:
         self.door = HostConnection(settings)
         self.before = hops[:-1] or settings.jumps
         self.lock = threading.Lock()
-        # sshd on a jump host counts each onward login among its own work.
+        # sshd on a jump host counts each onward login among its own.
         self.room = threading.Semaphore(HANDSHAKES_PER_JUMP)
         self.failed: CannotReach | None = None

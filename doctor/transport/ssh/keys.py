@@ -1,4 +1,4 @@
-"""The keys that we offer: read once for all hosts, and only when a host asks for them."""
+"""The keys that we offer: read once for all hosts, and only if a host asks for them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AGENT_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One key to try. `label` names it for a person and holds no secret."""
+    """One key to try. `label` names it for the user and holds no secret."""
 
     label: str
     key: paramiko.PKey
@@ -36,7 +36,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class KeyFile:
-    """What a file held: keys to offer (with its certificate first), or why there are none."""
+    """The contents of a file: keys to offer (with its certificate first), or why there are none."""
 
     offers: tuple[Offer, ...] = ()
     public: bytes | None = None
@@ -45,7 +45,7 @@ class KeyFile:
 
 
 class Unusable(Exception):
-    """No key of a file can be used; says why."""
+    """No key of a file can be used; the text says why."""
 
 
 class KeyRing:
@@ -58,7 +58,7 @@ class KeyRing:
         self._worked: paramiko.PKey | None = None
 
     def worked(self, offer: Offer) -> None:
-        """Clusters have one key for all hosts: the one that worked is tried first on the next."""
+        """Clusters often use one key for all hosts: the one that worked is tried first on the next."""
         self._worked = offer.key
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class KeyRing:
                 agent.hang_up()
 
     def offers(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[Offer]:
-        """Keys in the order to try; nothing is read before it is asked for. Fills `unusable` (file: why)."""
+        """Keys in the order to try; nothing is read before it is needed. Fills `unusable` (file: why)."""
         in_order = self._in_order(settings, unusable)
         later: list[Offer] = []
         for offer in in_order if (worked := self._worked) else ():
@@ -99,7 +99,7 @@ class KeyRing:
                 found = self._file(name, settings.certificates)
                 if found.offers:
                     yield from found.offers
-                elif found.public is not None and (held := self._held(settings.agent, found.public)):
+                elif found.public is not None and (held := self._from_agent(settings.agent, found.public)):
                     yield held
                 elif found.problem and (named or found.locked):
                     unusable[name] = found.problem
@@ -111,7 +111,7 @@ class KeyRing:
         if not named:
             yield from filter(fresh, from_files())
 
-    def _held(self, agent: str | None, public: bytes) -> Offer | None:
+    def _from_agent(self, agent: str | None, public: bytes) -> Offer | None:
         return next((o for o in self._agent(agent) if o.key.asbytes() == public), None)
 
     def _file(self, name: str, certificates: tuple[str, ...]) -> KeyFile:
@@ -164,7 +164,7 @@ def _reach_agent(path: str) -> _Agent | None:
     try:
         return _Agent(path)
     except (OSError, paramiko.SSHException, ValueError, IndexError):
-        # A dead or foreign agent offers nothing; a login that fails for want of keys says so.
+        # A dead or foreign agent offers nothing; a login that fails for lack of keys says so.
         return None
 
 
@@ -200,14 +200,14 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
                 signed = _parse(path, text)
                 signed.load_certificate(certificate)
             except (ValueError, OSError, IndexError, paramiko.SSHException, Unusable):
-                # A certificate of another key, or none at all: the key alone is still good.
+                # A certificate of another key, or not a certificate: the key alone is still good.
                 continue
             offers.insert(0, Offer(certificate, signed))
     return KeyFile(offers=tuple(offers), public=plain.asbytes())
 
 
 def _parse(path: Path, text: bytes) -> paramiko.PKey:
-    """A private key. Raises PasswordRequiredException for an encrypted one, Unusable for no key at all."""
+    """A private key. Raises PasswordRequiredException for an encrypted one, Unusable if it is not a key."""
     tried = [_parse_as(kind, path) for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)]
     for key in tried:
         if isinstance(key, paramiko.PKey):
@@ -227,7 +227,7 @@ def _parse_as(kind: type[paramiko.PKey], path: Path) -> paramiko.PKey | Exceptio
 
 
 def _public(path: Path, text: bytes) -> bytes | None:
-    """The public half: of FILE.pub, or of FILE when that is itself a public key."""
+    """The public half: from FILE.pub, or from FILE if that is itself a public key."""
     with contextlib.suppress(InputErrors, ValueError, paramiko.SSHException):
         if not text.startswith(PUBLIC):
             text = read_bytes(path.with_name(path.name + ".pub"))

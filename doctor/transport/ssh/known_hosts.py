@@ -1,4 +1,4 @@
-"""The known_hosts files: read once, asked for each host, appended to when a new key is accepted.
+"""The known_hosts files: read once, queried for each host, appended to when a new key is accepted.
 
 Keys are compared as bytes; the handshake proves that the host has the key.
 """
@@ -24,7 +24,7 @@ from doctor.transport.errors import shortage
 LARGEST = 200_000_000
 """Bytes: several keys of 100,000 hosts."""
 
-# A host that is known by one of these must show one of them: what the wire offers is ordered by this.
+# A host with a known key of one of these kinds must show one of them; this orders what we ask for.
 ALGORITHMS = {
     "ssh-ed25519": ("ssh-ed25519",),
     "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
@@ -100,7 +100,7 @@ class KnownHosts:
         return Known(tuple(entry for file in files for entry in self._book(file).about(names)))
 
     def add(self, name: str, kind: str, key: bytes, file: str, hashed: bool) -> None:
-        """Append a key, once. Raises OSError when it cannot be written."""
+        """Append a key, once. Raises OSError if the file cannot be written."""
         book = self._book(file)
         with self._lock:
             if any(e.key == key and e.mark is KeyMark.NONE for e in book.about([name])):
@@ -118,7 +118,7 @@ class KnownHosts:
 
 
 class _Book:
-    """One file. Plain names are found by one look-up, patterns and hashes by trying each."""
+    """One file. Plain names are found by one lookup, patterns and hashes by trying each."""
 
     def __init__(self, file: str) -> None:
         self._plain: dict[str, list[KnownHost]] = {}
@@ -129,7 +129,7 @@ class _Book:
             text = read_bytes(Path(file), LARGEST).decode("utf-8", "replace")
         except InputErrors as error:
             if isinstance(error.__cause__, OSError) and shortage(error.__cause__) is not None:
-                raise error.__cause__ from None  # a key that is known would be taken for a new one
+                raise error.__cause__ from None  # otherwise a known key would be taken for a new one
             text = ""
         for number, line in enumerate(text.splitlines(), 1):
             self.lines = number
@@ -163,7 +163,7 @@ class _Book:
 
 
 def known_as(address: str, port: int) -> str:
-    """How known_hosts writes a host: [address]:port when the port is not 22."""
+    """How known_hosts writes a host: [address]:port if the port is not 22."""
     return address if port == 22 else f"[{address}]:{port}"
 
 
@@ -195,7 +195,7 @@ def _parse(line: str, file: str, number: int) -> KnownHost | None:
 def _matches(patterns: str, name: str) -> bool:
     matched = False
     for pattern in patterns.split(","):
-        # [ and ] are literal in known_hosts, where they surround a host with a port.
+        # [ and ] are literal in known_hosts, where they enclose a host that has a port.
         glob = pattern.lstrip("!").replace("[", "[[]")
         if fnmatchcase(name, glob):
             if pattern.startswith("!"):

@@ -1,4 +1,4 @@
-"""After the handshake: is this the right host, and does it let us in?"""
+"""After the handshake: whether this is the right host, and whether it lets us in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 
 @dataclass(slots=True)
 class Shared:
-    """What all connections of one transport have in common. `closing` is set once, at the end."""
+    """What all connections of one transport share. `closing` is set once, at the end."""
 
     warn: Callable[[str], None]
     known_hosts: KnownHosts = field(default_factory=KnownHosts)
@@ -42,7 +42,7 @@ class HostIdentity:
         return self._known.algorithms()
 
     def check(self, wire: ParamikoTransport) -> None:
-        """Runs before we send anything: a wrong host sees neither a name nor a key. Raises CannotReach."""
+        """Runs before we send anything: a wrong host sees no user name and no key. Raises CannotReach."""
         settings = self._settings
         to = settings.destination()
         key = wire.get_remote_server_key()
@@ -85,7 +85,7 @@ class HostIdentity:
 
 
 def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:
-    """Offer keys until one is taken. `left` returns the seconds that remain. Raises CannotReach."""
+    """Offer keys until one is accepted. `left` returns the seconds that remain. Raises CannotReach."""
     to = settings.destination()
     unusable: dict[str, str] = {}
     offered: list[Offer] = []

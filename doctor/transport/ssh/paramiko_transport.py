@@ -17,15 +17,15 @@ import paramiko
 from paramiko.message import Message
 from paramiko.packet import NeedRekeyException, Packetizer
 
-# OpenSSH sends and accepts no packet above this.
+# OpenSSH neither sends nor accepts longer packets.
 LONGEST_PACKET = 256 * 1024 + 1024
 LONGEST_BANNER_LINE = 8 * 1024
 LONGEST_PREAMBLE = 64 * 1024
-# A blocked read is woken by shutting the socket down; this is only how often a pending re-key is noticed.
+# Shutting the socket down wakes a blocked read; this is only how often a pending re-key is noticed.
 IDLE_WAKE = 30.0
 CHUNK = 64 * 1024
 
-# Cheapest first among what every supported sshd accepts; the rest of paramiko's own list stays behind them.
+# Cheapest first among those that every supported sshd accepts; the rest of paramiko's own list follows.
 KEX = ("curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
 NEVER = ("aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc", "hmac-md5", "hmac-md5-96", "hmac-sha1-96")
@@ -46,7 +46,7 @@ class Packets(Packetizer):
         self.broke: Exception | None = None
 
     def readline(self, timeout: float) -> str:  # noqa: ARG002  (the caller's deadline closes the socket)
-        """One line before the handshake. What came, and what broke it, stay in `said_first` and `broke`."""
+        """One line before the handshake. `said_first` and `broke` keep what arrived and what broke it."""
         try:
             while b"\n" not in self._kept:
                 if len(self._kept) > LONGEST_BANNER_LINE or self._preamble > LONGEST_PREAMBLE:
@@ -93,7 +93,7 @@ class Packets(Packetizer):
         self._kept += chunk
 
     def start_handshake(self, timeout: float) -> None:
-        """No timer thread: whatever waits for the handshake closes the socket in time."""
+        """No timer thread: whoever waits for the handshake closes the socket in time."""
 
     def handshake_timed_out(self) -> bool:
         return False
@@ -109,7 +109,7 @@ class Packets(Packetizer):
 
 
 class ParamikoTransport(paramiko.Transport):
-    """One connection. Remembers what the peer said when it refused a channel or hung up."""
+    """One connection. Remembers the peer's words when it refused a channel or hung up."""
 
     packetizer: Packets
 
@@ -141,7 +141,7 @@ class ParamikoTransport(paramiko.Transport):
                 event.set()
 
     def tunnel(self, address: str, port: int, timeout: float) -> paramiko.Channel:
-        """A channel that the peer connects to (address, port). See `refusal` when it fails."""
+        """A channel that the peer connects to (address, port). If it fails, see `refusal`."""
         self._opened_here.channel = -1
         return self.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=timeout)
 
@@ -166,6 +166,6 @@ class ParamikoTransport(paramiko.Transport):
 
 
 def _first(wanted: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
-    """The offered ones of `wanted`, then the rest of `offered`, without the broken ones."""
+    """Those of `wanted` that are offered, then the rest of `offered`, without the broken ones."""
     ahead = tuple(name for name in wanted if name in offered)
     return ahead + tuple(name for name in offered if name not in ahead and name not in NEVER)

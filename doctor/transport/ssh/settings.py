@@ -9,10 +9,10 @@ from doctor.transport.program import OUTPUT_CAP
 
 @dataclass(frozen=True, slots=True)
 class SshSettings:
-    """The SSH flags. None means: as ssh_config says, else as `ssh` would do by default.
+    """The SSH flags. None means: as ssh_config says, else the default of `ssh`.
 
-    `config_file` None is ~/.ssh/config and then /etc/ssh/ssh_config; "none" and "/dev/null" mean no file.
-    `fanout` limits connections being made, never those that are open. `output_cap` is per host and stream.
+    If `config_file` is None: ~/.ssh/config and then /etc/ssh/ssh_config; "none" and "/dev/null" mean no file.
+    `fanout` limits connections being made, not those that are open. `output_cap` is per host and stream.
     """
 
     user: str | None = None

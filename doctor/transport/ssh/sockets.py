@@ -1,4 +1,4 @@
-"""From settings to a byte stream: TCP, or the ProxyCommand of the person's choice."""
+"""From settings to a byte stream: TCP, or the user's ProxyCommand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import threading
 import time
 from collections.abc import Callable
 
-# A host that vanishes is noticed after about this long, also when nothing is being said.
+# A vanished host is noticed after about this many seconds, even if nothing is being sent.
 SILENT_LOSS = 15
 
 
 def connect(address: str, port: int, seconds: float, made: Callable[[socket.socket], None]) -> socket.socket:
     """Try each address of the name in turn, all within `seconds`. `made` is called with each socket.
 
-    Raises OSError: gaierror when the name is unknown, else what the last address answered.
+    Raises OSError: gaierror if the name is unknown, else the error of the last address.
     """
     until = time.monotonic() + seconds
     candidates = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)
@@ -48,7 +48,7 @@ def connect(address: str, port: int, seconds: float, made: Callable[[socket.sock
 
 
 def sever(sock: socket.socket) -> None:
-    """Break a connection from any thread: closing alone leaves it open for a thread that reads."""
+    """Break a connection from any thread: closing alone leaves it open for a reading thread."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
     sock.close()
@@ -95,13 +95,13 @@ class Proxy:
         return lines[-1] if lines else ""
 
     def failed(self) -> bool:
-        """It gave up, as opposed to having been hung up on by the far side."""
+        """Whether it gave up by itself, rather than because the far side hung up."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(0.2) != 0
         return False
 
     def end(self) -> None:
-        """At once; waiting for the process to go is left to a thread."""
+        """Ends it at once; a thread waits for the process to go."""
         sever(self.sock)
         self._signal(signal.SIGTERM)
         threading.Thread(target=self._reap, daemon=True).start()
@@ -115,7 +115,7 @@ class Proxy:
         self._words.close()
 
     def _signal(self, number: signal.Signals) -> None:
-        # Only while it is not reaped is its group's number certain to be its own.
+        # Only while the process is not reaped, its group's number is certain to be its own.
         if self._process.returncode is None:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, number)

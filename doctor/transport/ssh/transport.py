@@ -21,8 +21,8 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 
 class SshTransport(ThreadedTransport):
-    """See `Transport`. Raises UsageError at once for a broken ssh_config, and in `run` for what it says of a
-    host that makes no sense.
+    """See `Transport`. Raises UsageError at once for a broken ssh_config, and in `run` if its settings for a
+    host make no sense.
     """
 
     name = "ssh"
@@ -40,7 +40,7 @@ class SshTransport(ThreadedTransport):
         return self._program(self._door(host), command, turn)
 
     def _door(self, host: str) -> HostConnection:
-        """Its settings are looked up in its own time: a command in ssh_config (Match exec) may hang."""
+        """Settings are looked up in the host's own time: a command in ssh_config (Match exec) may hang."""
         if host not in self._doors:
             with self._starts:
                 self._doors[host] = HostConnection(self._config.of(self._hosts[host]))
@@ -57,7 +57,7 @@ class SshTransport(ThreadedTransport):
             except paramiko.ChannelException as refused:
                 if not link.used:
                     raise errors.no_session(link.to, refused.text) from None
-            # MaxSessions: this connection has as many channels as it may. Another one has room.
+            # MaxSessions: this connection has as many channels as it may have. Another connection has room.
             with self._starts:
                 link = self._jumps.connect(door, turn.begin)
             try:

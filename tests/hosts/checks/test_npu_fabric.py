@@ -113,7 +113,7 @@ def test_busy_devices_are_not_pinged(examine: NpuExaminer) -> None:
     outcome = examine(*FABRIC)
     assert_only(outcome, "device-busy", [name], devices=[(name, 1)])
     assert set(outcome.unknown) == {"device-unreachable"}
-    assert "its NPUs are at work (--on-busy run" in outcome.unknown["device-unreachable"]
+    assert "its NPUs are busy (--on-busy run" in outcome.unknown["device-unreachable"]
     (unknown,) = (found for found in outcome.report["findings"] if found["status"] == "unknown")
     assert unknown["hosts"] == [name]
     assert {each.host.name for each in rack if pinged(each)} == set(rack.lab.names) - {name}

@@ -135,7 +135,7 @@ def test_a_preflight_without_a_smoke_run_is_a_go_only_where_none_is_wanted(
 ) -> None:
     ran = doctor(*without_smoke, *options, "-q", "--print", "launch=hostfile")
     assert (ran.returncode, bool(ran.stdout)) == (code, code == 0), ran.stderr
-    assert ("mine.yaml has none: `smoke: true` in it adds one" in ran.stderr) is (code != 0)
+    assert ("mine.yaml has no smoke run: `smoke: true` in it adds one" in ran.stderr) is (code != 0)
 
 
 def test_a_replay_says_too_that_there_was_no_smoke_run(without_smoke: list[str], tmp_path: Path) -> None:

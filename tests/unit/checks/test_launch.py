@@ -340,7 +340,7 @@ def test_world_size_may_count_nodes(tmp_path: Path) -> None:
         ({"RANK_ID": 4}, "RANK_ID=4 is given 2 times", 4),
         ({"RANK_ID": 8}, "RANK_ID is out of range", 8),
         ({"RANK_ID": -1}, "RANK_ID is out of range", -1),
-        ({"RANK_ID": "five"}, "RANK_ID is no number", None),
+        ({"RANK_ID": "five"}, "RANK_ID is not a number", None),
     ],
 )
 def test_one_of_several_dumps_has_a_wrong_rank(

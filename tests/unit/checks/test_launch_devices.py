@@ -228,7 +228,7 @@ def test_half_of_the_ranks_with_another_table(tmp_path: Path) -> None:
     old = {"RANK_TABLE_FILE": "/old/rank_table.json"}
     dumps = [a_dump(d, **(old if d < 4 else {})) for d in range(8)]
     (finding,) = judged(tmp_path, *dumps, files=files).findings
-    assert finding.summary.startswith("the ranks were told different rank tables")
+    assert finding.summary.startswith("the ranks were given different rank tables")
     assert finding.confidence is Confidence.SUSPECT
     report = judged(tmp_path, *dumps, files={**files, "/old/rank_table.json": None})
     finding = only(report, "launch-inconsistent")

@@ -362,7 +362,8 @@ def test_too_few_to_compare(shape: dict[str, Any], skipped: set[str]) -> None:
 def test_an_undecided_check_names_what_it_needs() -> None:
     reasons = {r.check: r.reason for r in judged(run(each=1, tp=1, steps=5)) if r.reason}
     assert (
-        reasons["smoke-loss-stall"] == "it takes 15 steps or more to say, and the smoke run had 5 (--steps)"
+        reasons["smoke-loss-stall"]
+        == "it takes at least 15 steps to decide, and the smoke run had 5 (--steps)"
     )
     reasons = {r.check: r.reason for r in judged(run(each=2, tp=1, cells=2)) if r.reason}
     assert reasons["smoke-slow-link"] == (

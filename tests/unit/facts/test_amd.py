@@ -62,7 +62,7 @@ def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
     ("text", "why"),
     [
         ("@ amd-smi long\n", "amd-smi printed without end"),
-        ("{\n@ amd-smi 0\n", "amd-smi printed no whole JSON"),
+        ("{\n@ amd-smi 0\n", "amd-smi did not print complete JSON"),
         ("segfault\n@ amd-smi 139\n", "segfault (exit code 139)"),
     ],
 )

@@ -55,7 +55,7 @@ def test_reserved_ports(reserved: str, yes: tuple[int, ...], no: tuple[int, ...]
         ({"net__core__somaxconn": "gone"}, "somaxconn is not there"),
         ({"net__core__somaxconn": "[N/A]"}, r"somaxconn holds '\[N/A\]' instead of a number"),
         ({"net__core__somaxconn": "9" * 5000}, "instead of a number"),
-        ({"net__ipv4__ip_local_port_range": "32768"}, "no two numbers"),
+        ({"net__ipv4__ip_local_port_range": "32768"}, "not hold two numbers"),
         ({"net__ipv4__ip_local_port_range": "gone"}, "is not there"),
     ],
 )

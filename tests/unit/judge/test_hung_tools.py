@@ -85,4 +85,4 @@ def test_a_tool_that_cannot_even_be_killed() -> None:
 def test_a_tool_that_is_not_installed_or_needs_root_does_not_hang() -> None:
     for why in ("its command is not installed there", "needs root (--sudo uses sudo -n)"):
         found = blamed(judged("gpu-healthy", {}, {"gpus": why}))
-        assert {check for check, _, _ in found} == {"probe-incomplete"}, "nothing tells how its GPUs are"
+        assert {check for check, _, _ in found} == {"probe-incomplete"}, "the state of its GPUs is unknown"

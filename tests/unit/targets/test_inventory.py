@@ -213,7 +213,7 @@ def test_each_mistake_has_its_line(write: Write, text: str, said: str) -> None:
         ("address: 10.0.0.{n}", "address: '10.0.0.{n}' is not a host name"),
         ("data: 10.0.0.999", "data: '10.0.0.999' is not an IPv4 address"),
         ("jump: b -o x", "jump: 'b -o x' is not a host name"),
-        ('enter: "docker \'x"', "enter: 'docker 'x' has a quote without its partner"),
+        ('enter: "docker \'x"', "enter: 'docker 'x' has an unmatched quote"),
         ("enter: '  '", "enter: '  ' is not a command"),
         ('enter: "x\\ny"', r"enter: 'x\ny' has control characters in it"),
         ("enter_from: moon", "enter_from: 'moon' is neither 'host' nor 'controller'"),

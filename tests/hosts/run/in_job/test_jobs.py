@@ -169,7 +169,7 @@ def test_torchrun_a_false_head_on_another_host_runs_nothing(three: Lab, tmp_path
     assert not ran.exists()
     assert headline(text, "FAIL  host-of-rank-1", "host-unreachable"), text
     said = " ".join(text.split())
-    assert f"two processes say that they are rank 0, at {head.address}:{first} and at" in said
+    assert f"two processes claim to be rank 0, at {head.address}:{first} and at" in said
     assert f"port {first}, where ranks look for rank 0, is held by the user with uid {STRANGER}" in said
 
 

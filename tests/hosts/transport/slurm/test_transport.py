@@ -76,7 +76,7 @@ def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
     job = submit(slurm, down + check(), "--no-kill")
     found = report(job)
     assert (job.file("code"), faults(found)) == ("1\n", {"host-unreachable": ["node3"]}), job.output
-    assert "Slurm calls the node DOWN" in unreachable(found)["summary"]
+    assert "Slurm reports the node as DOWN" in unreachable(found)["summary"]
     assert "bad fan" in unreachable(found)["summary"]
 
 
@@ -96,7 +96,7 @@ def test_an_ended_allocation_blames_no_host(slurm: Slurm) -> None:
     found = report(job)
     assert job.file("code") == "1\n"
     assert faults(found) == {"host-unreachable": []}, job.output
-    assert "srun does not get into the allocation" in unreachable(found)["summary"]
+    assert "srun cannot enter the allocation" in unreachable(found)["summary"]
 
 
 @pytest.fixture

@@ -133,14 +133,16 @@ def test_other_questions_are_refused(
     monkeypatch.chdir(tmp_path)
     head = asked(question)
     assert head.texts(STDOUT) == ""
-    assert "what a rank does not answer" in head.texts(STDERR) or "no check that needs" in head.texts(STDERR)
+    assert "a question that a rank does not answer" in head.texts(
+        STDERR
+    ) or "no check that needs" in head.texts(STDERR)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_probe_reads_no_commands_from_rank_0(asked: Callable[..., FalseHead], tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     head = asked(probe("names", names=("localhost",)), f"touch {ran}".encode())
-    assert "more to say than a question" in head.texts(STDERR)
+    assert "sent more than a question" in head.texts(STDERR)
     assert not ran.exists()
 
 
@@ -165,7 +167,7 @@ def test_a_mesh_is_told_nothing_else(
     line: bytes, asked: Callable[..., FalseHead], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "told the mesh what it does not know" in asked(MeshQuestion(), line).texts(STDERR)
+    assert "sent the mesh an unknown command" in asked(MeshQuestion(), line).texts(STDERR)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -180,7 +182,7 @@ def test_a_training_starts_as_this_rank_would(asked: Callable[..., FalseHead]) -
     ("change", "says"),
     [
         ({"python": "/tmp/evil"}, "another --python"),
-        ({"env": {"NCCL_NET_PLUGIN": "/tmp/evil.so"}}, "NCCL_NET_PLUGIN=/tmp/evil.so, and this rank has not"),
+        ({"env": {"NCCL_NET_PLUGIN": "/tmp/evil.so"}}, "NCCL_NET_PLUGIN=/tmp/evil.so, which this rank lacks"),
         ({"env": {"NCCL_DEBUG": "TRACE"}}, "NCCL_DEBUG=TRACE"),
         ({"inject": [{"kind": "kill", "rank": 0, "step": 1}]}, "another --inject"),
         ({"address": "evil.example"}, "no address"),
@@ -216,7 +218,7 @@ def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
     assert outcome.code == code, outcome
     if code:
         first, second = (f"127.0.0.1:{port}" for port in seat.ports[:2])
-        assert f"two processes say that they are rank 0, at {first} and at {second}" in outcome.words[0]
+        assert f"two processes claim to be rank 0, at {first} and at {second}" in outcome.words[0]
 
 
 def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_may_last(
@@ -233,7 +235,7 @@ def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_m
     assert outcome.code == 1
     assert outcome.words == (
         "rank 1: no verdict from rank 0 (x, pid 7): "
-        "1 s after it was found it has given none, though it is not silent.",
+        "it gave none within 1 s of being found, though it still responds.",
     )
 
 

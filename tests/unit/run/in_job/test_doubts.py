@@ -36,7 +36,7 @@ def test_ranks_that_are_sure_say_nothing() -> None:
 
 def test_hosts_that_cannot_be_sure_of_rank_0_are_named() -> None:
     (said,) = of({}, node1=True, node2=False, node3=False, node4=True).doubts(PLACES)
-    assert said.startswith("nothing that only this user can read proved rank 0 to the ranks on node[2-3]: ")
+    assert said.startswith("the ranks on node[2-3] could not verify rank 0 by anything that only this user")
     assert "DOCTOR_JOB_KEY" in said
 
 

@@ -51,7 +51,7 @@ def test_the_variable_counts_more_than_the_file(tmp_path: Path, file: Path) -> N
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_a_file_that_others_can_reach_is_a_mistake(tmp_path: Path, file: Path, mode: int) -> None:
     file.chmod(mode)
-    with pytest.raises(UsageError, match="others than its user can reach") as found:
+    with pytest.raises(UsageError, match="users other than its owner can reach") as found:
         key(tmp_path)
     assert found.value.hint == f"chmod 600 {file}"
 
@@ -60,7 +60,7 @@ def test_a_file_that_others_can_reach_is_a_mistake(tmp_path: Path, file: Path, m
 def test_a_file_of_another_user_is_a_mistake(tmp_path: Path, file: Path) -> None:
     os.chown(file, 4001, 4001)
     with pytest.raises(
-        UsageError, match=r"others than its user can reach .* \(it belongs to uid 4001, mode 0600"
+        UsageError, match=r"users other than its owner can reach .* \(it belongs to uid 4001, mode 0600"
     ):
         key(tmp_path)
 
@@ -75,7 +75,7 @@ def test_what_is_no_file_or_empty_is_a_mistake(tmp_path: Path, file: Path) -> No
         key(tmp_path)
     file.unlink()
     file.mkdir(mode=0o700)
-    with pytest.raises(UsageError, match="others than its user can reach"):
+    with pytest.raises(UsageError, match="users other than its owner can reach"):
         key(tmp_path)
 
 

@@ -94,15 +94,15 @@ def test_the_ports_of_the_job_itself_are_never_used() -> None:
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        ({}, "no rank of a job"),
-        ({"PATH": "/bin", "SLURM_JOB_NODELIST": "node1"}, "no rank of a job"),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "77"}, "no rank of a job"),
+        ({}, "is not a rank of a job"),
+        ({"PATH": "/bin", "SLURM_JOB_NODELIST": "node1"}, "is not a rank of a job"),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "77"}, "is not a rank of a job"),
         ({"RANK": "1", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set"),
-        ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "RANK=2 is no rank of WORLD_SIZE=2"),
-        ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK='-1' is no number"),
-        ({"RANK": "1", "MASTER_ADDR": "a"}, "WORLD_SIZE='' is no number"),
+        ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "RANK=2 is not a rank of WORLD_SIZE=2"),
+        ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK='-1' is not a valid number"),
+        ({"RANK": "1", "MASTER_ADDR": "a"}, "WORLD_SIZE='' is not a valid number"),
         ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "-oProxyCommand=x"}, "MASTER_ADDR is not set"),
-        ({"RANK": "1", "WORLD_SIZE": "9" * 40, "MASTER_ADDR": "a"}, "is no number"),
+        ({"RANK": "1", "WORLD_SIZE": "9" * 40, "MASTER_ADDR": "a"}, "is not a valid number"),
     ],
 )
 def test_an_environment_without_a_job_is_a_mistake_with_a_next_step(
@@ -110,7 +110,7 @@ def test_an_environment_without_a_job_is_a_mistake_with_a_next_step(
 ) -> None:
     with pytest.raises(UsageError, match=says) as found:
         read_job_rank(environ)
-    assert found.value.hint or "no rank of WORLD" in found.value.message
+    assert found.value.hint or "not a rank of WORLD" in found.value.message
 
 
 @pytest.mark.parametrize(

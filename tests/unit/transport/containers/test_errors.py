@@ -112,7 +112,7 @@ def test_a_name_is_harmless_in_a_command() -> None:
 
 def test_two_hosts_cannot_share_one_pod() -> None:
     hosts = (Host("a-0", "a-0"), Host("a-1", "a-1"))
-    with pytest.raises(UsageError, match="one container") as error:
+    with pytest.raises(UsageError, match="the same container") as error:
         enter_all(hosts, "kubectl exec -i a-0 --")
     assert "{host}" in error.value.hint
     here = {host.enter_from for host in enter_all(hosts, "docker exec -i train")}
@@ -128,10 +128,10 @@ SENTENCES = {
     "docker_no_daemon": "the engine does not run",
     "docker_no_shell": "the container has no shell",
     "docker_no_shell_older": "the container has no shell",
-    "docker_not_running": "and does not run",
-    "docker_not_running_newer": "and does not run",
+    "docker_not_running": "but does not run",
+    "docker_not_running_newer": "but does not run",
     "docker_paused": "the container train is paused",
-    "docker_stopped": "and does not run",
+    "docker_stopped": "but does not run",
     "docker_tty": "it asks for a terminal",
     "kubectl_completed": "the pod has ended (Succeeded)",
     "kubectl_container_down": "the pod has no running container trainer",
@@ -143,12 +143,12 @@ SENTENCES = {
     "kubectl_no_pod": "there is no pod train-0 in that namespace",
     "kubectl_no_server": "the cluster's API server cannot be reached",
     "kubectl_no_shell": "the container has no shell",
-    "kubectl_pending": "the pod is on no node",
+    "kubectl_pending": "the pod is not on a node",
     "kubectl_unauthorized": "the cluster does not know this account",
     "podman_no_container": "there is no container train",
     "podman_no_container_older": "there is no container train",
-    "podman_not_running": "and does not run",
-    "podman_not_running_older": "and does not run",
+    "podman_not_running": "but does not run",
+    "podman_not_running_older": "but does not run",
     "shell_no_docker": "docker is not installed there",
     "sudo_password": "sudo asks for a password",
 }

@@ -99,7 +99,7 @@ def test_the_node_on_which_a_step_does_not_begin(name: str, failed: dict[str, st
         ("preempted-23.11", "preempted", "was preempted"),
         ("time-limit-23.11", "time-limit", "time limit"),
         ("node-failure-22.05", "node-failure", "a node of the job failed"),
-        ("no-job-22.05", "no-job", "does not get into the allocation"),
+        ("no-job-22.05", "no-job", "cannot enter the allocation"),
     ],
 )
 def test_the_end_of_the_step_is_understood(name: str, fate: str, says: str) -> None:

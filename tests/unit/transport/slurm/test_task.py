@@ -76,7 +76,7 @@ def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: Ear) -> None:
     program.doubt()
     program.said("out", TaskLine("node2", "data", b"all is well\n"))
     assert program.take() == (b"", b"")
-    with pytest.raises(CannotReach, match="Several tasks of the step say that they run on node2"):
+    with pytest.raises(CannotReach, match="Several tasks of the step claim to run on node2"):
         program.finished()
 
 

@@ -124,7 +124,7 @@ def test_patterns_with_exceptions(home: Path) -> None:
         ('Host "node1\n', ":1: No closing quotation"),
         ("Match host\n", ":1: Match host lacks its value"),
         ("Port many\n", "port of node1 is not a number"),
-        ("Port 65536\n", "the port of node1 is not a port: 65536"),
+        ("Port 65536\n", "the port of node1 is not a valid port: 65536"),
         ("UserKnownHostsFile 'mine\n", "userknownhostsfile of node1: no closing quotation"),
         ("GlobalKnownHostsFile 'all\n", "globalknownhostsfile of node1: no closing quotation"),
         ("CertificateFile 'mine\n", "certificatefile of node1: no closing quotation"),

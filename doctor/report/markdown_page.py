@@ -1,7 +1,7 @@
 """A page as Markdown, for GitHub, GitLab, chats and tickets.
 
-It fits into one comment of GitHub, whatever hosts said and however many there are: what does not fit is
-counted and left to the other formats.
+It fits into one comment on GitHub, whatever the hosts reported and however many there are: blocks that do not
+fit are counted and left to the other formats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""
 MOST_LINES = 40
 LONGEST = 4000
-"""Of the words of others on a card, in characters."""
+"""The most characters of a quote on a card."""
 
 
 def as_markdown(page: Page) -> bytes:
@@ -41,7 +41,7 @@ def _blocks(page: Page) -> Iterator[str]:
 
 
 def fit(blocks: Iterable[str], room: int, what: str) -> str:
-    """As many as there is room for, the first ones before others; how many are left out is said."""
+    """As many blocks as there is room for, and the number of those that are left out."""
     kept, left = [], 0
     for text in blocks:
         if len(text) <= room:
@@ -58,7 +58,7 @@ def shown(cards: Iterable[Card]) -> list[Card]:
 
 
 def card_line(card: Card) -> str:
-    """All of it in a few words, never at the beginning of a line."""
+    """The card in one line, which must not stand at the beginning of a line."""
     who = f"**{inline(card.who)}** " if card.who else ""
     tag = f" ({code(card.tag)})" if card.tag else ""
     return f"**{card.word}** {who}{inline(card.says)}{tag}"
@@ -87,7 +87,7 @@ def _said(row: Row) -> str:
 
 
 def _typed(row: Row) -> Iterator[str]:
-    """Where to type them is a comment, so that all can be copied."""
+    """The commands; where to type them is a comment, so that everything can be copied."""
     head = row.head or ("" if row.label == "do" else f"{row.label}:")
     yield from (f"# {clean_line(head)}",) if head else ()
     yield from map(clean_line, row.lines)

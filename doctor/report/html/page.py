@@ -1,4 +1,4 @@
-"""A page for a browser: one file that needs no other, no network and no script."""
+"""A page as HTML: a single file without network access and scripts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
 from doctor.report.html.times import time_tag
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Whatever might slip into the page, nothing is fetched, run or sent."""
+"""Even if hostile markup got into the page, nothing would be fetched, run or sent."""
 STYLE = Path(__file__).with_name("page.css")
 MOST = 12
-"""Cards that are named at the top; all of them stand below."""
+"""The most cards that are named at the top; all of them follow below."""
 LONGEST = 120
-"""Of a name there, in characters."""
+"""The most characters of a name there."""
 Section = tuple[str, str, Html]
-"""An id, a title, and all of it."""
+"""An id, a title and the markup."""
 
 
 def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
@@ -83,7 +83,7 @@ def _is_new(says: str, page: Page) -> bool:
 
 
 def _named(page: Page) -> list[Html]:
-    """Whoever is guilty, with the way to the card; not where the title has said it all."""
+    """The culprits with links to their cards; empty if the title says the same."""
     cards = [card for one in (page, *page.each) for card in one.cards if card.ids and not card.follows]
     if len(cards) == 1 and not _is_new(cards[0].sentence, page):
         return []

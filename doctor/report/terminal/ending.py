@@ -1,4 +1,4 @@
-"""The end of the report, which is what a terminal shows last: who is guilty, and what to do first."""
+"""The end of the terminal report: the culprits, and what to do first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def print_ending(report: Report, console: Console) -> None:
 
 
 def _looked(report: Report) -> str:
-    """How much was looked at, and how long that took."""
+    """How much was examined, and how long that took."""
     counts = report.counts()
     skipped = {result.check for result in report.results if result.status is Status.SKIP}
     looked = {result.check for result in report.results if result.status is not Status.SKIP}
@@ -48,7 +48,7 @@ def _looked(report: Report) -> str:
 
 
 def _print_next(report: Report, console: Console) -> None:
-    """What to do first."""
+    """Prints what to do first."""
     if report.stopped_by is not None and report.outstanding:
         left = f"{for_the_rest(report)}    (those that had not answered)"
         put_line(Text.assemble(("Next: ", "dim"), clean_line(left)), console)

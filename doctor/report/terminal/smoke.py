@@ -1,4 +1,4 @@
-"""The smoke runs for a person: one paragraph, which a run without faults fills in three lines."""
+"""The smoke runs in a terminal: one paragraph, which has three lines if nothing is wrong."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ TITLE = "Smoke"
 INDENT = len(TITLE) + 2
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE = 8
-"""Characters of the loss curve."""
+"""The characters of the loss curve."""
 LONGEST = 100
-"""Of a version that a host reported."""
+"""The most characters of a version that a host reported."""
 Pieces = list[Text]
-"""What is not to be broken at the end of a line, with the blanks and commas that belong to it."""
+"""Pieces that are not broken at the end of a line, each with its blanks and commas."""
 
 
 def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> None:
-    """Nothing, where no smoke run was asked for."""
+    """Prints the paragraph; nothing if no smoke run was asked for."""
     seen = report.smoke
     if seen is None or not seen.runs:
         if report.no_smoke:
@@ -84,7 +84,7 @@ def _who(run: JudgedRun) -> str:
 
 
 def _course(run: JudgedRun) -> Pieces:
-    """How it went, and what was learned."""
+    """The outcome of the run, and what it learned."""
     result, learned = run.result, smoke.loss(run)
     steps = learned.steps if learned else 0
     status = smoke.outcome(run)
@@ -122,7 +122,7 @@ def _percent(share: float) -> str:
 
 
 def curve(values: Sequence[float]) -> str:
-    """The values in a few characters, from the least to the largest of them."""
+    """The values as a curve of a few characters, scaled from the least to the largest."""
     size = min(CURVE, len(values))
     parts = [values[len(values) * n // size : len(values) * (n + 1) // size] for n in range(size)]
     means = [sum(part) / len(part) for part in parts]
@@ -155,7 +155,7 @@ def _speed(run: JudgedRun) -> list[Pieces]:
 
 
 def _judged(report: Report) -> list[Pieces]:
-    """Whether these numbers are good: what the checks that compare ranks and links decided."""
+    """Whether these numbers are good: the results of the checks that compare ranks and links."""
     said = []
     for check, good, bad in (
         ("smoke-straggler", "no rank is slow", "slow ranks"),
@@ -212,7 +212,7 @@ def _words(text: str, style: str = "") -> Pieces:
 
 
 def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
-    """The groups one after the other; their ends carry what stands between them, but for blanks."""
+    """The groups one after the other; each ends with the separator, without its trailing blank."""
     joined: Pieces = []
     groups = [group for group in groups if group]  # a host may call a version nothing but blanks
     for number, group in enumerate(groups):
@@ -223,7 +223,7 @@ def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
 
 
 def _print(lines: Iterable[Pieces], console: Console) -> None:
-    """Each line wrapped between its pieces, under the title."""
+    """Prints the lines under the title, wrapped between their pieces."""
     head = Text.assemble((f"{TITLE}  ", "bold"))
     for pieces in filter(None, lines):
         line = Text()

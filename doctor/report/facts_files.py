@@ -47,14 +47,14 @@ def facts_csv(report: Report) -> bytes:
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["host", "address", *(row.key for row in report.facts), "odd", "reason"])
     for host in report.hosts:
-        values = (_told(row, host.name) for row in report.facts)
+        values = (_value_or_words(row, host.name) for row in report.facts)
         odd = _odd(report, host.name)
         cells = (host.name, host.address, *values, odd, silent.get(host.name, ""))
         table.writerow([_cell(value) for value in cells])
     return out.getvalue().encode()
 
 
-def _told(row: FactRow, host: str) -> Any:
+def _value_or_words(row: FactRow, host: str) -> Any:
     value = row.values.get(host)
     return row.shown.get(host, "") if value in (None, "") else value
 

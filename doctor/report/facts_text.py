@@ -21,7 +21,7 @@ from doctor.text.printable import clean_line
 
 ODD = "!"
 """The mark of an outlier, visible without colours too."""
-NOT_TOLD = "not told"
+NOT_REPORTED = "not reported"
 _GAP = 2
 _INDENT = 17
 _CELL = 36
@@ -69,9 +69,10 @@ def differs(row: FactRow, hosts: Sequence[str]) -> bool:
 
 
 def _print_head(count: int, told: Sequence[str], console: Console) -> None:
-    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or "No host told anything.", "bold")
+    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or "No host reported anything.", "bold")
     number = f"{len(told)} host{'' if len(told) == 1 else 's'}"
-    _print_wrapped(Text.assemble(names, (f"  {number} told {count} facts" if told else "", "dim")), console)
+    reported = f"  {number} reported {count} facts" if told else ""
+    _print_wrapped(Text.assemble(names, (reported, "dim")), console)
 
 
 def _alike(row: FactRow, hosts: Sequence[str]) -> Text | None:
@@ -113,7 +114,7 @@ def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list
 
 def _cell(row: FactRow, hosts: Sequence[str], longest: int) -> Text:
     if hosts[0] not in row.values:
-        return Text(NOT_TOLD, style="dim")
+        return Text(NOT_REPORTED, style="dim")
     text = spread(row, hosts)
     odd = hosts[0] in row.odd
     return _cut(f"{ODD} {text}" if odd else text, longest, "bold red" if odd else "")
@@ -174,15 +175,16 @@ def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> I
     elif differing:
         yield Text("The hosts differ, and none is the odd one out.", "bold")
     elif len(told) > 1:
-        yield Text(f"All hosts{' that told' if report.silent else ''} are alike.", "bold")
+        yield Text(f"All hosts{' that answered' if report.silent else ''} are alike.", "bold")
     reasons: dict[str, list[str]] = {}
     for host, reason in report.silent.items():
         reasons.setdefault(reason, []).append(host)
     for reason, hosts in reasons.items():
-        yield Text(clean_line(f"{ODD} {fold(hosts)} told nothing: {reason}"), "bold red")
+        yield Text(clean_line(f"{ODD} {fold(hosts)} reported nothing: {reason}"), "bold red")
     for finding in report.findings:
         if finding.check == "probe-incomplete" and finding.hosts:
-            yield Text(clean_line(f"{ODD} {finding.nodeset} did not tell all: {finding.summary}"), "bold red")
+            said = f"{ODD} {finding.nodeset} did not report everything: {finding.summary}"
+            yield Text(clean_line(said), "bold red")
 
 
 def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:

@@ -192,7 +192,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
             found.setdefault((reason, finding.hosts), []).append(finding.check)
     for (reason, hosts), checks in found.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
-        yield _named(checks, report) + where, reason
+        yield _check_names(checks, report) + where, reason
     untrained: dict[str, list[str]] = {}
     for host in report.hosts:
         if host.reason and host.reason == report.untrained.get(host.name):
@@ -203,7 +203,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield "note", note
 
 
-def _named(checks: Iterable[str], report: Report) -> str:
+def _check_names(checks: Iterable[str], report: Report) -> str:
     """The checks; those of the smoke run are summed up as `smoke-*` if most of them could not be decided."""
     names = dict.fromkeys(checks)
     skipped = {result.check for result in report.results if result.status is Status.SKIP}

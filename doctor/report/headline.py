@@ -136,7 +136,7 @@ def _healthy(report: Report) -> str:
         names = named_or_counted(report.healthy_hosts)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."
     number = len({finding.check for finding in warned})
-    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_named(warned)}."
+    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_culprits_with_areas(warned)}."
 
 
 def guilty_line(report: Report) -> str:
@@ -150,7 +150,7 @@ def guilty_line(report: Report) -> str:
     guilty = {host for finding in faults for host in finding.hosts if host in states}
     faulty = len(guilty) if HostStatus.FAULTY in states.values() else 0
     counted = faulty > FEW and len(report.hosts) >= MANY
-    said = _by_area(roots) if counted else _named(roots)
+    said = _by_area(roots) if counted else _culprits_with_areas(roots)
     return f"{_how_many(faulty, len(report.hosts))}: {said}."
 
 
@@ -177,21 +177,21 @@ def _by_area(findings: Iterable[Finding]) -> str:
     """ "20 devices, 13 memory": the areas with their numbers of hosts, largest first."""
     hosts: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
-        hosts[_said_area(finding)].update(finding.hosts)
+        hosts[_area_name(finding)].update(finding.hosts)
     ordered = sorted(hosts.items(), key=lambda each: -len(each[1]))
     return ", ".join(f"{len(names) or NOBODY} {area}" for area, names in ordered)
 
 
-def _said_area(finding: Finding) -> str:
+def _area_name(finding: Finding) -> str:
     area = area_of(finding.check)
     return finding.check if area == OTHER else _OUT_OF_REACH.get(finding.check, area)
 
 
-def _named(findings: Iterable[Finding]) -> str:
+def _culprits_with_areas(findings: Iterable[Finding]) -> str:
     """Each culprit once, with the areas of its faults."""
     areas: dict[Culprit, dict[str, None]] = {}
     for finding in findings:
-        said = _said_area(finding)
+        said = _area_name(finding)
         for each in culprits(finding):
             for host in each.hosts:
                 areas.setdefault(Culprit((host,), each.devices, each.ranks), {})[said] = None

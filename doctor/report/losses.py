@@ -105,7 +105,7 @@ class LossDrawing:
             else:
                 lost[column] = True
         pick = max if self.peaks else fmean
-        return _joined([pick(losses) if losses else None for losses in found], lost), lost
+        return _interpolated([pick(losses) if losses else None for losses in found], lost), lost
 
 
 def is_number(loss: float) -> bool:
@@ -124,7 +124,7 @@ def axes(lines: Sequence[LossLine]) -> LossAxes:
     return LossAxes(first, last, bottom, top, steep)
 
 
-def _joined(values: Sequence[float | None], lost: Sequence[bool]) -> list[float | None]:
+def _interpolated(values: Sequence[float | None], lost: Sequence[bool]) -> list[float | None]:
     """The values with gaps filled by straight lines, for few losses on a wide drawing."""
     joined = list(values)
     known = [place for place, value in enumerate(values) if value is not None]

@@ -70,7 +70,7 @@ def card_text(card: Card, level: str = "###") -> str:
     head = (level, card.word, who, inline(card.says + card.aside), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
     rows = [row for row in card.rows if On.MARKDOWN in row.on and (row.lines or row.head)]
-    text += "".join(_said(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
+    text += "".join(_list_items(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
     typed = [line for row in rows if row.form is Form.TYPED for line in _typed(row)]
     quoted = [row for row in rows if row.form is Form.QUOTED]
     text += "".join("\n" + _block(row) for row in quoted if On.BRIEF in row.on)
@@ -78,7 +78,7 @@ def card_text(card: Card, level: str = "###") -> str:
     return text + "".join("\n" + _folded(row) for row in quoted if On.BRIEF not in row.on)
 
 
-def _said(row: Row) -> str:
+def _list_items(row: Row) -> str:
     lines = (fold(row.lines),) if row.form is Form.HOSTS else row.lines[:MOST_LINES]
     if row.form is Form.NUMBERED:
         lines = tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))

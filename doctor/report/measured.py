@@ -138,11 +138,11 @@ class _Said:
         row = self.rows.get(key)
         text = spread(row, self.hosts) if row else ""
         if row and text and (silent := len(self.hosts) - len(row.values)):
-            text += f" (not told by {silent} of {len(self.hosts)} hosts)"
+            text += f" (not reported by {silent} of {len(self.hosts)} hosts)"
         return form.format(text) if text not in ("", "none", "not installed") else none
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
@@ -151,7 +151,7 @@ def _reach(said: _Said) -> str:
     whom = f"{count} hosts" if count > 1 else "1 host"
     way = said("reached_by")
     how = way if way == "this machine" else f"{whom} over {way}" if way else whom
-    return _joined(
+    return _join(
         how,
         _clocks(said) if said.passes("clock-skew") else "",
         "names agree" if said.passes("names-disagree") else "",
@@ -172,7 +172,7 @@ def _clocks(said: _Said) -> str:
 def _devices(said: _Said) -> str:
     vendor = said.report.plan.vendor
     things = f"{vendor.thing}s" if vendor else "devices"
-    return _joined(
+    return _join(
         said("devices", f"{{}} {things} a host"),
         said("device_name"),
         said("devices_healthy", "{} healthy"),
@@ -185,7 +185,7 @@ def _devices(said: _Said) -> str:
 def _device_network(said: _Said) -> str:
     speed = said("device_link_mbps", " at {}")
     rate = said("ib_rate", " at {}")
-    return _joined(
+    return _join(
         said("device_links_up", "links up {}") + (speed if said("device_links_up") else ""),
         said("device_addresses_set", "addresses set {}"),
         "devices of different hosts reach each other" if said.passes("device-unreachable") else "",
@@ -196,7 +196,7 @@ def _device_network(said: _Said) -> str:
 
 def _ports(said: _Said) -> str:
     port = said.report.plan.master_port.value
-    return _joined(
+    return _join(
         said("somaxconn", "somaxconn {}"),
         said("tcp_max_syn_backlog", "syn backlog {}"),
         said("ephemeral_ports", "ephemeral {}"),
@@ -206,7 +206,7 @@ def _ports(said: _Said) -> str:
 
 
 def _memory(said: _Said) -> str:
-    return _joined(
+    return _join(
         said("shm_bytes", "/dev/shm {}"),
         said("memory_free_bytes", "{} free") + (said("memory_free_bytes") and said("memory_bytes", " of {}")),
         said("nofile", "nofile {}"),
@@ -219,7 +219,7 @@ def _firewall(said: _Said) -> str:
 
 
 def _network(said: _Said) -> str:
-    return _joined(
+    return _join(
         _connections(said), said("mtu", "MTU {}"), said("speed_mbps", "{}"), said("interface", "on {}")
     )
 
@@ -246,7 +246,7 @@ def _connections(said: _Said) -> str:
 
 def _software(said: _Said) -> str:
     named = (row for row in said.report.facts if row.area == "software" and row.key not in _UNNAMED)
-    return _joined(
+    return _join(
         said("os"),
         said("kernel", "Linux {}"),
         *(said(row.key, f"{row.title} {{}}", f"no {row.title}") for row in named),
@@ -262,7 +262,7 @@ def _training(said: _Said) -> str:
     learned, links, ranks = smoke.loss(run), smoke.links(run), len(run.plan.seats)
     losses = [value for value in learned.curve if value is not None] if learned else []
     slowest = links[0] if links else None
-    return _joined(
+    return _join(
         f"{ranks} rank{'' if ranks == 1 else 's'}, {learned.steps if learned else 0} steps",
         f"loss {losses[0]:.2f} → {losses[-1]:.2f}" if losses else "",
         f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way" if slowest else "",

@@ -57,7 +57,7 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
             losses[rank] = fmean(last)
     usual = median(computes.values()) if computes else 0.0
     mean = fmean(losses.values()) if losses else 0.0
-    named = _named(run)
+    named = _first_checks(run)
     return tuple(
         RankPace(
             rank,
@@ -73,7 +73,7 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
     )
 
 
-def _named(run: JudgedRun) -> dict[int, str]:
+def _first_checks(run: JudgedRun) -> dict[int, str]:
     """Rank -> the first check that names it or its host, faults before warnings."""
     named: dict[int, str] = {}
     for charge in sorted(run.charges, key=lambda charge: not is_fault(charge)):

@@ -61,7 +61,7 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
     first, *others = [strong + rest for strong, rest in page.about] or [""]
     what = " · ".join(filter(None, (f"doctor {page.command}", first)))
     when = (" · ", time_tag(page.started)) if page.started else ()
-    rows = _named(page)
+    rows = _culprit_links(page)
     return tag(
         "header",
         tag("p", what, *when, class_="soft"),
@@ -82,7 +82,7 @@ def _is_new(says: str, page: Page) -> bool:
     return says.rstrip(".") not in (page.title.rstrip("."), f"{page.word}: {page.title}")
 
 
-def _named(page: Page) -> list[Html]:
+def _culprit_links(page: Page) -> list[Html]:
     """The culprits with links to their cards; empty if the title says the same."""
     cards = [card for one in (page, *page.each) for card in one.cards if card.ids and not card.follows]
     if len(cards) == 1 and not _is_new(cards[0].sentence, page):

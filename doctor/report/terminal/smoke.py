@@ -54,12 +54,12 @@ def _lines(run: JudgedRun, report: Report, verbose: bool) -> Iterator[Pieces]:
     yield _phases(run, report.net_seconds)
     measured = [*_speed(run), *_links(run), *_judged(report)]
     if measured:
-        yield _joined(measured, "; ")
+        yield _join(measured, "; ")
     if verbose:
         told = [f"{name} {version}"[:LONGEST] for name, version in smoke.versions(run).items()]
         peak = max((host.peak_memory for host in run.result.hosts), default=0)
         told += [f"{peak / 1e6:.0f} MB a rank"] if peak else []
-        yield _joined([_words(clean_line(each)) for each in told], ", ")
+        yield _join([_words(clean_line(each)) for each in told], ", ")
     if compared := smoke.comparison(run):
         yield _words(compared)
     if run.plan.injected:
@@ -142,7 +142,7 @@ def _phases(run: JudgedRun, net: float | None) -> Pieces:
         if row.status == "fail":
             text += Text(" failed", style="bold red")
         pieces.append(text)
-    spaced = _joined([[piece] for piece in pieces], "  ")
+    spaced = _join([[piece] for piece in pieces], "  ")
     missing = [row.name for row in rows if row not in shown]
     if missing:
         spaced += _words(f"(not reached: {', '.join(missing)})", "dim")
@@ -211,7 +211,7 @@ def _words(text: str, style: str = "") -> Pieces:
     return [Text(word, style=style) for word in text.split(" ") if word]
 
 
-def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
+def _join(groups: Sequence[Pieces], between: str) -> Pieces:
     """The groups one after the other; each ends with the separator, without its trailing blank."""
     joined: Pieces = []
     groups = [group for group in groups if group]  # a host may call a version nothing but blanks

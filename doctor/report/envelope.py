@@ -81,7 +81,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """The name that the user gave it; for logs that were not fetched, the name in the logs."""
     address: str | None = None
-    """Where other ranks reach it; null if the command does not ask."""
+    """The address at which other ranks reach it; null if the command does not ask."""
     product: str | None = None
     """`atlas-a2`, `nvidia`, `cpu` and so on; null if the command does not ask."""
     status: HostStatus
@@ -117,7 +117,7 @@ class EvidenceEntry(msgspec.Struct, frozen=True):
     text: str
     """What it showed."""
     host: str | None = None
-    """Where it was seen, if it was on one host."""
+    """The host on which it was seen, if it was a single one."""
 
 
 class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,7 +156,7 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence
     """How certain it is."""
     headline: str
-    """Who and what, in a few words."""
+    """The culprit and the fault, in a few words."""
     summary: str
     """What is wrong, in a sentence."""
     expected: str = ""

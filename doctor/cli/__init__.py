@@ -145,12 +145,12 @@ app.command(
     epilog=examples(
         ("doctor smoke 'node[1-4]'", "with python3 of the hosts"),
         ("doctor smoke node1..4 --python /opt/bin/python", "with another one"),
-        ("doctor smoke --local --inject stuck@1:12", "inject a fault and see it found"),
+        ("doctor smoke --local --inject stuck@1:12", "see a fault being found"),
     ),
 )(takes(without=("--no-smoke",))(examine))
 app.command(
     "preflight",
-    help="For job scripts: run check, then smoke on the hosts that passed.",
+    help="For job scripts: check, then smoke on the hosts that passed.",
     epilog=examples(
         ("doctor preflight -q || exit 1", "inside a Slurm allocation"),
         ("doctor preflight -F hosts --report-dir runs", "keep each report"),
@@ -185,7 +185,7 @@ class DemoWishes:
     name: str | None = any_option("NAME", "gpus, npus, hang or healthy.")
 
 
-@app.command("demo", help="Replay a bundled recording to see how it works; needs no hosts.")
+@app.command("demo", help="Replay a bundled recording; needs no hosts.")
 @takes(*DEMO_OPTIONS)
 def _demo(request: Request, wishes: DemoWishes) -> int:
     from doctor.cli.demo import demo

@@ -59,7 +59,7 @@ def data_address_duplicate(
     for address, hosts in sharers.items():
         if (
             len({plan.host(host).given for host in hosts}) < 2
-        ):  # or containers that share their host's network
+        ):  # one host, or containers that share the network of their host
             continue
         guessed = any(_chosen(plan, host, address, addresses) for host in hosts)
         yield Problem(
@@ -77,7 +77,7 @@ def data_address_duplicate(
 def _chosen(
     plan: JobPlan, host: str, address: str, addresses: Mapping[str, Mapping[str, tuple[str, ...]]]
 ) -> bool:
-    """Whether it was chosen from several without any setting."""
+    """Whether the address was chosen from several without any setting."""
     data = plan.host(host).data
     others = {
         each

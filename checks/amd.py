@@ -1,4 +1,4 @@
-"""AMD GPUs of a host: they answer, their memory has no errors, and they are free for the job."""
+"""AMD GPUs of a host: whether they answer, have no memory errors, and are free for the job."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from doctor.rules.devices import alike
 from doctor.rules.gpus import busy_gpus, gpu_problem, hip_gpus, logged
 
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
-"""Processes that are on a GPU although no job runs there."""
+"""Processes that use a GPU although no job runs there."""
 
 
 @check(
@@ -48,7 +48,7 @@ SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
     tools=(GROUP,),
 )
 def amd_unhealthy(gpus: Gpus) -> Iterator[Problem]:
-    """The tools that should tell of the AMD GPUs do not answer, or list none of them.
+    """The tools that report the AMD GPUs do not answer, or list none of them.
 
     Why it matters: amd-smi asks the driver. If it does not answer, the ranks hang at their first call or fail
     with "No HIP GPUs are available", and all others wait for them.
@@ -108,7 +108,7 @@ def amd_ras(
         yield _memory(summary, count, indices, "bad-pages", severity=Severity.WARN)
     untold = [index for index, own in mine.items() if own.uncorrected is None]
     if untold:
-        raise Undecided(f"{gpus_named(untold)}: {gpus.tool} does not tell the errors")
+        raise Undecided(f"{gpus_named(untold)}: {gpus.tool} does not report the errors")
 
 
 def _memory(summary: str, count: int, indices: list[int], command: str, **more: Any) -> Problem:
@@ -160,14 +160,14 @@ def amd_busy(
     """
     mine = hip_gpus(gpus, order, plan)
     if not mine and not gpus.denied:
-        raise Undecided(f"{gpus.tool} lists no GPU that is the job's")
+        raise Undecided(f"{gpus.tool} lists no GPU of the job")
     others = [process for process in processes or () if not SERVICES.fullmatch(process.name)]
     own = {gpu.index: [process for process in others if process.gpu == gpu.index] for gpu in mine}
     used = {gpu.index: _used(gpu, health) for gpu in mine}
     hidden = [process for process in others if process.gpu is None]
     yield from busy_gpus(used, own, expect.gpu_idle_mb, "amd-smi process", _indices, hidden)
     if processes is None and all(mb is None for mb in used.values()):
-        raise Undecided(f"{gpus.tool} tells neither processes nor memory")
+        raise Undecided(f"{gpus.tool} reports neither processes nor memory")
 
 
 def _used(gpu: Gpu, health: Mapping[int, AmdHealth] | None) -> int | None:

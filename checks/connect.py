@@ -37,10 +37,10 @@ from doctor.mesh import Blame, Link, MeshResult, culprits, unproved
 from doctor.rules.ways import MANY, peers_in, proved_blames
 
 MATTERS = 0.01
-"""A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
+"""A rule that closes a smaller share of the ephemeral range (such as one service's port) is not a fault."""
 
 SHOWN = 4
-"""Of many suspects so many are looked at."""
+"""The most suspects for which the commands are shown."""
 
 _SEEN = {
     "dropped": "get no answer (dropped)",
@@ -54,7 +54,7 @@ _SEEN = {
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
 
 Stopped = tuple[Decision, list[Stretch]]
-"""What stops connections, and with whom."""
+"""The decision that stops connections, and the hosts with which they are stopped."""
 
 
 @check(
@@ -248,7 +248,7 @@ def firewall_blocks(
 
 
 def _only_answers(stopped: Mapping[str, Stopped]) -> bool:
-    """Whether only the answers are stopped: by a rule of the other direction, which is fixed there."""
+    """Whether only the answers are stopped, by a rule of the other direction, which is reported there."""
     return all(decision.reason.startswith("the answers") for decision, _ in stopped.values())
 
 
@@ -270,9 +270,9 @@ def _decide(
     interface: str | None,
     ports: Ports,
 ) -> tuple[Decision | None, float, str]:
-    """The worst decision in a range of ports, the share of the range that it holds for, and where.
+    """The worst decision in a range of ports, the share of the range to which it applies, and these ports.
 
-    `ends` are the peer's address and our own.
+    `ends` are the addresses of the peer and of this host.
     """
     peer, own = ends
     first, last = wanted
@@ -361,7 +361,7 @@ def _place(decision: Decision) -> dict[str, str | int]:
 
 
 def _peers(networks: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """All of them, and those of each family."""
+    """All networks, and those of each address family."""
     four = tuple(network for network in networks if ":" not in network)
     six = tuple(network for network in networks if ":" in network)
     return {"peers": (*four, *six), "peers4": four, "peers6": six}

@@ -1,4 +1,4 @@
-"""GPUs of a host: whether all are present, for the vendor of the job's GPUs."""
+"""Whether all GPUs of a host are present, for each vendor."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
 ENOUGH = 3
-"""Other hosts that must agree where it is not known whether their GPUs are the same."""
+"""The number of other hosts that must agree if it is not known whether their GPUs are the same."""
 CONTAINER = "container"
 UNSAID = ("devices found", "on the PCI bus", "default")
-"""Sources of a number of ranks that nobody named."""
+"""Sources of a number of ranks that the user did not give."""
 NOBODY_SAID = "no accelerator found"
-"""Where a job is taken for one without accelerators for no other reason."""
+"""The source of the backend if a job counts as one without accelerators for no other reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def gpu_missing(
 def _none_shown(
     plan: JobPlan, here: Mapping[str, FoundDevices], views: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """For a job over nccl without any GPU. Its containers may have what this one was not given."""
+    """The problems of a job over nccl without any GPU. Other containers of the job may have GPUs."""
     for host in here:
         if views.get(host) != CONTAINER:
             yield Problem(
@@ -140,7 +140,7 @@ def _outside(own: FoundDevices, view: str | None) -> bool:
 
 
 def _counted(plan: JobPlan, host: str) -> bool:
-    """Whether somebody said how many ranks the host has."""
+    """Whether the user said how many ranks the host has."""
     ranks = plan.host(host).ranks
     return bool(ranks and ranks.source not in UNSAID)
 
@@ -195,7 +195,7 @@ def amd_missing(
 
 @dataclass(frozen=True)
 class Scene:
-    """The GPUs of one vendor on all hosts, and which of them the job wants by `words` of `variable`."""
+    """The GPUs of one vendor on all hosts, and those that the job names by the `words` of `variable`."""
 
     vendor: Vendor
     plan: JobPlan
@@ -223,12 +223,12 @@ class Scene:
         return len(seen.listed) if seen else len(self.here[host].numbers)
 
     def _open(self, host: str) -> int:
-        """Device files that this login may open."""
+        """The number of device files that this login may open."""
         seen = self.listed.get(host)
         return max(len(self.here[host].numbers) - (seen.denied if seen else 0), 0)
 
     def _undriven(self, host: str) -> bool:
-        """Device files outlive a driver that is unloaded; a container may hide that there is one."""
+        """Whether the driver is not loaded: device files remain without it, and a container may hide it."""
         own = self.here[host]
         hidden = own.numbers and self.views.get(host) == CONTAINER
         return bool(own.on_bus and not own.driver and not hidden)
@@ -239,7 +239,7 @@ class Scene:
         return self._count(host) if self._open(host) or not self.here[host].numbers else 0
 
     def _unmet(self, host: str, words: Sequence[str]) -> Iterator[Problem]:
-        """The missing GPUs that the job wants by name."""
+        """The problem of GPUs that the job names and that are missing."""
         seen = self._seen(host)
         lost = [
             word
@@ -268,7 +268,7 @@ class Scene:
         own, seen, ranks = self.here[host], self.listed.get(host), self.plan.host(host).ranks
         name = self.vendor.prefix.rstrip("-")
         if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
-            return Wanted(1, "at least one", "no GPU was handed into the container")
+            return Wanted(1, "at least one", "no GPU was passed into the container")
         if self._undriven(host):
             summary = f"the {self.vendor.name} driver is not loaded"
             return Wanted(1, "at least one", summary, remedy=f"load-{name}-driver")
@@ -290,7 +290,7 @@ class Scene:
 
     @cached_property
     def _counts(self) -> Mapping[frozenset[str], Counter[int]]:
-        """Names of GPUs -> how many hosts with such GPUs have how many."""
+        """Names of GPUs -> number of GPUs -> how many hosts with such GPUs have that number."""
         counts: dict[frozenset[str], Counter[int]] = defaultdict(Counter)
         for host, own in self.here.items():
             counts[_names(self.listed.get(host))][len(own.numbers)] += 1
@@ -301,7 +301,7 @@ class Scene:
         return sum(self._counts.values(), Counter())
 
     def _by_peers(self, host: str) -> Wanted | None:
-        """The number on hosts whose GPUs are the same, or may be; a host that has none fails in any case."""
+        """The number of GPUs on hosts with the same or unknown GPUs; a host without any fails in any case."""
         there, own = self._count(host), _names(self.listed.get(host))
         itself = Counter([len(self.here[host].numbers)])
         same = self._counts[own] - itself if own else Counter[int]()

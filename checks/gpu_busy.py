@@ -1,4 +1,4 @@
-"""NVIDIA GPUs of a host: free for the job."""
+"""Whether the NVIDIA GPUs of a host are free for the job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from doctor.facts.nvidia.gpus import (
 from doctor.rules.gpus import busy_gpus, cuda_gpus
 
 SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|wayland)|gnome-shell|kwin_\w+")
-"""Processes that are on a GPU although no job runs there."""
+"""Processes that use a GPU although no job runs there."""
 
 
 @check(

@@ -33,7 +33,7 @@ from doctor.rules.gpus import SHOWN, cuda_gpus, gpu_problem
 K = TypeVar("K")
 Topology = Mapping[tuple[int, int], str]
 ENOUGH = 3
-"""Other GPUs of the host that must agree before one that differs is blamed by them alone."""
+"""The number of other GPUs of the host that must agree before they alone accuse one that differs."""
 MOST = 0.75
 
 
@@ -103,7 +103,7 @@ def _mine(gpus: Gpus | None, plan: JobPlan, own: Mapping[int, Links]) -> set[int
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What hosts with the same GPUs have, counted: GPU -> numbers of active links, pair -> ways between."""
+    """Counts over hosts with the same GPUs: GPU -> numbers of active links, pair -> kinds of connection."""
 
     active: Mapping[int, Counter[int]]
     joined: Mapping[tuple[int, int], Counter[str]]
@@ -127,7 +127,7 @@ def _kinds(
 
 
 def _without(counts: Counter[K], own: K) -> Counter[K]:
-    """What the others have."""
+    """The counts of the other hosts."""
     return counts - Counter([own])
 
 
@@ -143,7 +143,7 @@ def _usual(index: int, own: Mapping[int, Links], kind: Kind) -> Usual | None:
     count, votes = _common(Counter(beside))
     if votes < MOST * len(beside):
         return None
-    # GPUs without a bridge next to pairs that have one: having no link may be intended.
+    # A GPU without links may be intended: GPUs without a bridge next to pairs with one.
     return Usual(count, f"as {votes} other GPUs of the host have", bool(own[index].active))
 
 
@@ -217,7 +217,7 @@ _UNWELL = {"unhealthy": None, "limited capacity": Severity.WARN}
 def fabric_manager_down(
     manager: FabricManager, health: Mapping[int, NvidiaHealth] | None, view: str | None
 ) -> Iterator[Problem]:
-    """GPUs are joined by NVSwitches, and nobody has set these up.
+    """GPUs are joined by NVSwitches that have not been set up.
 
     Why it matters: until the fabric manager has set the NVSwitches up and every GPU has joined the fabric,
     CUDA does not start on any of them (error 802, "system not yet initialized"), although nvidia-smi shows
@@ -260,7 +260,7 @@ def fabric_manager_down(
     for state, indices in alike({i: state for i, state in hurt.items() if state in _UNWELL}):
         yield gpu_problem(
             indices,
-            "the NVLink fabric of the GPU is not well",
+            "the NVLink fabric of the GPU is not healthy",
             *_fabric(indices, states),
             expected="Healthy",
             actual=states[indices[0]].fabric_health,

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs themselves: they answer their driver, and their memory has no errors."""
+"""Whether the NVIDIA GPUs answer their driver and have no memory errors."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from doctor.api import (
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, DeviceProcess, KernelLine, Processes
 
 APPLICATION_XIDS = {13, 31, 43, 45}
-"""Xids that a faulty program causes: they say nothing about the host."""
+"""Xids that a faulty program causes: they do not count against the host."""
 
 _KINDS = (
     ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
@@ -74,7 +74,7 @@ def _told(line: KernelLine, plan: JobPlan) -> bool:
 
 
 def _harmless(line: KernelLine, log: Sequence[KernelLine]) -> bool:
-    """A program's own Xid, or a link that was not up before in this log: a port without a cable."""
+    """Whether the line is an Xid of a program, or a link that was not up before (a port without a cable)."""
     xid = re.search(r"NVRM: Xid \([^)]*\): (\d+)", line.text)
     if xid:
         return int(xid[1]) in APPLICATION_XIDS
@@ -99,7 +99,7 @@ def _shell(pattern: str) -> str:
 
 
 _WORKER = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)")
-"""Only what a launcher starts: the launcher itself may well be a service, or have been started with nohup."""
+"""Only what a launcher starts: the launcher itself may be a service, or have been started with nohup."""
 _INIT = re.compile(r"(?:^|/)(?:systemd|init|tini|dumb-init|docker-init|s6-svscan|runit)\b")
 
 

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports between the hosts: up if the same port of the other hosts is up."""
+"""InfiniBand and RoCE ports between the hosts: whether a port is up like the same port of other hosts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Key = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Peers:
-    """The ports of the other hosts: how many have each, on how many it is up, and which are the fabric's."""
+    """The ports of the other hosts: on how many hosts each exists and is up, and which are the fabric's."""
 
     hosts: int
     have: Counter[Key]
@@ -39,7 +39,7 @@ class Peers:
     fabric: Set[Key]
 
     def agree(self, key: Key, of: int) -> bool:
-        """Whether nearly all of this many hosts, and more than one, have this port of the fabric up."""
+        """Whether at least two hosts and nearly all of `of` have this port of the fabric up."""
         return key in self.fabric and 1 < self.up[key] >= NEARLY_ALL * of
 
 
@@ -96,7 +96,7 @@ def _hosts_by_port(ports: Iterable[InfinibandPort]) -> Counter[Key]:
 
 
 def _of_fabric(active: Sequence[InfinibandPort]) -> list[InfinibandPort]:
-    """Ports that surely connect the hosts: Ethernet does if there is nothing else, and nothing faster."""
+    """Ports that certainly connect the hosts; Ethernet counts only without others, and only the fastest."""
     other = [port for port in active if port.layer.lower() != "ethernet"]
     fastest = max(map(_speed, active), default=0)
     return other or [port for port in active if _speed(port) == fastest]
@@ -108,12 +108,12 @@ def _speed(port: InfinibandPort) -> int:
 
 
 def _key(port: InfinibandPort) -> Key:
-    """Ports with the same name but of different kinds are not compared: numbers differ from host to host."""
+    """Ports are compared by name and kind, since the numbering may differ from host to host."""
     return port.device, port.number, port.layer
 
 
 def _is_used(port: InfinibandPort, wish: str) -> bool:
-    """Whether NCCL may take it: NCCL_IB_HCA lists beginnings of names, `=` exact ones, `^` those left out."""
+    """Whether NCCL may use it: NCCL_IB_HCA lists prefixes, after `=` exact names, after `^` excluded ones."""
     plain = wish.removeprefix("^").removeprefix("=")
     exact = wish.removeprefix("^").startswith("=")
     words = [word.strip() for word in plain.split(",") if word.strip()]
@@ -154,10 +154,10 @@ def _down(host: str, port: InfinibandPort, peers: Peers, wish: str) -> Iterator[
 
 
 def _gone(host: str, own: Set[Key], peers: Peers, *, named: bool) -> Iterator[Problem]:
-    """Ports that nearly all other hosts have up; `named`: the job names ports, and the host has none of them.
+    """Missing ports that nearly all other hosts have up; `named`: the job names ports and the host has none.
 
-    Hosts that share less than half of their ports are hardly of the same kind; without a common port they are
-    not.
+    Hosts that share less than half of their ports are probably of different kinds; without a common port they
+    certainly are.
     """
     lost = [key for key, up in peers.up.items() if key not in own and up >= NEARLY_ALL * peers.hosts]
     shared = len(own & peers.have.keys())

@@ -45,12 +45,12 @@ from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 
 
 def _on_head(here: Here) -> Severity:
-    """Only the head takes the connections of all ranks."""
+    """A fault on the head, which takes the connections of all ranks; a warning elsewhere."""
     return Severity.FAIL if here.is_head else Severity.WARN
 
 
 def _for_ranks(plan: JobPlan, wished: int) -> str:
-    """Whose need it is, unless an expectation says it."""
+    """The ranks that need it, unless the number comes from an expectation."""
     return "" if wished else f", for {plan.world.value} ranks ({plan.world.source})"
 
 
@@ -133,7 +133,7 @@ def ports_not_reserved(
 def _hccl_unreserved(
     ports: Ports, latest: range, cann: tuple[int, int] | None
 ) -> Iterator[tuple[range, str, Severity | None]]:
-    """`latest` is what the latest CANN takes."""
+    """`latest` are the ports of the latest CANN."""
     first = latest[:HCCL_PORTS_UP_TO_8_0]
     taken = first if cann and cann <= (8, 0) else latest
     sure = taken if cann else first
@@ -162,8 +162,8 @@ def _unreserved(ports: Ports, wanted: range, what: str, severity: Severity | Non
 
 
 PORTS_OF_A_RANK = 8
-"""With fewer, ranks that join two groups fail to start: 2 connections to the master, and in each of two
-groups a listener and connections to 2 neighbours. Connections to several peers may share one port.
+"""With fewer ports, ranks that join two groups fail to start: 2 connections to the master, and in each of the
+two groups a listener and connections to 2 neighbours. Connections to several peers may share one port.
 """
 
 
@@ -257,7 +257,7 @@ def port_in_use(
         told.add(listener.port)
         if started and not listener.process:
             raise Undecided(
-                f"port {listener.port} is bound, perhaps by the job itself: only root may see whose"
+                f"port {listener.port} is bound, perhaps by the job itself: only root may see the process"
             )
         by = f" by {listener.process}" if listener.process else ""
         yield Problem(
@@ -370,7 +370,7 @@ def arp_table_small(neighbours: int | None, plan: JobPlan, expect: Expect) -> It
 
 
 def _hosts_of_job(plan: JobPlan) -> tuple[int, str]:
-    """How many hosts the whole job has if all of them have as many ranks as the fullest, and why."""
+    """The number of hosts of the whole job if each has as many ranks as the fullest one, and why."""
     examined, world, on_each = len(plan.hosts), plan.world, plan.fullest
     needed = -(-world.value // on_each) if on_each else 0
     if needed <= examined:

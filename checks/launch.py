@@ -64,7 +64,7 @@ def launch_inconsistent(
     _jobs: Mapping[str, tuple[JobProcess, ...]],
     files: Mapping[str, Mapping[str, HostFile]],
 ) -> Iterator[Problem]:
-    """Ranks of one job are told different things.
+    """Ranks of one job get different settings.
 
     Why it matters: ranks with a different MASTER_ADDR, MASTER_PORT or WORLD_SIZE wait for a job that does not
     exist, and the others wait for them. A different HCCL_ or NCCL_ value gives a rank another timeout, buffer
@@ -116,7 +116,9 @@ def _different(names: LaunchNames, said: Sequence[tuple[ProcessEnv, Mapping[str,
 
 
 def _means_itself(names: LaunchNames, process: ProcessEnv, address: str) -> bool:
-    """Rank 0 may listen on loopback, the scheduler on any address of its host: operators of pods do so."""
+    """Whether the address is the process's own: with operators of pods, rank 0 may listen on loopback and the
+    scheduler on any address of its host.
+    """
     rank = rank_of(process)
     if role_of(process) == "scheduler" and names.host(process) in names.directory.owners(address):
         return True
@@ -125,7 +127,7 @@ def _means_itself(names: LaunchNames, process: ProcessEnv, address: str) -> bool
 
 
 def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
-    """Value -> the one that it is counted with: the first of several spellings of one host's address."""
+    """Value -> the value that it counts as: the first of several spellings of one host's address."""
     same: dict[str, str] = {}
     first: dict[tuple[frozenset[str], str], str] = {}
     for value in values:
@@ -139,7 +141,7 @@ def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
 def _outliers(
     names: LaunchNames, name: str, groups: Sequence[tuple[str, list[ProcessEnv]]]
 ) -> Iterator[Problem]:
-    """The largest group comes first."""
+    """The problems of the groups with other values; `groups` begins with the largest."""
     (majority, most), (_, second), *_ = groups
     if len(most) == len(second):
         processes = [each for _, group in groups for each in group]
@@ -197,7 +199,7 @@ def _contradictions(names: LaunchNames) -> Iterator[Problem]:
 
 
 def _workers(names: LaunchNames) -> Iterator[Problem]:
-    """The ranks that the agents of the hosts start must add up to the number that all expect."""
+    """The ranks that the agents of all hosts start must add up to the expected number."""
     found = [(process, agent) for process in names.launch.told if (agent := launcher(process))]
     found = [
         (process, agent)

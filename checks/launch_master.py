@@ -87,20 +87,20 @@ def master_not_here(
 
 
 def _is_first(process: ProcessEnv, launch: Launch) -> bool:
-    """Whether it is rank 0 itself and the others have its address, as operators of pods do."""
+    """Whether it is rank 0 itself and the others have its address, as with operators of pods."""
     others = (master_of(each) for each in launch.told if each is not process)
     return _waits(process) and any(other and not is_loopback_name(other.address) for other in others)
 
 
 def _waits(process: ProcessEnv) -> bool:
-    """Whether all others connect to it."""
+    """Whether all others connect to this process."""
     rank = rank_of(process)
     first = role_of(process) == "scheduler" or (rank is not None and rank.value == 0)
     return first and launcher(process) is None
 
 
 def _is_served(names: LaunchNames, master: Master) -> bool:
-    """Whether the process that waits got its own address and only the others this one, as with services."""
+    """Whether only the others got this address and the waiting process its own one, as with services."""
     for process in filter(_waits, names.launch.told):
         own, host = master_of(process), names.host(process)
         if own is not None and own.address != master.address and host is not None:
@@ -136,7 +136,7 @@ def _loopback(
 
 
 def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> Iterator[Problem]:
-    """A name that some host cannot resolve, or resolves to itself."""
+    """The problem of a name that some host cannot resolve, or resolves to loopback."""
     if as_address(master.address):
         return
     views = names.directory.views(master.address)
@@ -170,7 +170,7 @@ def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv])
 def _elsewhere(
     names: LaunchNames, master: Master, processes: list[ProcessEnv], doubts: dict[str, None]
 ) -> Iterator[Problem]:
-    """Whether the address belongs to a host, and to the right one."""
+    """The problem of an address that belongs to no host, or to the wrong one."""
     book, launch = names.directory, names.launch
     owners = book.owners(master.address)
     first, outside = _first_host(names, master)
@@ -191,7 +191,7 @@ def _elsewhere(
     elif first is None and unseen:
         doubts[f"{launch.name}: {master.address} may be that of a host that was not asked"] = None
     elif _is_served(names, master):
-        doubts[f"{launch.name}: {master.address} may be a service that passes on to {first}"] = None
+        doubts[f"{launch.name}: {master.address} may be a service that forwards to {first}"] = None
     else:
         yield _not_first(names, master, processes, "", first)
 
@@ -199,15 +199,16 @@ def _elsewhere(
 def _not_first(
     names: LaunchNames, master: Master, processes: list[ProcessEnv], owner: str, first: str | None
 ) -> Problem:
-    """A name may stand for a service that forwards to rank 0: then its address belongs to no host."""
+    """Only a warning without an owner: the name may be that of a service that forwards to rank 0."""
     who = "the scheduler" if master.on == "scheduler" else "rank 0"
     place = f"the host of {who}" if first else "one of these hosts"
     own = sorted(names.directory.held.get(first or "", frozenset()))
     usable = [address for address in own if not is_loopback_name(address)]
+    whose = f"that of {owner}" if owner else "not that of any of these hosts"
     return Problem(
         f"the master's address is not that of {place}",
         expected=f"an address of {first}: {', '.join(usable[:6])}" if first else "an address of one of them",
-        actual=f"{master.address} is {f'that of {owner}' if owner else 'nobody’s here'}, by {master.said}",
+        actual=f"{master.address} is {whose}, by {master.said}",
         subject=names.subject(f"master {master.address}"),
         where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else names.places(processes),
         severity=None if owner else Severity.WARN,
@@ -218,7 +219,7 @@ def _not_first(
 
 
 def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
-    """The host of rank 0, or of the scheduler, if known; and whether it is not among these hosts."""
+    """The host of rank 0 or of the scheduler, if known, and whether it is outside of these hosts."""
     for process in names.launch.told:
         number = node_rank_of(process) if launcher(process) else rank_of(process) or node_rank_of(process)
         is_first = number is not None and number.value == 0

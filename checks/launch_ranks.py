@@ -1,4 +1,4 @@
-"""The launch: whether every rank exists exactly once, and has its own device."""
+"""The launch: whether every rank exists exactly once and has its own device."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def launch_ranks(
     _files: Mapping[str, Mapping[str, HostFile]],
     _addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
-    """A rank is there twice, not at all, or has a number or device that cannot be.
+    """A rank exists twice or not at all, or has an impossible number or device.
 
     Why it matters: with RANK, RANK_ID or MS_NODE_ID doubled or missing the job waits at its start until it
     times out, without a message about which rank is missing. Two ranks on one device end with EJ0001 or out
@@ -120,7 +120,7 @@ def _on_devices(names: LaunchNames, plan: JobPlan, devices: Mapping[str, Devices
 
 
 def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
-    """Two ranks of one host on one device. Ranks that see different devices may call them alike."""
+    """Two ranks of one host on one device. Ranks that see different devices may use the same number."""
     present = ranks_of(names.launch)
     hosts = [names.host(process) or process.host for process in present]
     several = spans_hosts(names.launch, hosts, plan.several_hosts, plan.most_on_a_host)
@@ -131,7 +131,7 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
         if device is None or device.value is None or (host is None and several):
             continue
         if seen is not None and _listed(seen) is None:
-            continue  # the one device that it sees may be another's for the next rank
+            continue  # each rank may see another single device under this number
         groups.setdefault((host, process.env.get("GROUP_RANK"), device.said, device.value, seen), []).append(
             process
         )
@@ -156,7 +156,7 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
 def _devices_beyond(
     names: LaunchNames, devices: Mapping[str, frozenset[int]], vendor: Vendor
 ) -> Iterator[Problem]:
-    """More ranks than devices, by the numbers of those that each host has; without any it is left out."""
+    """Device numbers beyond the devices of the host; hosts without known devices are left out."""
     visible: dict[str | None, set[str | None]] = {}
     for process in ranks_of(names.launch):
         visible.setdefault(names.host(process), set()).add(visible_devices(process))
@@ -187,7 +187,7 @@ def _devices_beyond(
 
 
 def _against_table(names: LaunchNames, path: str, devices_by_rank: Mapping[int, int]) -> Iterator[Problem]:
-    """DEVICE_ID and the rank table have to name the same device."""
+    """DEVICE_ID and the rank table must name the same device."""
     for clash in device_conflicts(names.launch, devices_by_rank):
         yield names.problem(
             [clash.told],
@@ -205,7 +205,7 @@ def _against_table(names: LaunchNames, path: str, devices_by_rank: Mapping[int, 
 
 
 def _device(process: ProcessEnv) -> ToldNumber | None:
-    """torch goes by LOCAL_RANK, MindSpore by DEVICE_ID."""
+    """The variable that selects the device: LOCAL_RANK for torch, DEVICE_ID for MindSpore."""
     of_torch = "LOCAL_RANK" in process.env and process.env.keys() & {"RANK", "WORLD_SIZE"}
     name = "LOCAL_RANK" if of_torch else "DEVICE_ID"
     if name == "DEVICE_ID" and role_variable(process):
@@ -214,7 +214,7 @@ def _device(process: ProcessEnv) -> ToldNumber | None:
 
 
 def _listed(seen: str) -> int | None:
-    """How many devices a *_VISIBLE_DEVICES names; None for one: then each rank has a device of its own."""
+    """How many devices a *_VISIBLE_DEVICES names; None for one, since then each rank has its own device."""
     names = [name.strip() for name in seen.split(",")]
     return len(names) if len(names) > 1 and all(names) and "-1" not in names and seen != "differs" else None
 
@@ -243,7 +243,7 @@ def _missing(names: LaunchNames, absent: Absent) -> Problem:
     whole = f"{said}={world.text}" if world and said in first.env else f"{world.text} {said}" if world else ""
     by_table = bool(devices) and not absent.by_device
     return Problem(
-        summary if launch.live else "nobody is told to be some of the ranks",
+        summary if launch.live else "some ranks are not assigned to any process",
         expected=f"ranks 0 to {world.value - 1} ({whole})" if world and world.value else "",
         actual=f"{which} missing" + (f": {counted(devices.values(), 'device')}" if by_table else ""),
         subject=names.subject(which),
@@ -267,7 +267,7 @@ def _missing(names: LaunchNames, absent: Absent) -> Problem:
 
 
 def _devices_of(launch: Launch, absent: Absent) -> dict[int, int]:
-    """The devices of the ranks, where the rank table says them, or where devices are all that is known."""
+    """The devices of the ranks, if the rank table has them, or if only devices are known."""
     if absent.by_device:
         return {device: device for device in absent.ranks}
     seats = [each.seat.ranks for each in launch.told if each.seat]

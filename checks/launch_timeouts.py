@@ -16,14 +16,14 @@ from doctor.rules.launch_names import LaunchNames
 CONNECT, EXEC, EVENT = "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_EVENT_TIMEOUT"
 DEFAULTS = {CONNECT: 120, EXEC: 1836}
 MINDSPORE = 600
-"""Seconds to connect, which MindSpore sets where nobody else does."""
+"""The seconds to connect that MindSpore sets unless they are set already."""
 OF_MINDSPORE = {"MS_ROLE", "MS_WORKER_NUM", "RANK_ID"}
 NEVER = 0
 LONGEST_CONNECT = 7200
 LONGEST_EXEC = 2_147_483_647
 LONGEST_EXEC_910A = 17_340
 STEP_910A = 68
-"""Seconds; the first generation rounds the time down to a multiple of it."""
+"""The first generation rounds the seconds down to a multiple of this."""
 WITH_TABLE = 300
 
 
@@ -94,7 +94,7 @@ def _problem(names: LaunchNames, flaw: Flaw, processes: Sequence[ProcessEnv]) ->
 
 
 def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
-    """`first`: some NPUs are of the first generation (910A)."""
+    """The flaws of one process; `first`: some NPUs are of the first generation (910A)."""
     set_to: dict[str, int] = {}
     for name in (CONNECT, EXEC, EVENT):
         text = process.env.get(name)
@@ -121,7 +121,7 @@ def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
 
 
 def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]:
-    """A script does not show what it inherits, so its defaults are not certain."""
+    """Timeouts in the wrong order. `unset` is the time to connect if the variable is not set."""
     connect, execute = set_to.get(CONNECT, unset), set_to.get(EXEC, DEFAULTS[EXEC])
     really = max(STEP_910A, execute // STEP_910A * STEP_910A) if first and execute else execute
     rounded = f" (rounded down to {really} by this generation)" if really != execute else ""
@@ -149,7 +149,7 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
 
 
 def _with_table(process: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[Flaw]:
-    """MindSpore sets 600 by itself; torch_npu warns below 300."""
+    """A time to connect that is too short for a rank table: MindSpore sets 600, torch_npu warns below 300."""
     connect = set_to.get(CONNECT, DEFAULTS[CONNECT])
     table = next((name for name in TABLE_VARIABLES if process.env.get(name)), None)
     by_torch = {"RANK", "MASTER_ADDR"} & process.env.keys() and "MS_ROLE" not in process.env

@@ -28,7 +28,7 @@ from doctor.job.parallel import Layout
 from doctor.rules.parallel import CONVERTED, MODES, WRAPPED, ParallelJob, known_mode, scaling
 
 COUNTED = {"atlas-training"}
-"""Products of which HCCL connects only certain numbers of devices."""
+"""Products for which HCCL connects only certain numbers of devices."""
 SCRIPT = "# in the training script: mindspore."
 REFUSED_BY_TORCH = {
     "float64": "at::kDouble",
@@ -36,7 +36,7 @@ REFUSED_BY_TORCH = {
     "uint32": "at::ScalarType::UInt32",
     "uint64": "at::ScalarType::UInt64",
 }
-"""What torch_npu itself refuses to reduce, by the names that it prints (ProcessGroupHCCL.cpp)."""
+"""Types that torch_npu refuses to reduce, with the names that it prints (ProcessGroupHCCL.cpp)."""
 
 
 @check("plan-invalid", PLAN, maybe(DEVICES), scope=Scope.CLUSTER, causes=("device-missing",))
@@ -53,8 +53,8 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     groups that span hosts, stand-alone mode on several devices, and a learning rate that does not follow the
     global batch.
 
-    Also without a plan: whether HCCL connects so many devices of a host, be they found or given by
-    --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, as many on each host.
+    Also without a plan: whether HCCL connects this number of devices of a host, whether found or given by
+    --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, the same on each host.
 
     The learning rate: `devices_before` is the number of devices for which `batch` and `lr` were tuned. If
     they were changed since, `batch_before` and `lr_before` are the old values; otherwise they count as
@@ -132,7 +132,7 @@ def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _words_on_mode(said: str) -> tuple[Evidence, ...]:
-    """The older and the newer words of set_auto_parallel_context."""
+    """The older and the newer message of set_auto_parallel_context."""
     return (
         Evidence("MindSpore", f"ValueError: Parallel mode does not support {said}"),
         Evidence(
@@ -158,7 +158,7 @@ def _strategy(job: ParallelJob) -> Iterator[Problem]:
     odd = [number for row in rows for number in row if not _power_of_2(number)]
     if odd and _power_of_2(job.world):
         yield job.wrong(
-            "a strategy splits a dimension into parts whose number is no power of 2",
+            "a strategy splits a dimension into parts whose number is not a power of 2",
             f"powers of 2, since {job.world} devices are one too",
             ", ".join(map(str, dict.fromkeys(odd))),
             Evidence(
@@ -174,7 +174,7 @@ def _strategy(job: ParallelJob) -> Iterator[Problem]:
             f"a strategy {'needs more devices than there are' if wanted > stage else 'leaves devices over'}",
             f"a product that divides the {stage} devices {of}",
             f"{' x '.join(map(str, uneven[0]))} = {wanted}",
-            # How many devices it requires depends on the operator, not on one of its inputs alone.
+            # The number of devices that it requires depends on the operator, not only on one of its inputs.
             Evidence(
                 "MindSpore",
                 f"The strategy is {_printed(job.layout)}, it requires … devices, but the device number of "
@@ -190,7 +190,7 @@ def _printed(layout: Layout) -> str:
 
 
 def _data_type(job: ParallelJob) -> Iterator[Problem]:
-    """If the product is not known, the longest list counts."""
+    """The problem of a data type that HCCL does not reduce; the longest list counts for unknown products."""
     dtype, known = job.layout.dtype, sorted(job.products & REDUCED.keys())
     refusing = [product for product in known or ["atlas-950"] if dtype not in REDUCED[product]]
     if dtype is None or dtype in CONVERTED or not refusing:
@@ -209,14 +209,14 @@ def _data_type(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
-    """A job may use fewer devices than exist if `world` says so."""
+    """The problem of a number of devices that HCCL does not connect; `world` may select fewer than exist."""
     used = job.ranks
     if job.layout.world and job.layout.world < job.plan.ranks:
         share, rest = divmod(job.layout.world, len(job.plan.hosts))
         used = {host: share for host in used if not rest}
     training = {host: n for host, n in used.items() if _product(job, host) == "atlas-training"}
     bad = {host: number for host, number in training.items() if number not in (1, 2, 4, 8)}
-    # HCCL does not check the number of cards in slots, which are not wired to each other.
+    # HCCL does not check the number for cards in slots, which are not wired to each other.
     wired = [host for host in training if _wired(job.devices[host])]
     documented = Evidence(
         "HCCL documentation", "Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n"
@@ -225,11 +225,11 @@ def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
         number = next(iter(bad.values()))
         sure = any(host in wired for host in bad)
         yield job.wrong(
-            "HCCL does not connect so many devices of an Atlas training host",
+            "HCCL does not connect this number of devices of an Atlas training host",
             "1, 2, 4 or 8 devices on each host",
             _by_host(bad),
             documented,
-            # It counts the devices of one server, and is less exact than the documentation.
+            # The message counts the devices of one server, and is less exact than the documentation.
             Evidence("HCCL", f"devNum[{number}] devNum must be divisible by 8, or equal to 1, 2 or 4"),
             where=job.found_on(bad),
             severity=Severity.FAIL if sure else Severity.WARN,
@@ -265,7 +265,7 @@ def _by_host(numbers: Mapping[str, int]) -> str:
 
 
 def _tensor_parallel(job: ParallelJob) -> Iterator[Problem]:
-    """In superpods the fast links also connect hosts."""
+    """A warning about tensor parallel groups that span hosts; in superpods fast links join the hosts."""
     tp = job.layout.tp or 1
     small = {host: number for host, number in job.ranks.items() if number < tp}
     superpods = {"atlas-a3", "atlas-950"} & job.products
@@ -280,7 +280,7 @@ def _tensor_parallel(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _experts(job: ParallelJob) -> Iterator[Problem]:
-    """Frameworks differ in their other rules; none lets a group of experts span stages."""
+    """The problem of expert groups that span stages, which no framework allows; other rules differ."""
     ep, stage = job.layout.ep, job.stage
     if ep and stage and stage % ep:
         yield job.wrong(
@@ -323,14 +323,16 @@ def _learning_rate(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _factors(job: ParallelJob) -> Iterator[Problem]:
-    """A default number of ranks decides nothing: with accelerators it is undecided, on CPUs a warning."""
+    """The problem of a plan that does not make the number of ranks. With only a default number of ranks it is
+    undecided if there are accelerators, and a warning on CPUs.
+    """
     factors, product = job.layout.factors, job.product
     ranks = job.layout.world or job.plan.ranks
     if not factors or product == ranks or (not job.layout.dp and ranks % product == 0):
         return
     guessed = not job.layout.world and not job.counted
     if guessed and job.plan.backend.value is not Backend.GLOO:
-        raise Undecided("how many ranks the job has is not known: some host did not tell its devices")
+        raise Undecided("how many ranks the job has is not known: some host did not report its devices")
     rest = product // (job.layout.dp or 1)
     if not job.layout.dp:
         expected = f"{' · '.join(factors)} that divides {ranks}"

@@ -26,11 +26,11 @@ from doctor.facts.memory import MB, MEMORY, SEGMENTS, SPACES, Memory, Segment, S
 SHM = "/dev/shm"
 DOCKER_DEFAULT = 64 * MB
 CONNECTIONS_PER_RANK = 4
-"""Send and receive, towards two neighbours."""
+"""Sending and receiving, with two neighbours."""
 
 
 def _shm_need(plan: JobPlan, here: Here, expect: Expect) -> int:
-    """Bytes that the ranks on this host will need in /dev/shm."""
+    """The bytes that the ranks on this host need in /dev/shm."""
     mb = expect.shm_mb or plan.ranks_on(here.name) * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
     return mb * MB
 

@@ -277,9 +277,9 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
 
     How it is known: each host's clock is known up to the time that request and answer took. The time on which
     most hosts agree is right, and this machine's clock counts as one of them; a host is only blamed for a
-    difference beyond its own uncertainty. Each clock is read twice: if more time passed between the two
-    readings than the answer took, or less than none, it was set meanwhile, and the later reading is compared.
-    If this holds for all hosts, it is this machine's clock that was set.
+    difference beyond its own uncertainty. Each clock is read twice: if it advanced by more than the answer
+    took, or went back, it was set meanwhile, and the later reading is compared. If this holds for all hosts,
+    it is this machine's clock that was set.
 
     What to do: run a time service (chrony, systemd-timesyncd) on every host.
     """
@@ -329,10 +329,10 @@ def _seconds(size: float) -> str:
 
 
 def _agreed(offsets: Sequence[Offset]) -> Offset:
-    """The interval that most offsets share (Marzullo); of several, the one nearest to this machine."""
+    """The interval that most offsets share (Marzullo), or of several the one nearest to this machine."""
     best: tuple[int, float] = (0, 0.0)
     found = Offset(0.0, 0.0)
-    highs: list[float] = []  # of those that share the low at hand, the least first
+    highs: list[float] = []  # the ends of the intervals that contain the current low, least first
     for low, same in groupby(sorted((offset.low, offset.high) for offset in offsets), itemgetter(0)):
         for _, high in same:
             heappush(highs, high)

@@ -92,7 +92,7 @@ def route_wrong_interface(
     if own is None or head is None or UNNAMED in addresses:
         raise Undecided("the data addresses of this host and the head, or their interfaces, are not known")
     if ":" in head:
-        raise Undecided("routes of IPv6 are not looked at")
+        raise Undecided("IPv6 routes are not examined")
     job = next((name for name, held in addresses.items() if own in held), None)
     leaving = routes.towards(head)
     if job and leaving and job != leaving:
@@ -186,7 +186,7 @@ def _odd_ones(
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
-    """The hosts that differ from the majority; all of them, undecided, when there is none."""
+    """The hosts that differ from the majority; without a majority all of them, undecided."""
     votes = Counter(values.values()).most_common()
     if len(votes) < 2:
         return

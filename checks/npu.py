@@ -1,4 +1,4 @@
-"""Ascend devices themselves: all present, healthy, and free for the job."""
+"""Whether all Ascend devices are present, healthy, and free for the job."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from doctor.rules.devices import alike, problem_of, unless_on_cpus
 NEARLY_ALL = 0.9
 SHOWN = 8
 MOST = 256
+"""The most devices of a host; a larger expectation is a typing mistake."""
 ANY = ""
-"""In place of a product."""
-"""Devices of a host: whoever expects more of them made a slip."""
+"""Stands for any product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ def device_missing(
     not passed in.
 
     How it is known: /dev/davinci* is compared with the expected number (--expect devices=8), the ranks of the
-    host, the accelerators on its PCI bus, the other hosts of the job that have the same product (a warning
-    if only one host has more), and the number that servers of its product have, where it has more than half
+    host, the accelerators on its PCI bus, the other hosts of the job that have the same product (a warning if
+    only one host has more), and the number that servers of its product have, if the host has more than half
     of it; without any of these, a job over hccl needs one. ASCEND_RT_VISIBLE_DEVICES is honoured; what a
     container was not given is not missing.
 
@@ -102,7 +102,7 @@ def device_missing(
 def _outside(
     devices: Mapping[str, Devices], expects: Mapping[str, Expect], views: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Containers, where no host shows or expects an NPU: the job may have containers of its own."""
+    """The containers, if no host shows or expects an NPU: the job may run in other containers."""
     seen = any(own.npus or own.of(ASCEND).on_bus for own in devices.values())
     if seen or any(expect.devices for expect in expects.values()):
         return ()
@@ -145,7 +145,9 @@ def _wanted(
 
 
 def _counts(devices: Mapping[str, Devices]) -> Mapping[str, Counter[int]]:
-    """Product, or any -> how many hosts have how many NPUs: a host without any may be of any product."""
+    """Product, or ANY -> number of NPUs -> how many hosts have that number: a host without NPUs may be of any
+    product.
+    """
     counts: dict[str, Counter[int]] = defaultdict(Counter)
     for own in devices.values():
         counts[own.product][len(own.npus)] += 1
@@ -200,8 +202,8 @@ def device_unhealthy(
     Why it matters: a device in Alarm or Critical fails or hangs in the middle of a step, and the other ranks
     report timeouts instead. Warning means that it still works; memory errors announce a failure. If npu-smi
     or hccn_tool hangs, the driver does not answer. An NPU that npu-smi does not list, although its device
-    file is there and may be opened, is lost to the driver. In a container a file that may not be opened is
-    that of a device which the container was not given.
+    file is there and may be opened, is lost to the driver. In a container a file that may not be opened
+    belongs to a device that the container was not given.
 
     What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); if the fault comes
     back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's fault
@@ -225,7 +227,7 @@ def device_unhealthy(
     if hidden:
         raise Undecided(f"npu-smi does not show {named(hidden)}")
     if ecc is None:
-        raise Undecided("npu-smi did not tell of memory errors")
+        raise Undecided("npu-smi did not show the count of memory errors")
 
 
 def _judged(
@@ -276,7 +278,7 @@ def _corrupted(count: int, numbers: list[int], cards: list[int]) -> Problem:
 
 
 def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
-    """`hidden` is empty where npu-smi numbers devices otherwise than the files."""
+    """`hidden` is empty if npu-smi numbers devices differently from the device files."""
     return problem_of(
         hidden,
         "npu-smi does not show it although its device file is there"
@@ -314,7 +316,7 @@ def device_busy(
 
 
 def _occupants(npu: Npu, expect: Expect) -> tuple[str, ...] | None:
-    """The names of its processes, blank for one that is hidden; None for an idle device."""
+    """The names of its processes, blank for a hidden one; None for an idle device."""
     names = tuple(sorted({process.name.strip() for process in npu.processes}))
     return names or (("",) if npu.full(expect.npu_idle_percent) else None)
 

@@ -84,7 +84,7 @@ def _open(own: Sequence[Ping]) -> bool:
 
 
 def _alike(found: Sequence[Rail]) -> list[list[Rail]]:
-    """Equal problems of several rails, merged: one host's devices, or all switches."""
+    """Equal problems of several rails, merged, such as all devices of one host, or all switches."""
     groups: dict[object, list[Rail]] = {}
     for rail in found:
         blame = rail.blame
@@ -124,7 +124,7 @@ def _problem(
 
 
 def _other(host: str, hosts: Sequence[str]) -> str | None:
-    """The other device of a pair: a sure fault of it clears this one."""
+    """The other host of a pair: a certain fault there clears this one."""
     return next(other for other in hosts if other != host) if len(hosts) == 2 else None
 
 

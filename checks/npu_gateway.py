@@ -63,7 +63,9 @@ def device_gateway_missing(
 
 
 def _lacking(ways: Mapping[HostDevice, str | None], several: bool) -> Iterator[OddDevices]:
-    """Without a majority that has one, nothing is wrong in a single segment; in several, it is undecided."""
+    """Devices without a gateway. If no majority has one, nothing is wrong in a single segment, and with
+    several segments it is undecided.
+    """
     has = {seat for seat, way in ways.items() if way}
     lacks = {seat: "none is set" for seat, way in ways.items() if not way}
     if 2 * len(has) > len(ways):

@@ -60,7 +60,7 @@ def device_link_down(
     """
     if devices.product == "atlas-950":
         if ports is None:
-            raise Undecided("the ports of its NPUs could not be asked")
+            raise Undecided("the ports of its NPUs could not be read")
         lanes, why = of_host(ports, plan, here.name)
         known = {device: any(port.up for port in own) for device, own in lanes.items() if own}
         actual, ask = "no port is up", ASK_950

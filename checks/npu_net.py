@@ -34,9 +34,9 @@ from doctor.rules.devices import (
 from doctor.rules.npu_segments import products_of, severity_of
 
 HEALTHY = ("success", "init")
-"""Init: the detect address is not set, which is a matter of its own."""
+"""Init: the detect address is not set, which device-detect-unset reports."""
 VIRTUAL = ip_network("192.168.0.0/21")
-"""The segments of the virtual interfaces inside of a server, 192.168.0.x to 192.168.7.x."""
+"""The segments of the virtual interfaces inside a server, 192.168.0.x to 192.168.7.x."""
 NEARLY_ALL = 0.9
 SHOWN = 4
 
@@ -100,7 +100,7 @@ def device_net_unhealthy(
 
 
 def _dead_rails(known: Collection[HostDevice], sick: Collection[HostDevice]) -> list[int]:
-    """Device numbers that fail on nearly all of several hosts: they share a switch."""
+    """Device numbers that fail on nearly all of at least three hosts: they share a switch."""
     asked, failing = (Counter(number for _, number in seats) for seats in (known, sick))
     return sorted(n for n, hosts in asked.items() if hosts >= 3 and failing[n] >= NEARLY_ALL * hosts)
 

@@ -60,7 +60,7 @@ def device_ip_subnet(
     known, silent = of_cluster(addresses, plan)
     products = by_product(known, devices)
     if known and not products:
-        raise Skip("Atlas 950 joins its NPUs otherwise")
+        raise Skip("Atlas 950 joins its NPUs in another way")
     ways = {(host, n): way for host, said in gateways.items() for n, way in split_known(said)[0].items()}
     for product, own in products.items():
         held = {seat: address for seat, address in own.items() if address}
@@ -103,7 +103,7 @@ def _rails(found: Mapping[HostDevice, str]) -> Iterator[Problem]:
 
 
 def _merged(odds: list[OddDevices]) -> OddDevices:
-    """Merge groups of the same hosts, each with its own rail or number."""
+    """Merges groups of the same hosts, each with its own rail or number."""
     if len(odds) == 1:
         return odds[0]
     return OddDevices(
@@ -140,8 +140,8 @@ def _planes(
 ) -> dict[int, str]:
     """The segment of each device number if the network was planned that way; empty if it was not.
 
-    On several hosts a number has the segment that most of them give it. If most devices share one segment
-    after all, only a deviation that is the same on all hosts is intended.
+    On several hosts, the segment of a number is the one that most of them give it. If most devices share one
+    segment, another segment of a number counts as planned only if it is the same on all hosts.
     """
     if len({host for host, _ in found}) == 1:
         return {} if _usual(found) else {device: segment for (_, device), segment in found.items()}
@@ -152,13 +152,13 @@ def _planes(
 
 
 def _usual(found: Mapping[HostDevice, str]) -> str | None:
-    """What more than half have."""
+    """The segment of more than half of the devices."""
     segment, votes = Counter(found.values()).most_common(1)[0]
     return segment if 2 * votes > len(found) else None
 
 
 def _apart(planes: Mapping[int, str]) -> Problem:
-    """No host is at fault: it may be intended, and suffices if only devices of one number connect."""
+    """A warning without a culprit: it may be intended, and suffices if only devices of one number connect."""
     members: dict[str, list[int]] = {}
     for number, segment in planes.items():
         members.setdefault(segment, []).append(number)
@@ -178,7 +178,7 @@ def _apart(planes: Mapping[int, str]) -> Problem:
 def _strangers(
     found: Mapping[HostDevice, str], ways: Mapping[HostDevice, str | None], severity: Severity | None
 ) -> Iterator[Problem]:
-    """Devices outside the segment of most others, with a gateway that is in it and out of their reach."""
+    """Devices outside the segment of most others whose gateway is inside it, and so out of their reach."""
     usual, votes = Counter(found.values()).most_common(1)[0]
     strangers = {
         seat: segment

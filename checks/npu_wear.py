@@ -40,7 +40,7 @@ from doctor.rules.devices import (
 SHOWN = 4
 DAY = 24 * 3600
 FAR_ABOVE = 10
-"""Times the median."""
+"""How many times the median a counter must exceed."""
 ERRORS = (
     "mac_rx_fcs_err_pkt_num",
     "mac_rx_bad_pkt_num",
@@ -99,7 +99,7 @@ def device_optical(
 
 
 def _faults(optics: Optics | None, needed: bool) -> tuple[str, ...]:
-    """Texts without numbers, so that devices with the same fault are grouped.
+    """The faults as texts without numbers, so that devices with the same fault are grouped.
 
     A copper cable needs no module: if no device has one, nothing is missing.
     """

@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\d+")
 
 @check("rank-table-invalid", RANK_TABLE, scope=Scope.CLUSTER)
 def rank_table_invalid(seen: TableSeen) -> Iterator[Problem]:
-    """The rank table cannot be read as one.
+    """The rank table cannot be parsed.
 
     Why it matters: HCCL stops with EI0004 and seldom says where; torch_npu silently falls back to negotiation
     if the file is missing, and fails at the first collective if it is wrong.
@@ -77,8 +77,8 @@ def rank_table_grouping(seen: TableSeen, devices: Mapping[str, Devices]) -> Iter
     Why it matters: on Atlas training servers devices 0-3 and 4-7 are two rings: a job of 1, 2 or 4 devices
     must stay in one of them, and a job over several servers takes the same number on each. HCCL says
     `devNum must be divisible by 8, or equal to 1, 2 or 4` (EI0004, EI0014). There devices 0 and 4, 1 and 5,
-    2 and 6, 3 and 7 of all servers also share a segment each (a rail): addresses that no netmask divides so
-    end in timeouts (EI0006).
+    2 and 6, 3 and 7 of all servers also share a segment each (a rail): addresses that no netmask divides in
+    this way end in timeouts (EI0006).
 
     How it is known: the product is that of the hosts, what the form of the table is for, or
     `doctor ranktable check FILE --product atlas-training`.
@@ -91,13 +91,13 @@ def rank_table_grouping(seen: TableSeen, devices: Mapping[str, Devices]) -> Iter
 
 
 def _product(devices: Mapping[str, Devices]) -> str | None:
-    """The product of the hosts that have NPUs, when they agree."""
+    """The product of the hosts that have NPUs, if they agree."""
     products = {found.product for found in devices.values() if found.npus}
     return products.pop() if len(products) == 1 else None
 
 
 def _problems(seen: TableSeen, id: str, flaws: Sequence[Flaw]) -> Iterator[Problem]:
-    """Equal flaws of several ranks are one problem."""
+    """The problems of one check; equal flaws of several ranks are one problem."""
     groups: dict[tuple[str, Severity], list[Flaw]] = {}
     for flaw in flaws:
         if flaw.check == id:

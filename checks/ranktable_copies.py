@@ -72,7 +72,7 @@ def _left_behind(table: TableBeside) -> Problem:
     return Problem(
         "the rank table is not where the ranks look for it: the script has changed its folder by then",
         expected=f"an absolute path in {table.said}, such as {table.path}",
-        actual=f"{table.text} is looked for in {folders}, and lies beside {table.script}",
+        actual=f"{table.text} is looked for in {folders}, but lies beside {table.script}",
         subject=f"{table.script}: {table.said}",
         evidence=(Evidence(table.script, f"{table.said}={table.text}"),),
         commands=(f"export {table.said}={quote(table.path)}",),
@@ -80,7 +80,9 @@ def _left_behind(table: TableBeside) -> Problem:
 
 
 def _nowhere(plan: JobPlan, seen: TableSeen | None) -> Iterator[Problem]:
-    """A table that is not by its script; on other machines the script may have another place."""
+    """The problem of a table that is not beside its script; undecided if the script may be elsewhere on the
+    hosts.
+    """
     for table in (table for table in plan.told_tables if table.beside and seen is None):
         if [host.given for host in plan.hosts] != ["localhost"]:
             raise Undecided(f"{table.said}={table.text[:100]} is not by the script: name it by --rank-table")
@@ -102,12 +104,12 @@ def _majority(there: Mapping[str, HostFile]) -> str | None:
 
 
 def _has_another(files: Mapping[str, HostFile], told: Collection[str]) -> bool:
-    """Whether other ranks have a table here: then these were told a wrong path (launch-inconsistent)."""
+    """Whether other ranks have a table here: then these got a wrong path, see launch-inconsistent."""
     return any(path in told and not file.trouble for path, file in files.items())
 
 
 def _absent(lost: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
-    """Path -> the hosts that lack it. Ranks that look for it in folders of their own lack it alike."""
+    """The problems of missing tables; `lost` maps a path to the hosts that lack it. Equal ones are merged."""
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for path, files in lost.items():
         for trouble in dict.fromkeys(file.trouble for file in files.values()):
@@ -147,7 +149,7 @@ def _odd(
 
 
 def _difference(right: str, wrong: str) -> str:
-    """The first line in which two texts differ; files that are too large were compared without their text."""
+    """The first line in which two texts differ; of files that are too large only the checksums are known."""
     if not (right and wrong):
         return "another checksum"
     mine, theirs = right.splitlines(), wrong.splitlines()

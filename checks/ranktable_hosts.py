@@ -1,4 +1,4 @@
-"""Rank tables and the hosts: whether the entries match the devices."""
+"""Whether the entries of a rank table match the devices of the hosts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def rank_table_devices(
         there = present[server.id]
         # Containers of one server share its devices: one that did not answer may have the others.
         if len(devices) < len(plan.hosts) > len(table.servers) and not there.issuperset(server.devices):
-            doubts[host] = "a host that told nothing may have the other devices of the same server"
+            doubts[host] = "a host that did not answer may have the other devices of the same server"
             there = there | set(server.devices)
         wrong = _wrong(server, devices[host], there, npus.get(host, {}), pods.get(host, {}))
         for (one, several), found in wrong.items():
@@ -120,7 +120,7 @@ def rank_table_devices(
     left = [server.id for server in table.servers if server.id not in present]
     if left and len(devices) == len(plan.hosts) and not doubts.keys() - servers.keys():
         yield Problem(
-            f"the rank table has servers that are none of the hosts examined: {', '.join(left[:6])}",
+            f"the rank table has servers that are not among the examined hosts: {', '.join(left[:6])}",
             expected="the servers of the table are the hosts of the job",
             actual=f"{len(left)} of {len(table.servers)} are not: a job without them needs another table",
             subject=seen.path,
@@ -139,10 +139,10 @@ def _placed(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     npus: Mapping[str, PerDevice[Address | None]],
 ) -> tuple[dict[str, Server], dict[str, str]]:
-    """The server of each host in the table, and the reason if it is not known; a host in neither is not in
-    the table.
+    """The server of each host in the table, and the reasons for hosts whose server is not known; a host in
+    neither is not in the table.
 
-    HCCL accepts any text as a server_id, so a server may only be known by the addresses of its devices.
+    HCCL accepts any text as a server_id, so a server may be known only by the addresses of its devices.
     """
     owners = {ip_address(e.address): server for server in servers for e in server.entries if e.address}
     names = ServersByName(servers)
@@ -168,7 +168,7 @@ def _placed(
 
 
 def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server | None:
-    """The server that has most addresses of the host's devices, since one of them may be wrong."""
+    """The server with most of the addresses of the host's devices: one of them may be wrong."""
     votes = Counter(owners[ip].id for ip in told.values() if ip in owners)
     for ip in told.values():
         server = owners.get(ip)
@@ -180,12 +180,12 @@ def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server |
 
 
 def _shows(server: Server) -> tuple[bool, bool]:
-    """Whether the table gives an address of the host, and of its devices."""
+    """Whether the table has an address of the host, and addresses of its devices."""
     return _is_ip(server.host_ip or server.id), any(entry.address for entry in server.entries)
 
 
 def _is_none_of(shown: Iterable[tuple[bool, bool]], names_are_known: bool, told: Mapping[int, IP]) -> bool:
-    """Whether a host that was not found among servers that show this is certainly none of them."""
+    """Whether a host that was not found is certainly not one of the servers that show this."""
     return all((names_are_known and host) or (told and devices) for host, devices in shown)
 
 
@@ -202,7 +202,7 @@ def _is_ip(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """What the table says of one device, and what the host does."""
+    """What the table says about one device, and what the host shows."""
 
     entry: RankEntry
     expected: str
@@ -210,7 +210,7 @@ class _Wrong:
 
 
 Words = tuple[str, str]
-"""What is wrong with a device, and with several."""
+"""What is wrong, for one device and for several."""
 ABSENT: Words = ("of the rank table is not there", "of the rank table are not there")
 ADDRESS: Words = (
     "has another address than the rank table says",

@@ -17,12 +17,12 @@ MOST_PLACES = 64
 MOST_KEYS = 16
 OWN_KEYS = "for key in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $key; done"
 _KEY = re.compile(r"[!-~]{1,300} ([a-z0-9@.-]{1,64}) (SHA256:[A-Za-z0-9+/]{43})")
-"""As the transport puts it: the name in known_hosts, the kind of the key, its fingerprint."""
+"""The detail from the transport: the name in known_hosts, the kind of the key, its fingerprint."""
 
 
 @check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
 def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]:
-    """A host could not be asked.
+    """A host could not be reached.
 
     Why it matters: a job that includes this host will not start, or will wait for it until a timeout.
     Nothing else is known of the host: it counts as unexamined, not as healthy.
@@ -140,13 +140,13 @@ def _steps(
 
 
 def _keys(reach: Mapping[str, Unreached | None], hosts: Sequence[str]) -> dict[str, str]:
-    """The unknown keys that hosts showed: kind and fingerprint."""
+    """Host -> kind and fingerprint of the unknown key that it showed."""
     shown = {host: _KEY.fullmatch(why.detail) for host in hosts if (why := reach[host]) is not None}
     return {host: f"{key[1]} {key[2]}" for host, key in shown.items() if key}
 
 
 def _first_contact(keys: Mapping[str, str]) -> tuple[str, ...]:
-    """What to compare, and the command that trusts the keys of these hosts and no others."""
+    """The keys to compare, and the command that trusts the keys of these hosts and no others."""
     width = max(map(len, keys))
     listed = [f"#   {host:<{width}}  {key}" for host, key in keys.items()]
     more = [f"#   and {len(listed) - MOST_KEYS} more: -v shows them"] if len(listed) > MOST_KEYS else []

@@ -1,4 +1,4 @@
-"""The way to other hosts: routes that lead nowhere, and wrong neighbours that were entered by hand."""
+"""The way to other hosts: routes that lead nowhere, and wrong permanent entries in the neighbour table."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def route_leads_nowhere(
     """This host has no way to another host's data address.
 
     Why it matters: a blackhole, unreachable or prohibit route throws away what the job sends to other hosts,
-    and the answers to what they send. Both directions fail, and from outside nothing tells on which of the
-    two hosts the cause is.
+    and the answers to what they send. Both directions fail, and from outside it cannot be seen which of the
+    two hosts is the cause.
 
     How it is known: the routes of the main table. A route by a gateway leads nowhere if the gateway did not
-    answer while a connection was tried. Where connections between the two hosts succeed, routes that are not
+    answer while a connection was tried. If connections between the two hosts succeed, routes that are not
     read here (policy routing) take them, and nothing is wrong.
 
     What to do: delete the route, or name a gateway that exists. Without any route, add one.
@@ -87,15 +87,15 @@ def neighbour_fixed_wrong(
     plan: JobPlan,
     mesh: MeshResult | None,
 ) -> Iterator[Problem]:
-    """A host was told a wrong Ethernet address of another host.
+    """A host has a wrong permanent entry for the Ethernet address of another host.
 
     Why it matters: the kernel never asks again for a permanent neighbour. After a network card was changed,
-    or with a slip of the pen, packets go to a card that nobody has, or to another host, and connections in
+    or after a typing mistake, packets go to a card that no host has, or to another host, and connections in
     both directions fail.
 
     How it is known: permanent entries of the neighbour table are compared with the cards of the host that has
-    the address. Where connections between the two hosts succeed, a switch or router answers for it, and
-    nothing is wrong. Where none was tried, this is a warning.
+    the address. If connections between the two hosts succeed, a switch or router answers for it, and nothing
+    is wrong. If none was tried, this is a warning.
 
     What to do: delete the entry; the kernel then asks for the address by itself.
     """

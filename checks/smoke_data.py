@@ -10,7 +10,7 @@ from doctor.rules.smoke import accused, at_least
 
 HARDWARE = (*(id for vendor in VENDORS for id in vendor.sick), "kernel-log")
 LEAST_STEPS = 15
-"""Fewer say nothing about where a loss is going."""
+"""Fewer steps do not show where a loss is going."""
 SOFTWARE = ("version-incompatible", "version-drift", "env-drift")
 
 
@@ -55,7 +55,7 @@ def smoke_mask_divergence(seen: SmokeSeen) -> Iterator[Problem]:
     themselves.
 
     How it is known: hashes of tokens, mask and labels of the first steps are compared with those that the
-    seed must give, which the doctor computes itself; so are the streams of python, numpy, torch and the
+    seed must give, which doctor computes itself; so are the streams of python, numpy, torch and the
     device. The finding names the rank, the stream, and the first wrong step.
 
     Causes seen in practice: a seed made of the rank, the time, or hash() of a text (which Python salts in

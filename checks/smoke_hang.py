@@ -1,4 +1,4 @@
-"""The smoke run's ranks that do not start, hang, die, or leave the order of the others."""
+"""Ranks of the smoke run that do not start, hang, die, or leave the order of the others."""
 
 from __future__ import annotations
 

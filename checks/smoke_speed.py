@@ -10,7 +10,7 @@ from doctor.rules.smoke import accused, at_least, even, only_on, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
 STEPS = 14
-"""Ten of them are compared: the first third, in which things warm up, is left out."""
+"""Ten of these steps are compared: the first third, a warm-up, is left out."""
 LEFTOVERS = ("stuck-process", *(vendor.busy for vendor in VENDORS))
 SICK = tuple(id for vendor in VENDORS for id in vendor.sick)
 
@@ -37,9 +37,9 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
 
     How it is known: each rank measures its own computing time, without waiting, at every step; a rank that
     takes more than 12 % longer than the others do at the same step, in nearly all steps, is named (30 % if
-    ranks have to wait for their processors, and more where the times of steps and ranks vary much, as on
-    hosts with other work: there nobody is named for what chance may do). Only ranks on devices of the same
-    kind are compared, and fewer than four ranks decide nothing.
+    ranks have to wait for their processors, and more if the times of steps and ranks vary much, as on hosts
+    with other work, so that no rank is named by chance). Only ranks on devices of the same kind are compared,
+    and fewer than four ranks decide nothing.
 
     Causes seen in practice: a device that throttles because it is hot or lacks power; a power limit or a
     clock that was set by hand; a CPU in a powersave governor; ranks bound to the wrong socket or all to the
@@ -62,7 +62,7 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     causes=(*LEFTOVERS, "swap-active"),
 )
 def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
-    """The ranks of a host wait for its processor: somebody else computes there.
+    """The ranks of a host wait for its processor: another program computes there.
 
     Why it matters: a job gets only the rest of the processor. Its steps become slow and uneven, and so do
     those of all ranks that wait for this host.

@@ -98,7 +98,7 @@ def _drift(
 
 
 def _can_tell(name: str, devices: Devices) -> bool:
-    """Whether the host would say the version: a driver that is not loaded is a fault of its own, no other
+    """Whether the host would report the version: a driver that is not loaded is a separate fault, not another
     version.
     """
     vendor = LOADED_DRIVERS.get(name)
@@ -158,7 +158,7 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
 
     What to do: name the right interpreter (`--python PATH`, or `python:` in the inventory), or install torch
     into this one; if the interpreter was named, the finding says which others of the host have torch. If none
-    is named, the doctor takes the first that has torch: that of the environment that it is called in,
+    is named, doctor takes the first that has torch: that of the environment in which it is called,
     `python3`, then those at usual places. The check applies when torch is expected: by an exam with a smoke
     run, by `--expect torch=any`, or with a version such as `torch=2.7`.
     """
@@ -199,7 +199,7 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
 
 
 def _elsewhere(python: Python) -> str:
-    """Which interpreters of the host have torch, where the one that was named has none."""
+    """The interpreters of the host that have torch, if the named one has none."""
     found = (f"{path} (torch {version})" for path, version in python.elsewhere.items())
     return f"; torch is in {', '.join(found)}" if python.elsewhere else ""
 

@@ -1,4 +1,4 @@
-"""Options -> calls -> render -> exit. Heavy modules are imported by the command that needs them."""
+"""The command line: its commands with their options. Each command imports the heavy modules that it needs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from doctor.text.option import any_option
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
-    "Examine a training cluster: which host, device or rank is at fault, how it is known, what to type.",
+    "Examine a training cluster: which host, device or rank is at fault, the evidence, and what to type.",
     examples(
-        ("doctor check 'node[1-4]'", "why does it not start?"),
-        ("doctor hang 'node[1-4]'", "it stands still: who is waited for?"),
-        ("doctor explain train.log logs/", "it died: which rank ended it?"),
+        ("doctor check 'node[1-4]'", "why does a job not start?"),
+        ("doctor hang 'node[1-4]'", "a job hangs: on which rank?"),
+        ("doctor explain train.log logs/", "a job died: because of which rank?"),
     ),
 )
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; our errors become sentences here and nowhere else."""
+    """Runs the command line and returns the exit code. Only here do our errors become messages."""
     prepare()
     try:
         code = _commands()(_spread(arguments), prog_name="doctor", standalone_mode=False)
@@ -46,9 +46,9 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as leave:
         return leave.exit_code
     except Exception as error:
-        if not hasattr(error, "format_message"):  # as typer's own have it
+        if not hasattr(error, "format_message"):  # typer's own errors have it
             raise
-        if error.format_message().startswith("Usage: "):  # to a group alone, help is the answer
+        if error.format_message().startswith("Usage: "):  # a group without a command shows its help
             tell(f"{error.format_message()}\n")
             return EXIT_USAGE
         _forget_go(arguments)
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
 
 @cache
 def _commands() -> Callable[..., Any]:
-    """All commands with their options, which take longer to put together than many runs take."""
+    """All commands with their options; building them takes longer than many runs."""
     return typer.main.get_command(app)
 
 
@@ -67,14 +67,14 @@ def _refused(error: DoctorError) -> int:
 
     tell(f"doctor: {redact(error.message)}\n")
     if error.hint:
-        hint = re.sub("^did you", "Did you", redact(error.hint))  # here it is a sentence of its own
+        hint = re.sub("^did you", "Did you", redact(error.hint))  # it is a separate sentence here
         tell(indent(hint, " " * 8) + "\n")
     return error.exit_code
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
-    """The shell turns `--launch env*.log` into `--launch env0.log env1.log`: each is one more file. And of
-    `explain exit code -9` the last word is no option.
+    """The arguments with `--launch` before each of its files, since the shell turns `--launch env*.log` into
+    `--launch env0.log env1.log`. In `explain exit code -9` the last word is not taken for an option.
     """
     spread: list[str] = []
     for argument in arguments:
@@ -86,7 +86,7 @@ def _spread(arguments: Sequence[str]) -> list[str]:
 
 
 def _forget_go(arguments: Sequence[str]) -> None:
-    """Of a command line that is not understood, this much is clear: where the list of an earlier run is."""
+    """Empties the list of healthy hosts that a command line names, even if the rest is not understood."""
     from doctor.report.outputs import empty_lists
 
     for option in (form.option for form in FORMATS if form.is_go):
@@ -121,7 +121,7 @@ DEMO_OPTIONS = (
     "--color",
     "--no-color",
 )
-"""What shows a report, and nothing that a script goes by."""
+"""The options that show a report; none that a script relies on."""
 TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
 FACTS = (
     *("--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),
@@ -132,16 +132,16 @@ HANG = (*FACTS, "--html", "--junit", "--markdown", "--prometheus", "--quiet", "-
 
 app.command(
     "check",
-    help="Ask every host, judge, report.",
+    help="Examine every host and report what is wrong.",
     epilog=examples(
         ("doctor check 'node[1-4]' --sudo", "also what only root may read"),
-        ("doctor check -F hostfile --save run.json", "keep what the hosts said"),
+        ("doctor check -F hostfile --save run.json", "keep what the hosts reported"),
         ("doctor check --replay run.json -v", "judge it again, with evidence"),
     ),
 )(takes(without=(*TRAINING, "--no-smoke"))(examine))
 app.command(
     "smoke",
-    help="Train for a few seconds, and name what is wrong.",
+    help="Train for a few seconds and report what is wrong.",
     epilog=examples(
         ("doctor smoke 'node[1-4]'", "with python3 of the hosts"),
         ("doctor smoke node1..4 --python /opt/bin/python", "with another one"),
@@ -161,20 +161,20 @@ app.command(
 
 app.command(
     "hang",
-    help="A job stands still now: which rank does it wait for?",
+    help="Find the rank that a hanging job waits for.",
     epilog=examples(
         ("doctor hang 'node[1-4]'", "look at the job that runs there"),
-        ("doctor hang --job 4711 --watch", "until that job of Slurm hangs"),
+        ("doctor hang --job 4711 --watch", "wait until this Slurm job hangs"),
         ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
     ),
 )(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
 app.command(
     "facts",
-    help="What each host told of itself, the odd one marked.",
+    help="Show what each host reports about itself; outliers are marked.",
     epilog=examples(
-        ("doctor facts 'node[1-64]' --sudo", "a rack at one glance"),
+        ("doctor facts 'node[1-64]' --sudo", "a rack at a glance"),
         ("doctor facts -F hostfile --csv facts.csv", "for a spreadsheet"),
-        ("doctor facts --replay run.json", "of a recording"),
+        ("doctor facts --replay run.json", "from a recording"),
     ),
 )(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
@@ -185,7 +185,7 @@ class DemoWishes:
     name: str | None = any_option("NAME", "gpus, npus, hang or healthy.")
 
 
-@app.command("demo", help="See it work: a bundled recording is replayed; needs no hosts.")
+@app.command("demo", help="Replay a bundled recording; needs no hosts.")
 @takes(*DEMO_OPTIONS)
 def _demo(request: Request, wishes: DemoWishes) -> int:
     from doctor.cli.demo import demo
@@ -196,7 +196,7 @@ def _demo(request: Request, wishes: DemoWishes) -> int:
 @dataclass(frozen=True, slots=True)
 class ListWishes:
     what: str | None = any_option(
-        "symptoms|schema", "symptoms: all known messages of logs; schema: the JSON Schema of --json."
+        "symptoms|schema", "symptoms: all known log messages; schema: the JSON Schema of --json."
     )
     symptoms: tuple[Path, ...] = any_option(
         "--symptoms DIR",
@@ -206,7 +206,7 @@ class ListWishes:
     )
 
 
-@app.command("list", help="Checks and exams; the known symptoms; the schema of --json.")
+@app.command("list", help="List checks and exams, all symptoms, or the schema of --json.")
 @takes("--checks", "--color", "--no-color")
 def _list(request: Request, wishes: ListWishes) -> int:
     from doctor.cli.catalogue import print_list, print_schema, print_symptoms
@@ -224,19 +224,19 @@ def _list(request: Request, wishes: ListWishes) -> int:
 
 app.command(
     "explain",
-    help="What ended a job, by its logs; or what a code means.",
+    help="Find what ended a job by its logs, or explain a code.",
     epilog=examples(
-        ("doctor explain train.log ~/ascend/log", "who ended the job, and why"),
+        ("doctor explain train.log ~/ascend/log", "which rank ended the job, and why"),
         ("doctor explain EI0006", "a code, or a message in quotes"),
         ("doctor explain shm-small", "a check or a remedy"),
     ),
 )(explain_command.explain)
 app.command(
     "logs",
-    help="Fetch the logs of a job from its hosts, and explain them.",
+    help="Fetch the logs of a job from its hosts and explain them.",
     epilog=examples(
         ("doctor logs 'node[1-4]'", "the usual places"),
-        ("doctor logs -F hosts --path '/data/*.log'", "where they are"),
+        ("doctor logs -F hosts --path '/data/*.log'", "another place"),
         ("doctor logs 'node[1-4]' --since 2h --save logs", "and keep them"),
     ),
 )(explain_command.logs)
@@ -250,10 +250,10 @@ class HelpWishes:
 
 @app.command(
     "help",
-    help="Help on a command, or the manual page of doctor.",
+    help="Show help on a command, or the manual page of doctor.",
     epilog=examples(
         ("doctor help check", "the same as doctor check --help"),
-        ("doctor help ranktable make", "a command of a command"),
+        ("doctor help ranktable make", "a subcommand"),
         ("doctor help --man | man -l -", "the manual page"),
     ),
 )
@@ -284,7 +284,7 @@ class CompletionWishes:
     help="Let a shell complete commands, options and names.",
     epilog=examples(
         ('eval "$(doctor completion bash)"', "in ~/.bashrc"),
-        ("doctor completion zsh > ~/.zfunc/_doctor", "a folder of fpath"),
+        ("doctor completion zsh > ~/.zfunc/_doctor", "in a folder of fpath"),
         ("doctor completion fish | source", "in config.fish"),
     ),
 )

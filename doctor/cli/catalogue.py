@@ -1,4 +1,4 @@
-"""`doctor list`: the checks, exams, remedies and symptoms, as wide as the terminal; and a schema."""
+"""`doctor list`: checks, exams, remedies and symptoms, in the width of the terminal; and the schema."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from doctor.api import Check
 
 PAGE = 80
-"""Columns where there is no terminal."""
+"""The columns without a terminal."""
 NARROW = 24
-"""Columns: a title with fewer stands below its name."""
+"""If a title has fewer columns, it goes below its name."""
 SUCH_AS = 2
-"""Symptoms that stand for their family."""
+"""The number of symptoms that are shown as examples of their family."""
 SHORT = 20
-"""Characters of such a name, so that it has room in a narrow terminal."""
+"""The most characters of such an example, so that it fits a narrow terminal."""
 BOLD, COLOURS = "1", {"fail": "31", "warn": "33"}
 Row = tuple[str, str, str]
-"""A name, "fail" or "warn" if it is that of a check, and a title."""
+"""A name, "fail" or "warn" for a check, and a title."""
 
 
 def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
-    """With where those checks come from that are not bundled."""
+    """Prints everything; checks that are not bundled are shown with their file."""
     found = find_checks(folders)
     parts: dict[str, list[Row]] = {
         "CHECKS": [of_check(check) for check in found.checks],
@@ -47,7 +47,7 @@ def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
 
 
 def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
-    """Each, by the file that it is in."""
+    """Prints every symptom, grouped by file."""
     found = load_symptoms(folders)
     parts: dict[str, list[Row]] = {}
     for each in found.symptoms:
@@ -57,7 +57,7 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
 
 
 def print_schema() -> int:
-    """The JSON Schema of every report that --json writes."""
+    """Prints the JSON Schema of every report that --json writes."""
     from doctor.hang.envelope import HangReport
     from doctor.logs.envelope import LogsReport
     from doctor.report.json import CheckReport

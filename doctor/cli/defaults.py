@@ -1,11 +1,11 @@
-"""A user's own defaults: ~/.config/cluster-doctor/config.yaml, whose use the first lines of a report say.
+"""A user's own defaults: ~/.config/cluster-doctor/config.yaml. The first lines of a report name them.
 
     user: root
     ssh-config: ~/.ssh/lab
     sudo: true
 
-Options that are typed override them. They are not read inside a job nor for a replay, and never make a run
-use SSH that would not: only how it logs in.
+Options that are typed override them. They are not read inside a job or for a replay. They never make a run
+use SSH; they only decide how it logs in.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST = 100_000
 NEVER = {
     "accept-new": "whether to trust a key is decided each time: type --accept-new",
 }
-"""What has no place in the file, and why."""
+"""Options that are not allowed in the file, and why."""
 
 
 def with_defaults(
@@ -69,7 +69,7 @@ def with_defaults(
 
 
 def _path(environ: Mapping[str, str]) -> Path | None:
-    """As the XDG specification has it: a relative folder is ignored."""
+    """The file, by the XDG specification: a relative folder is ignored."""
     folder, home = environ.get("XDG_CONFIG_HOME", ""), environ.get("HOME", "")
     if folder.startswith("/"):
         return Path(folder, FILE)
@@ -83,12 +83,12 @@ def _called(path: Path, environ: Mapping[str, str]) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """None where there is none that may be read. Raises UsageError where others can write it, but root."""
+    """None if there is no readable file. Raises UsageError if anybody but the user and root can write it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except PermissionError:  # as of another user whose HOME was kept
+    except PermissionError:  # for instance sudo kept the HOME of another user
         tell(f"doctor: {clean_line(str(path))}: may not be read, so there are no defaults.\n")
         return None
     except OSError as error:
@@ -97,11 +97,11 @@ def _read(path: Path) -> str | None:
         about = os.fstat(descriptor)
         mode = stat.S_IMODE(about.st_mode)
         if not stat.S_ISREG(about.st_mode):
-            raise UsageError(f"{path}: your defaults are not in a file.")
+            raise UsageError(f"{path}: your defaults are not a regular file.")
         if about.st_uid not in (0, os.geteuid()) or mode & 0o022:
             raise UsageError(
                 f"{path}: others can write your defaults (owner uid {about.st_uid}, mode {mode:04o}).",
-                f"chmod go-w {path}" if about.st_uid == os.geteuid() else "Own it yourself, or take it away.",
+                f"chmod go-w {path}" if about.st_uid == os.geteuid() else "Own it, or remove it.",
             )
         data = b""
         while len(data) <= LONGEST and (piece := os.read(descriptor, LONGEST)):
@@ -114,7 +114,7 @@ def _read(path: Path) -> str | None:
 
 
 def _parsed(text: str, file: str) -> dict[str, Any]:
-    """Raises InputErrors with every mistake of the file."""
+    """The options in the file. Raises InputErrors with all its mistakes."""
     document = parse_yaml(text, file)
     root, mistakes = document.root, list(document.mistakes)
     found: dict[str, Any] = {}
@@ -157,7 +157,7 @@ def _jump(name: str, node: Node) -> str:
 
 
 def _file(name: str, node: Node) -> str:
-    """A relative path would mean another file in every folder."""
+    """An absolute path: a relative one would mean another file in each folder."""
     path = os.path.expanduser(_text(name, node))
     if not path.startswith("/"):
         raise UsageError(f"{name}: give the whole path of {shown(path)}")
@@ -165,7 +165,7 @@ def _file(name: str, node: Node) -> str:
 
 
 def _python(name: str, node: Node) -> str:
-    """On the hosts: ~ is not that of this machine."""
+    """A path on the hosts, where ~ is another folder than on this machine."""
     path = _text(name, node)
     if "/" in path and not path.startswith("/"):
         raise UsageError(f"{name}: give the whole path, as it is on the hosts, of {shown(path)}")
@@ -205,7 +205,7 @@ _KINDS: Mapping[str, Callable[[str, Node], Any]] = {
     "connect-timeout": _number,
     "timeout": _number,
 }
-"""The options that have a default, and how its value is read."""
+"""The options that can have a default, and the reader of its value."""
 
 
 def _field(name: str) -> str:

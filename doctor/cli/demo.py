@@ -1,4 +1,4 @@
-"""`doctor demo [NAME]`: a bundled recording, replayed as if it ran; it needs no hosts and no root."""
+"""`doctor demo [NAME]`: replays a bundled recording like a live run; needs no hosts and no root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.text.terminal import put
 
 
 def demo(name: str | None, request: Request) -> int:
-    """0 when it was shown, whatever it shows: `make demo` and scripts may go on."""
+    """The exit code: 0 if the demo was shown, whatever its verdict, so that `make demo` and scripts go on."""
     outputs = request.outputs
     refuse_unwritable(outputs, {})
     chosen = name or next(iter(DEMOS))
@@ -25,7 +25,7 @@ def demo(name: str | None, request: Request) -> int:
     taken = STDOUT in [path for _, path in outputs.files()]
     out = sys.stderr if taken else sys.stdout
     put(f"A bundled recording{_of_what(reading)}: {DEMOS[chosen].title}.\n$ {DEMOS[chosen].command}\n", out)
-    if sys.stdout.isatty():  # nobody waits in front of a pager for what is not drawn there
+    if sys.stdout.isatty():  # without a terminal nothing is drawn, so do not wait
         play(recorded, progress_line(outputs))
     deliver(report, reading, outputs)
     if name is None:

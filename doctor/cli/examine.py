@@ -1,4 +1,4 @@
-"""`doctor check`, `smoke`, `preflight`, `hang` and `facts`: one command line, without what does not apply."""
+"""`doctor check`, `smoke`, `preflight`, `hang` and `facts`: one command line with the options of each."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from doctor.text.terminal import put, tell
 
 SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
 GONE_IN = 15
-"""Seconds after which nothing is left on a host that has lost its controller."""
+"""The seconds after which a host that has lost its controller is clean."""
 
 
 def examine(request: Request) -> int:
     from doctor.cli.defaults import with_defaults
     from doctor.report.outputs import empty_lists
 
-    if not request.in_job:  # there rank 0 alone writes
+    if not request.in_job:  # inside a job only rank 0 writes
         empty_lists(request.outputs, request.inputs())
     request = with_defaults(request)
     smoke = request.smoke
@@ -86,22 +86,22 @@ def ask_hang(request: Request, wishes: HangWishes) -> int:
 
 
 def to_its_end(run: Callable[[], int]) -> int:
-    """The exit code of a run, also of one that leaves no report."""
+    """The exit code of a run, even if it is interrupted before its report."""
     try:
         return run()
     except KeyboardInterrupt as stop:  # a second one, or one outside the run
         tell("doctor: interrupted before the report was made.\n")
-        tell(f"        What it began on the hosts ends there by itself, within {GONE_IN} s.\n")
+        tell(f"        What it started on the hosts ends there by itself within {GONE_IN} s.\n")
         return 128 + getattr(stop, "number", int(signal.SIGINT))
 
 
 def interpreter(path: str, local: bool) -> str:
-    """A relative path is valid here only: programs on the hosts start in another folder."""
+    """The interpreter. A relative path is valid only here: hosts run programs in another folder."""
     if not path.strip():
         raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")
     if "/" not in path or path.startswith("/"):
         return path
-    here = os.path.abspath(path)  # not resolved: an environment is known by its own link
+    here = os.path.abspath(path)  # links are not resolved: a virtual environment is found by its own link
     if local:
         return here
     raise UsageError(f"--python {path}: give the whole path, as it is on the hosts.", f"Here it is {here}.")

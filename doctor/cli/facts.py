@@ -1,4 +1,4 @@
-"""`doctor facts`: asks hosts what they are, judges only whether they answered, and shows it side by side."""
+"""`doctor facts`: shows the facts of the hosts side by side; judges only whether the hosts answered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from doctor.text.outfile import write_file
 from doctor.text.terminal import coloured, put, width
 
 ANSWERED = ("host-unreachable", "probe-incomplete")
-"""The checks that decide the exit code: whether all hosts told, and all that they were asked."""
+"""The checks that decide the exit code: whether all hosts answered, and answered completely."""
 
 
 def tell_facts(request: Request, csv: Path | None) -> int:
@@ -57,7 +57,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _failure(where: Path | str, write: Callable[[Path], object]) -> str:
-    """Why it was not written; a file that cannot be written loses only itself."""
+    """Why the file was not written, else empty; a file that cannot be written does not stop the others."""
     try:
         write(Path(where))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`--inject`: mistakes in it are reported before any host is asked, and `help` lists the faults."""
+"""`--inject`: mistakes are reported before any host is contacted, and `--inject help` lists the faults."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from doctor.smoke.plan import MOST_STEPS, STEPS
 HELP = "help"
 _PLACE = re.compile(r"\d{1,7}(:\d{1,7})?", re.ASCII)
 ANY_RANK = 10**7
-"""More ranks than can be written: how many there will be is not known yet."""
+"""A bound above every rank that can be typed: the number of ranks is not known yet."""
 
 
 def check_faults(given: Sequence[str] | None, faults: Iterable[str], steps: int | None) -> None:
-    """`given` is the option as it was typed, `faults` are the words in it."""
+    """Raises UsageError for a mistake. `given` is the option as typed, `faults` are its words."""
     faults = tuple(faults)
     if given and not faults:
         raise UsageError("--inject names no fault.", listed())
@@ -36,7 +36,7 @@ def check_faults(given: Sequence[str] | None, faults: Iterable[str], steps: int 
 
 
 def listed() -> str:
-    """The faults, a line each."""
+    """The list of faults, one per line."""
     width = max(map(len, KINDS))
     rows = (f"  {name:<{width}}  {kind.title}" for name, kind in KINDS.items())
     bare = " and ".join(name for name, kind in KINDS.items() if not kind.takes_step)

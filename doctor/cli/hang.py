@@ -1,4 +1,4 @@
-"""`doctor hang`: the job that runs on the hosts right now, and the rank that everybody waits for."""
+"""`doctor hang`: finds the rank for which the job that runs on the hosts waits."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ from doctor.transport.slurm.squeue import slurm_job
 
 
 def hang(request: Request, wishes: HangWishes) -> int:
-    """The exit code: 1 a culprit is named, 0 the job moves, 3 it is not decided, or there is no job."""
+    """The exit code: 1 if a culprit is named, 0 if the job moves, 3 if it is undecided or there is no job."""
     given = (("--pyspy", path) for path in wishes.pyspy)
     refuse_unwritable(request.outputs, {"--save": request.save}, (*request.inputs(), *given))
     check_given(wishes.pyspy)
     request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)
-        return _told(Sight(evidence), judged(evidence, wishes), request, None)
+        return _report(Sight(evidence), judged(evidence, wishes), request, None)
     environ: Mapping[str, str] = os.environ
     if wishes.slurm_job is not None:
         request, wishes, environ = of_slurm(request, wishes)
     session = open_session(request, environ)
     try:
-        sight, judgement = _looked(session, wishes)
+        sight, judgement = _look(session, wishes)
         if not wishes.check:
             session.close()
-        return _told(sight, judgement, request, session if wishes.check else None)
+        return _report(sight, judgement, request, session if wishes.check else None)
     finally:
         session.close()
 
 
 def of_slurm(request: Request, wishes: HangWishes) -> tuple[Request, HangWishes, Mapping[str, str]]:
-    """The hosts of `--job`, unless others are named: the nodes of that job of Slurm; in its variables if srun
-    is to reach them.
+    """The request with the nodes of the Slurm job of `--job` as its hosts, unless hosts are named. If srun
+    reaches them, the variables of the job say so instead.
     """
     who = request.who
     if wishes.slurm_job is None or who.hosts or who.hostfile or who.local or who.rank_table:
@@ -75,7 +75,7 @@ def of_slurm(request: Request, wishes: HangWishes) -> tuple[Request, HangWishes,
     return replace(request, who=replace(who, hosts=job.nodes)), wishes, os.environ
 
 
-def _looked(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
+def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
     look = partial(look_at, session, wishes)
     if wishes.watch:
         quiet = session.request.outputs.quiet
@@ -84,8 +84,10 @@ def _looked(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]
     return sight, judged(sight.evidence, wishes)
 
 
-def _told(sight: Sight, judgement: Judgement, request: Request, session: HostSession | None) -> int:
-    """`session`: hosts that are to be examined below Python, if that is suggested."""
+def _report(sight: Sight, judgement: Judgement, request: Request, session: HostSession | None) -> int:
+    """Shows and writes the report. With a `session`, the hosts are examined below Python if the judgement
+    suggests it.
+    """
     if request.save is not None:
         _write(request.save, encoded(sight.evidence))
     if session is not None:
@@ -95,13 +97,13 @@ def _told(sight: Sight, judgement: Judgement, request: Request, session: HostSes
     if judgement.job is None:
         _tell_unread(sight.evidence)
     _tell_remedies(sight.reasons)
-    checked = _examined(judgement, session, terminal_of(outputs)) if session is not None else None
+    checked = _examine(judgement, session, terminal_of(outputs)) if session is not None else None
     report = hang_report(judgement, sight.evidence, checked)
     write_page(page_of(judgement), outputs, report)
     return report.exit_code
 
 
-def _examined(judgement: Judgement, session: HostSession, out: TextIO) -> Report | None:
+def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report | None:
     asked = suggested(judgement)
     if asked is None:
         several = sum(suggested(one) is not None for one in judgement.each) > 1
@@ -112,14 +114,14 @@ def _examined(judgement: Judgement, session: HostSession, out: TextIO) -> Report
         )
         tell(f"doctor: no check applies: {why}.\n")
         return None
-    tell(f"doctor: now what doctor check {quoted(asked.hosts)} --only {','.join(asked.only)} finds:\n")
+    tell(f"doctor: the result of doctor check {quoted(asked.hosts)} --only {','.join(asked.only)}:\n")
     report = examine_below(asked, session)
     show_report(report, session.request.outputs, out)
     return report
 
 
 def _tell_unread(evidence: Evidence) -> None:
-    """Why a job may not have been found."""
+    """Reports why a job may have been overlooked."""
     hosts: dict[str, list[str]] = {}
     for seen in evidence.hosts:
         for why in seen.unread:
@@ -136,7 +138,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _tell_remedies(reasons: Mapping[str, Unreached]) -> None:
-    """What to do about hosts that could not be asked; alike ones once."""
+    """Reports what to do about unreachable hosts; equal remedies once."""
     alike: dict[str, list[Unreached]] = {}
     for why in reasons.values():
         alike.setdefault(why.remedy, []).append(why)

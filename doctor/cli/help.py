@@ -1,5 +1,5 @@
-"""How --help looks: options in groups, short, at 80 columns and as plain text. The manual page and the
-completion are made of the same entries.
+"""The layout of --help: options in groups, as plain text of at most 80 columns. The manual page and the shell
+completion are made from the same entries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 OTHERS = "Options"
 WIDEST = 24
-"""Columns for an option with its metavar."""
+"""The most columns for an option with its metavar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Entry:
     """An option or an argument, as it is shown."""
 
     names: tuple[str, ...]
-    """As typed: -F, --hostfile; of an argument its name alone."""
+    """As typed: -F, --hostfile; for an argument its name."""
     metavar: str
     help: str
     panel: str
@@ -32,7 +32,7 @@ class Entry:
 
 
 def entries(command: Any, context: Any) -> list[Entry]:
-    """Those of a command, in the order of their groups; those without a group come last."""
+    """The entries of a command, in the order of their groups; entries without a group come last."""
     shown = (param for param in command.get_params(context) if not getattr(param, "hidden", False))
     found = [_entry(param, context) for param in shown]
     panels = [*dict.fromkeys(each.panel for each in found if each.panel != OTHERS), OTHERS]
@@ -53,7 +53,7 @@ def _entry(param: Any, context: Any) -> Entry:
 
 
 def below(context: Any) -> Iterator[Any]:
-    """The contexts of all commands, each before those below it."""
+    """The contexts of all subcommands; each comes before its own subcommands."""
     for name, command in getattr(context.command, "commands", {}).items():
         if not command.hidden:
             inner = type(context)(command, info_name=name, parent=context)
@@ -62,7 +62,7 @@ def below(context: Any) -> Iterator[Any]:
 
 
 def examples(*rows: tuple[str, str]) -> str:
-    """For the end of a help page: a command and what it does, a line each."""
+    """The examples at the end of a help page: a command and what it does, one per line."""
     room = max(len(command) for command, _ in rows)
     return "\n".join(f"{command:<{room}}  {what}" for command, what in rows)
 

@@ -1,4 +1,4 @@
-"""`doctor help --man`: doctor(1), made of what --help shows."""
+"""`doctor help --man`: the manual page doctor(1), made from the entries of --help."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from doctor.cli.help import OTHERS, below, entries
 
 EXITS = (
     ("0", "Healthy; a go."),
-    ("1", "A fault, a host that cannot be reached among them; a no-go."),
+    ("1", "A fault, such as a host that cannot be reached; a no-go."),
     ("2", "The command line or an input file is wrong."),
     ("3", "Inconclusive: something essential could not be examined."),
     ("70", "doctor itself broke, or a report could not be written."),
-    ("130", "Interrupted; 128 and the number of the signal for others."),
+    ("130", "Interrupted by SIGINT; 128 plus the number of the signal for others."),
 )
 ENVIRONMENT = (
-    ("NO_COLOR", "No colours and no escapes, whatever follows."),
-    ("FORCE_COLOR, CLICOLOR_FORCE", "Colours also where there is no terminal."),
+    ("NO_COLOR", "If set, no colours and no escape sequences; it overrides the variables below."),
+    ("FORCE_COLOR, CLICOLOR_FORCE", "If set, colours even without a terminal."),
     ("CLICOLOR", "0: no colours."),
-    ("TERM", "dumb: no colours, and no line that redraws itself."),
+    ("TERM", "dumb: no colours, and no lines that redraw themselves."),
     ("COLUMNS", "The width of reports and pages."),
-    ("DOCTOR_TRACEBACK", "1: where doctor broke."),
+    ("DOCTOR_TRACEBACK", "1: print a traceback if doctor breaks."),
 )
 
 
 def manual(root: Any, version: str) -> str:
-    """In roff, for man(1); `root` is the context of doctor itself."""
+    """The page in roff, for man(1); `root` is the context of doctor itself."""
     return "".join(f"{line}\n" for line in _lines(root, version))
 
 
@@ -48,7 +48,7 @@ def _lines(root: Any, version: str) -> Iterator[str]:
         yield f'.SH "{title}"'
         for name, what in rows:
             yield from (".TP", rf"\fB{_text(name)}\fR", _text(what))
-    yield from (".SH SEE ALSO", _text("The pages of the checks: doctor list, doctor explain ID."))
+    yield from (".SH SEE ALSO", _text("doctor list for all checks; doctor explain ID for the page of one."))
 
 
 def _options(context: Any) -> Iterator[str]:
@@ -83,6 +83,6 @@ _SIGNS = str.maketrans(
 
 
 def _text(text: str) -> str:
-    """Nothing in it is a request or an escape to roff."""
+    """The text with every roff request and escape made harmless."""
     text = " ".join(text.split()).translate(_SIGNS)
     return rf"\&{text}" if text.startswith(".") else text

@@ -1,4 +1,4 @@
-"""A command line that is not understood -> a sentence, and what was probably meant."""
+"""The message for a command line that is not understood, with what was probably meant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST = re.compile(r"[A-Za-z0-9@][\w.,@\[\]-]*", re.ASCII)
 
 
 class NotOneOf(typer.BadParameter):
-    """A value that is none of a few words."""
+    """A value that is not one of the allowed words."""
 
     def __init__(self, typed: str, values: tuple[str, ...]) -> None:
         super().__init__(f"there is no {typed[:60]!r}; there are {', '.join(values)}")
@@ -23,7 +23,7 @@ class NotOneOf(typer.BadParameter):
 
 
 def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
-    """Of an error of typer's own parser."""
+    """The message for an error of typer's own parser."""
     context, message = getattr(error, "ctx", None), str(error.format_message())
     named = f"doctor {arguments[0]}" if arguments and arguments[0].isalpha() else "doctor"
     hint = f"Try '{context.command_path if context else named} -h' for help."
@@ -45,11 +45,11 @@ def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
 def _as_host(word: str, context: Any) -> str:
     if context.parent or not HOST.fullmatch(word):
         return ""
-    return f"Hosts stand behind a command: doctor check {shlex.quote(word)}"
+    return f"Hosts go after a command: doctor check {shlex.quote(word)}"
 
 
 def _of_option(typed: str, context: Any) -> str:
-    """What was meant: an option of this command, or the same one of others."""
+    """What was probably meant: a similar option of this command, or the same option of other commands."""
     own = [name for param in _shown(context.command) for name in param.opts if name.startswith("--")]
     if meant := suggest(typed, own):
         return meant
@@ -73,7 +73,7 @@ def _visible(group: Any) -> list[str]:
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every command below, with what is typed for it."""
+    """Every subcommand with the words that are typed for it."""
     for name, each in getattr(command, "commands", {}).items():
         yield f"{path} {name}", each
         yield from _commands(each, f"{path} {name}")

@@ -1,4 +1,4 @@
-"""Options of a request -> the parameters of a command, and what was typed -> the request."""
+"""Turns the options of a request into parameters of a command, and the typed values into the request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run = TypeVar("Run", bound=Callable[..., Any])
 
 
 class Group(typer.Typer):
-    """A command that only has commands of its own; all of them are helped with alike."""
+    """A command that only has subcommands; their help has the same layout."""
 
     def command(self, name: str | None = None, **more: Any) -> Callable[[Run], Run]:
         return super().command(name, **{"cls": Command, **more})
@@ -42,8 +42,8 @@ def group(help: str | None = None, examples: str | None = None) -> Group:
 
 
 def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """A command whose parameters are groups of options: of Request it has these options, or all but some, and
-    of other groups all. A parameter `context` is typer's own.
+    """Decorates a command whose parameters are groups of options. It takes the named options of Request (or
+    all except those in `without`) and every option of other groups. A parameter `context` is typer's own.
     """
 
     def command(run: Callable[..., int]) -> Callable[..., int]:
@@ -62,7 +62,9 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
             given: dict[str, Any] = {"context": context} if "context" in signature.parameters else {}
             for name, kind in groups.items():
                 of_it = {each.name: values[each.name] for _, each in chosen[name]}
-                given[name] = _filled(kind, of_it, **_known(context, chosen[name]) if kind is Request else {})
+                given[name] = _fill(
+                    kind, of_it, **_typed_fields(context, chosen[name]) if kind is Request else {}
+                )
             return run(**given)
 
         own = sorted((each for some in chosen.values() for _, each in some), key=_place)
@@ -74,15 +76,17 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
     return command
 
 
-def _known(context: typer.Context, chosen: Sequence[tuple[Option, inspect.Parameter]]) -> dict[str, Any]:
-    """What a request knows of how it was typed."""
+def _typed_fields(
+    context: typer.Context, chosen: Sequence[tuple[Option, inspect.Parameter]]
+) -> dict[str, Any]:
+    """The fields of a request about the command line: the command, and the options that were typed."""
     source = context.get_parameter_source
     typed = {o.name for o, each in chosen if getattr(source(each.name), "name", "") == "COMMANDLINE"}
     return {"command": context.info_name, "typed": frozenset(typed)}
 
 
 def _place(parameter: inspect.Parameter) -> int:
-    """Groups of --help stand in the order of Request; what it does not have comes first."""
+    """A sort key: groups of --help are in the order of Request; groups that it does not have come first."""
     panels, found = _panels(), _panel(parameter)
     return panels.index(found) if found in panels else -1
 
@@ -98,7 +102,7 @@ def _panel(parameter: inspect.Parameter) -> str | None:
 
 @cache
 def _parameters(kind: type) -> list[tuple[Option, inspect.Parameter]]:
-    """The parameters of each option of a group and of the groups in it; made once for all commands."""
+    """The parameters of each option of a group and of its subgroups; made once for all commands."""
     types = get_type_hints(kind)
     found = []
     for each in fields(kind):
@@ -112,7 +116,7 @@ def _parameters(kind: type) -> list[tuple[Option, inspect.Parameter]]:
 
 
 def _parameter(each: Field[Any], kind: Any, panel: str, alias: str = "") -> inspect.Parameter:
-    """`alias`: that of an older name of the option, which is hidden."""
+    """With `alias`, the hidden parameter for an older name of the option."""
     option: Option = each.metadata[KEY]
     several = get_origin(kind) is tuple
     accepted: Any = GenericAlias(list, get_args(kind)[:1]) if several else kind
@@ -135,7 +139,7 @@ def _parameter(each: Field[Any], kind: Any, panel: str, alias: str = "") -> insp
 
 
 def _parser(option: Option, kind: Any) -> Callable[[str], Any] | None:
-    """What reads its value; none for a word that may be any, and for a switch."""
+    """The function that reads the option's value; None for a switch and for free text."""
     if option.values:
         return partial(one_of, option.values)
     if option.takes_path:
@@ -145,10 +149,10 @@ def _parser(option: Option, kind: Any) -> Callable[[str], Any] | None:
 
 
 def one_of(values: tuple[str, ...], typed: str) -> str:
-    """The value of an option for which there are a few words."""
+    """The value of an option with a few allowed words."""
     if typed not in values:
         raise NotOneOf(typed, values)
-    return values[values.index(typed)]  # of an enumeration, its member
+    return values[values.index(typed)]  # the member, if they are an enumeration
 
 
 def a_number(kind: type[float], option: Option, typed: str) -> float:
@@ -157,7 +161,7 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
         number = kind(typed)
     except ValueError:
         raise typer.BadParameter(f"{typed[:60]!r} is not a {'whole ' * (kind is int)}number") from None
-    inside = (low is None or number >= low) and (high is None or number <= high)  # NaN is in no limits
+    inside = (low is None or number >= low) and (high is None or number <= high)  # false for NaN
     if not inside:
         limits = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
         raise typer.BadParameter(f"{typed[:60]} is not {limits}")
@@ -165,20 +169,20 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
 
 
 def a_path(kind: Callable[[str], T], typed: str) -> T:
-    """The value of an option for files, which is never the option behind it: `--json -q` lacks its file."""
+    """The value of an option for a file. The next option is not a file: `--json -q` lacks its file."""
     if typed.startswith("-") and typed != "-":
         raise typer.BadParameter(f"{typed} is an option, not a file; a file of that name is ./{typed}")
     if "\0" in typed:
-        raise typer.BadParameter("no file has a name with a NUL in it")
+        raise typer.BadParameter("the name of a file cannot contain NUL")
     return kind(typed)
 
 
-def _filled(kind: Callable[..., T], values: Mapping[str, Any], **known: Any) -> T:
-    """A group with the values that were given."""
+def _fill(kind: Callable[..., T], values: Mapping[str, Any], **known: Any) -> T:
+    """A group filled with the given values."""
     for each in fields(kind):  # type: ignore[arg-type]
         if KEY not in each.metadata:
             if each.default_factory is not MISSING:
-                known[each.name] = _filled(each.default_factory, values)
+                known[each.name] = _fill(each.default_factory, values)
         elif (value := _value(each.metadata[KEY], values)) is not None:
             commas = each.metadata[KEY].commas
             known[each.name] = split(value) if commas else tuple(value) if isinstance(value, list) else value
@@ -186,11 +190,11 @@ def _filled(kind: Callable[..., T], values: Mapping[str, Any], **known: Any) -> 
 
 
 def _value(option: Option, values: Mapping[str, Any]) -> Any:
-    """What was given, by any of its names."""
+    """The value that was given under any of the option's names."""
     names = (*map(identifier, option.aliases), option.parameter)
     return next((values[name] for name in names if values.get(name) is not None), None)
 
 
 def split(texts: Collection[str]) -> tuple[str, ...]:
-    """An option given several times, or once with commas."""
+    """The values of an option that was given several times, or once with commas."""
     return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())

@@ -1,8 +1,8 @@
 """The text of a manual page, in English or Chinese.
 
 The English page of a check is its docstring; the Chinese one is next to its file, in zh/FILE.yaml. Both
-titles of a remedy are in its file, and both forms of the page's own sentences here. What has no Chinese text,
-or one of an older English text, is shown in English and says so.
+titles of a remedy are in its file; the sentences that all pages share are here in both languages. A page
+whose Chinese text is missing or outdated is shown in English, with a note.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ CHINESE = {
     "a message in logs": "日志中的消息",
     "can be the cause": "可能是根本原因",
     "normally follows from something earlier": "通常是更早的问题的后果",
-    "confirms a cause, and is no event of its own": "印证某个原因，本身不是事件",
+    "confirms a cause, but is not an event of its own": "印证某个原因，本身不是事件",
     "names the guilty rank or host": "指出有问题的 rank 或主机",
-    "advice, and never evidence": "只是建议，不作为证据",
+    "advice, never evidence": "只是建议，不作为证据",
     "Codes": "代码",
-    "As it is written": "日志中的写法",
-    "Why it comes": "原因",
-    "Why it comes, the likeliest first": "原因（最可能的在前）",
+    "In the logs": "日志中的写法",
+    "Cause": "原因",
+    "Possible causes, likeliest first": "原因（最可能的在前）",
     "What to type": "处理方法",
     "Prove it on the hosts": "在主机上验证",
     "Each check has a page: doctor explain {}": "每项检查都有说明：doctor explain {}",
@@ -53,12 +53,12 @@ CHINESE = {
     "Known from: {}.": "来源：{}。",
     UNTRANSLATED: "untranslated：尚无中文译文，以下为英文。",
 }
-"""What the page says beside the check's own text."""
+"""The sentences of pages besides the text of the check itself."""
 
 
 class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`english` is a fingerprint of the docstring that `page` translates, or "untranslated"; if it is empty,
-    the page is taken for a translation.
+    """`english` is the fingerprint of the docstring that `page` translates, or "untranslated"; if it is
+    empty, the translation counts as current.
     """
 
     page: str = ""
@@ -70,20 +70,20 @@ def say(english: str, lang: Language) -> str:
 
 
 def page(check: Check, lang: Language) -> str:
-    """Its first line is the title; in Chinese each paragraph is one line."""
+    """The page of a check. Its first line is the title; in Chinese each paragraph is one line."""
     if lang is Language.ZH and (chinese := translation(check)):
         return "\n\n".join(map(unwrap, chinese.split("\n\n")))
     return check.doc
 
 
 def translation(check: Check) -> str:
-    """The Chinese page, if there is one that says what the docstring says now."""
+    """The Chinese page if it translates the current docstring, else an empty text."""
     chinese = chinese_pages(Path(check.origin)).get(check.id, Chinese())
     return chinese.page.strip() if chinese.english in ("", fingerprint(check.doc)) else ""
 
 
 def fingerprint(doc: str) -> str:
-    """Of an English page; where its lines break does not count."""
+    """The fingerprint of an English page; line breaks do not matter."""
     return hashlib.sha256(" ".join(doc.split()).encode()).hexdigest()[:8]
 
 
@@ -92,7 +92,7 @@ def title(recipe: Recipe, lang: Language) -> str:
 
 
 def chinese_pages(origin: Path) -> Mapping[str, Chinese]:
-    """Those of a file of checks, by id."""
+    """The Chinese pages of a file of checks, by id."""
     path = origin.parent / "zh" / f"{origin.stem}.yaml"
     if not os.path.isfile(path):
         return {}

@@ -14,13 +14,13 @@ from doctor.text.option import any_option
 app = group()
 HOSTS = ("HOSTS", "--hostfile", "--inventory", "--local")
 IN_A_TABLE = ("device-missing", "device-ip-missing", "device-ip-duplicate")
-"""What must be decided before a table is written. A fault that any other check finds prevents it, too."""
+"""The checks that must be decided before a table is written. A fault of any other check prevents it too."""
 SSH = ("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new", "--sudo", "--enter")
 
 
 @dataclass(frozen=True, slots=True)
 class MakeWishes:
-    output: Path | None = any_option("--output FILE", "Where to; - or none is stdout.")
+    output: Path | None = any_option("--output FILE", "The file to write; default: stdout.")
     form: str = any_option(
         "--format 1.0|legacy|1.2", "legacy: with board_id; 1.2: super pods.", default="1.0"
     )
@@ -53,7 +53,9 @@ def check(request: Request, wishes: CheckWishes) -> int:
 
         return check_table(wishes.file, request.outputs, wishes.product)
     if wishes.product:
-        raise UsageError("--product is for a table alone.", "Where hosts are named, their devices tell it.")
+        raise UsageError(
+            "--product is only for a table without hosts.", "If hosts are named, their devices report it."
+        )
     what = replace(request.what, only=("rank-table-*",))
     who = replace(who, rank_table=wishes.file)
     return examine(

@@ -1,4 +1,4 @@
-"""`doctor ranktable`: a table judged by itself, and a table made from the live devices."""
+"""`doctor ranktable`: checks a table by itself, and makes a table of the live devices."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from doctor.text.terminal import put, tell
 
 FORMS = ("1.0", "legacy", "1.2")
 UNKNOWN_PRODUCT = (
-    "what the product asks of the number, choice and addresses of devices: "
-    f"the table does not say which product it is (--product {'|'.join(PRODUCTS)})"
+    "what the product requires of the number, choice and addresses of devices: "
+    f"the table does not name its product (--product {'|'.join(PRODUCTS)})"
 )
 MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTURE)
 
 
 def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int:
-    """Judge a table by what stands in it: no host is touched, and none is called healthy."""
+    """Judges a table by its content: no host is contacted, and none is called healthy."""
     if product is not None and product not in PRODUCTS:
         raise UsageError(
             f"--product: there is no {product!r}. {suggest(product, PRODUCTS)}".strip(),
@@ -80,7 +80,7 @@ def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int
         rules=Rules(),
         notes=(
             *(() if product or not table or implied_product(table) else (UNKNOWN_PRODUCT,)),
-            "the hosts themselves: name them behind the file to hold it against their devices",
+            "the hosts themselves: name them after the file to compare it with their devices",
         ),
     )
     deliver(report, None, outputs)
@@ -88,7 +88,7 @@ def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int
 
 
 def make_table_of(request: Request, form: str, output: Path | None) -> int:
-    """Write the table of the live devices; where one is faulty, say so instead."""
+    """Writes the table of the live devices, or reports the faults that prevent it."""
     if form not in FORMS:
         raise UsageError(
             f"--format: there is no {form!r}. {suggest(form, FORMS)}", f"There are {', '.join(FORMS)}."
@@ -121,7 +121,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
 
 
 def _unknown(host: str, facts: Facts, form: str) -> str:
-    """What the table needs to know about a host and does not."""
+    """What the table needs but is unknown about a host; empty if nothing is missing."""
     needed = (DEVICES, NPU_ADDRESSES, *((NPU_SUPER_POD,) if form == "1.2" else ()))
     for fact in needed:
         value = facts.get(host, fact)
@@ -131,7 +131,7 @@ def _unknown(host: str, facts: Facts, form: str) -> str:
     if not devices:
         return "it has no NPU"
     if form == "1.2" and set(devices) - set(facts.get(host, NPU_SUPER_POD)):
-        return "npu-smi tells of no super pod (--format 1.2 is for Atlas A3 super pods)"
+        return "npu-smi reports no super pod (--format 1.2 is for Atlas A3 super pods)"
     return ""
 
 

@@ -1,6 +1,6 @@
-"""Commands that reach the hosts of a report again: what to type to look once more.
+"""Commands to type to examine the hosts of a report once more.
 
-They repeat the options that reach the hosts, where the recording says them; older recordings do not.
+They repeat the options that reach the hosts if the recording holds them; older recordings do not.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEFAULT_EXAM = "preflight"
 def again(report: Report, command: str, *options: str, hosts: Sequence[str] = ()) -> str:
     """`doctor COMMAND` over these hosts, or all of them: again(report, "check", "--only", "shm-*", hosts=…).
 
-    Quoted for a shell. Each option is a word, its value the next one.
+    It is quoted for a shell. In `options`, each option is one word and its value the next.
     """
     return _way(report).typed(command, hosts or report.plan.names, pairs(options), whole=not hosts)
 
@@ -29,8 +29,8 @@ def for_the_rest(report: Report) -> str:
 
 
 def verify(report: Report, finding: Finding) -> str:
-    """The command that makes the check of a finding again, with what was asked of the job: on its hosts, or
-    on all where it compares them.
+    """The command that runs the check of a finding again, with the options that describe the job: on its
+    hosts, or on all hosts if the check compares them.
     """
     if finding.check.startswith("smoke-"):
         return _way(report).typed("smoke", report.plan.names, whole=True, job=True)
@@ -43,7 +43,7 @@ def verify(report: Report, finding: Finding) -> str:
 
 
 def repeat(report: Report) -> str:
-    """The whole run once more; empty where that cannot be said: for a rank table without hosts."""
+    """The command that repeats the whole run; empty for a rank table that was checked without hosts."""
     if report.run.command == "ranktable check" and report.run.way is None:
         return ""
     return _way(report).typed(report.run.command, report.plan.names, whole=True, job=True)

@@ -1,4 +1,4 @@
-"""The areas of a report: what people look for first, and which check belongs where."""
+"""The areas of a report, and which check belongs to which area."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ AREAS = (
     "software",
     "training",
 )
-"""In the order in which they are shown."""
+"""In display order."""
 OTHER = "other"
-"""Of checks that somebody else wrote."""
+"""The area of checks that are not bundled."""
 
 _GLOBS = (
     ("reach", ("host-*", "hostname-*", "names-disagree", "probe-incomplete", "clock-skew")),
@@ -36,7 +36,7 @@ _GLOBS = (
     ("software", ("kernel-*", "stuck-*", "cpu-*", "numa-*", "version-*", "env-*", "torch-*")),
     ("training", ("smoke-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
 )
-"""The first that fits counts."""
+"""The first match counts."""
 
 
 @cache

@@ -1,7 +1,7 @@
-"""What a report says, before anybody writes it: a page of cards and parts, the same for every format.
+"""The content of a report, whatever its format: a page of cards and parts.
 
-Each command makes one page of what it found. Its texts may be others' and are not clean: whoever writes
-them to a terminal, to HTML or to Markdown makes them harmless there.
+Each command makes one page of what it found. Its texts may come from hosts and are not cleaned: the code that
+writes them to a terminal, to HTML or to Markdown makes them harmless there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from doctor.report.losses import LossDrawing
 
 
 class On(Flag):
-    """Where something is shown."""
+    """The outputs that show a part."""
 
     QUIET = auto()
     """In a terminal, with -q."""
@@ -30,18 +30,18 @@ class On(Flag):
 
 
 class Kind(Enum):
-    """How bad it is, which gives it a colour."""
+    """How bad something is; it decides the colour."""
 
     FAIL = "fail"
     WARN = "warn"
     OPEN = "open"
     GOOD = "good"
     BROKEN = "broken"
-    """The doctor itself."""
+    """A fault of doctor itself."""
 
 
 class Form(Enum):
-    """What lines are."""
+    """What the lines of a row are."""
 
     WORDS = "sentences"
     NUMBERED = "sentences in an order"
@@ -52,29 +52,29 @@ class Form(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A label, and lines beside it; of a page a title, and lines below it."""
+    """A label with lines beside it; as a part of a page, a title with lines below it."""
 
     label: str
     lines: tuple[str, ...]
     form: Form = Form.WORDS
     on: On = On.ALL
     few: int | None = None
-    """Lines that a terminal shows without -v."""
+    """The number of lines that a terminal shows without -v."""
     noun: str = "lines"
-    """What the others are."""
+    """What the lines that are not shown are called."""
     head: str = ""
-    """Before the lines: a word that judges, where to type them, whose words they are."""
+    """Text before the lines: a verdict, where to type them, or who wrote them."""
     kind: Kind | None = None
-    """Of the head."""
+    """The kind of the head."""
     link: str = ""
-    """The id of the card that it is about."""
+    """The id of the card that the row refers to."""
     joins: bool = False
-    """In a terminal it goes on where the row before ends."""
+    """Whether a terminal continues the row before with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """What was when, or why."""
+    """Pairs of texts, such as a time and an event, or a subject and a reason."""
 
     label: str
     pairs: tuple[tuple[str, str], ...]
@@ -82,12 +82,12 @@ class Pairs:
     few: int | None = None
     noun: str = "lines"
     aligned: bool = False
-    """In two columns, the first short."""
+    """Whether the pairs form two columns, the first of them short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The first cell of a row names it, the last may be long."""
+    """A table; the first cell of a row names it, and the last one may be long."""
 
     label: str
     heads: tuple[str, ...]
@@ -107,7 +107,7 @@ Part = Row | Pairs | Table | Chart
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One thing that is wrong. Without a head it says more of those before it."""
+    """One thing that is wrong. A card without a head adds rows to the cards before it."""
 
     word: str = ""
     """ "FAIL", "HANG" """
@@ -115,15 +115,15 @@ class Card:
     who: str = ""
     says: str = ""
     aside: str = ""
-    """After the sentence, and less loud."""
+    """Text after the sentence, less prominent."""
     tag: str = ""
-    """What it is called: the id of a check or a symptom, else how certain it is."""
+    """The id of the check or symptom, else how certain the finding is."""
     rows: tuple[Row, ...] = ()
     on: On = On.ALWAYS
     ids: tuple[str, ...] = ()
-    """All by which links find it."""
+    """The ids under which links find it."""
     follows: bool = False
-    """From the card before it."""
+    """Whether it is a consequence of the card before it."""
 
     @property
     def sentence(self) -> str:
@@ -134,21 +134,21 @@ class Card:
 class Page:
     command: str = ""
     started: str = ""
-    """As in a recording: 2026-01-31T10:00:00Z."""
+    """When the run began, as in a recording: 2026-01-31T10:00:00Z."""
     word: str = ""
     """The verdict: "Faulty", "Hangs"."""
     kind: Kind = Kind.OPEN
     title: str = ""
-    """Who is guilty, or what is so."""
+    """Who is guilty, or the state that was found."""
     says: str = ""
-    """The last words, which a terminal shows last."""
+    """The conclusion, which a terminal shows last."""
     about: tuple[tuple[str, str], ...] = ()
-    """First of all, a line each: what was looked at, and what is so of it."""
+    """The first lines: what was looked at (in bold), and what was seen of it."""
     cards: tuple[Card, ...] = ()
     cards_title: str = "Findings"
     each: tuple[Page, ...] = ()
-    """Of several jobs, each by itself."""
+    """One page for each job, if there are several."""
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
     after: tuple[tuple[str, str], ...] = ()
-    """Below the last words: a label that may be empty, and a line."""
+    """Lines below the conclusion, each with a label that may be empty."""

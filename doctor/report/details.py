@@ -1,4 +1,4 @@
-"""What a fault says beyond its headline, row by row, for any format."""
+"""The details of a fault below its headline, row by row, for any format."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from doctor.text.nodeset import fold
 
 MOST_EVIDENCE = 6
 LONGEST = 2000
-"""Of one piece of evidence, in characters."""
+"""The most characters of one piece of evidence."""
 FRAMES = 3
-"""Of a stack, in a terminal without -v."""
+"""The most frames of a stack in a terminal without -v."""
 SUBJECTS, MOST_SUBJECTS = 3, 20
-"""Parts at fault that are listed in a terminal, and elsewhere."""
+"""The most faulty parts that are listed: in a terminal, and elsewhere."""
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)')
 
 
 def rows(fault: Fault, finding: Finding) -> Iterator[Row]:
-    """`finding` speaks for all of the fault."""
+    """The rows of a fault; `finding` represents all of its findings."""
     cause = fault.cause
     if are_counted(finding.hosts):
         yield Row("hosts", finding.hosts, Form.HOSTS)
@@ -47,7 +47,7 @@ def row(label: str, *texts: str, on: On = On.ALL, link: str = "", joins: bool = 
 
 
 def _subjects(fault: Fault, finding: Finding) -> tuple[bool, list[str]]:
-    """The parts that are at fault, where nothing else names them; whether they are many."""
+    """Whether there are many faulty parts, and those that nothing else names."""
     if any(each.devices or each.ranks for each in culprits(finding)):
         return False, []
     said = finding.summary + finding.actual + culprit(finding)
@@ -65,7 +65,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def _frames(finding: Finding) -> list[str]:
-    """Of the first culprit, the innermost first."""
+    """The frames of the first culprit's stack, innermost first."""
     stack = next((seen.text for seen in finding.evidence if seen.source.startswith("stack of ")), "")
     return [found.expand(r"\g<file>:\g<line> in \g<name>") for found in _FRAME.finditer(stack)]
 
@@ -77,7 +77,7 @@ def seen_from(finding: Finding) -> str:
 
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
-    """Of one finding: labels with a text each."""
+    """The rows of one finding as labels and texts."""
     for each in rows(single_fault(finding, report.by_id.get(finding.because or "")), finding):
         text = fold(each.lines) if each.form is Form.HOSTS else "\n".join(each.lines)
         if text and On.MARKDOWN in each.on:
@@ -87,14 +87,15 @@ def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
 
 
 def commands(finding: Finding) -> tuple[str, ...]:
-    """What to type. Fixing the cause fixes the symptom."""
+    """The commands of the remedy; none for a consequence, since fixing the cause fixes it too."""
     return finding.remedy.commands if finding.remedy and finding.because is None else ()
 
 
 def evidence(finding: Finding, report: Report, host: str = "") -> tuple[str, tuple[Evidence, ...]]:
-    """What was seen, and on which host if not on all of them: a finding folded over hosts has that of one.
+    """The evidence, with the host where it was seen: a finding folded over hosts keeps that of one host. The
+    host is empty if the evidence is from all of them.
 
-    For one `host` it is what was seen there, if that is known.
+    With `host`, the evidence is what was seen there, if that is known.
     """
     found = finding.evidence
     if host:

@@ -1,7 +1,7 @@
-"""The report of every command for programs, schema 2: a contract that scripts depend on.
+"""The JSON report that all commands share, schema 2: a contract that scripts depend on.
 
-Fields may be added; none is moved or changes its meaning. A command adds what is special to it under a key of
-its own. Each field has a sentence below it: docs/formats.md and `doctor list schema` are made of them.
+Fields may be added; no field moves or changes its meaning. A command adds its own data under a key of its
+own. Each field has a sentence below it, from which docs/formats.md and `doctor list schema` are generated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EnvelopeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run that the report is about."""
 
     command: str
-    """What was typed, such as `check`, `preflight`, `hang`, `explain` or `logs`."""
+    """The command that was typed, such as `check`, `preflight`, `hang`, `explain` or `logs`."""
     exam: str | None = None
     """The exam; null if the command has none."""
     started: str
@@ -45,10 +45,10 @@ class EnvelopeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
-    """How much there was of everything.
+    """How many hosts, checks and results there were.
 
-    Results of checks are counted in pairs of a check and a host, those of a check of the whole cluster once.
-    `hang`, `explain` and `logs` make no checks: they count findings, and under `pass` healthy hosts.
+    Results are counted per pair of a check and a host; the result of a check of the whole cluster counts
+    once. `hang`, `explain` and `logs` run no checks: they count findings, and healthy hosts under `pass`.
     """
 
     hosts: int
@@ -60,17 +60,17 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     unexamined: int
     """Hosts that are `unexamined`."""
     checks: int = 0
-    """Checks that were made."""
+    """Checks that ran."""
     passed: int = msgspec.field(name="pass")
-    """Passed."""
+    """Results that passed."""
     fail: int
-    """Failed: these are faults."""
+    """Results that failed: these are faults."""
     warn: int
-    """Warnings, and what only follows from a fault that a log names."""
+    """Warnings, and consequences of a fault that a log names."""
     unknown: int
-    """Not decided."""
+    """Results that could not be decided."""
     skip: int = 0
-    """Did not apply."""
+    """Results of checks that do not apply."""
     crash: int = 0
     """Checks that broke."""
 
@@ -79,9 +79,9 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A host of the run."""
 
     name: str
-    """As the person named it; of logs that were not fetched, as they name it."""
+    """The name that the user gave it; for logs that were not fetched, the name in the logs."""
     address: str | None = None
-    """Where other ranks reach it; null if the command does not ask."""
+    """The address at which other ranks reach it; null if the command does not ask."""
     product: str | None = None
     """`atlas-a2`, `nvidia`, `cpu` and so on; null if the command does not ask."""
     status: HostStatus
@@ -89,11 +89,11 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """Why it is faulty or unexamined."""
     facts: dict[str, str | int | float | list[str | int]] = {}
-    """What `doctor facts` shows of it, by key; without what it did not say."""
+    """The facts that `doctor facts` shows about it, by key; facts that it did not report are left out."""
 
 
 class PlaceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a fault is, as exactly as it is known."""
+    """The place of a fault, as exactly as it is known."""
 
     host: str | None = None
     """The host."""
@@ -110,29 +110,30 @@ class PlaceEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidenceEntry(msgspec.Struct, frozen=True):
-    """What was seen."""
+    """One piece of evidence."""
 
     source: str
-    """The command, or the file with its line, that showed it."""
+    """The command, or the file and line, that showed it."""
     text: str
     """What it showed."""
     host: str | None = None
-    """Where it was seen, if it was on one host."""
+    """The host on which it was seen, if it was a single one."""
 
 
 class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong or not decided, for all hosts where it is the same."""
+    """One fault, warning or open question, for all hosts on which it is the same."""
 
     id: str
     """Unique in this report: `f1`."""
     check: str | None = None
-    """The check that found it; null for a culprit of `hang` and for what logs say."""
+    """The check that found it; null for a culprit of `hang` and for a finding from logs."""
     status: Status
-    """`fail` is a fault, `warn` does not decide, `unknown` was not decided, `crash`: the check broke."""
+    """`fail` is a fault; `warn` does not change the verdict, unless the run is strict; `unknown` could not be
+    decided; `crash` means that the check broke."""
     hosts: tuple[str, ...]
-    """The culprits alone; of what only followed from a cause, where it shows; none if no host is guilty."""
+    """The culprits; for a consequence, the hosts on which it shows; empty if no host is guilty."""
     nodeset: str
-    """The same, folded: `node[1-4]`."""
+    """The same hosts, folded: `node[1-4]`."""
     subject: str | None
     """The part that is at fault: `device 3`, `rank 5`, `port 29500`, `node1 -> node3:29500`."""
     where: tuple[PlaceEntry, ...]
@@ -146,16 +147,16 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     device: int | None = None
     """The device; null if no place names one, or if several are named."""
     cause: str | None = None
-    """What the culprit did, in a word that does not change: of `hang` such as `sleeps`, of logs the id of the
-    symptom; null if a check found it."""
+    """What the culprit did, as a word that does not change: for `hang` a word such as `sleeps`, for logs the
+    id of the symptom; null if a check found it."""
     view: View = View.HOST
     """Whether the host or the container is at fault."""
     seen_from: View = View.HOST
     """Whether it was seen from the host or from inside the container."""
     confidence: Confidence
-    """How sure it is."""
+    """How certain it is."""
     headline: str
-    """Who and what, in a few words."""
+    """The culprit and the fault, in a few words."""
     summary: str
     """What is wrong, in a sentence."""
     expected: str = ""
@@ -165,51 +166,51 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[EvidenceEntry, ...]
     """What shows it."""
     remedy: Remedy | None
-    """What to type."""
+    """What to do, with the commands to type; null if nothing is suggested."""
     because: str | None = None
     """The `id` of the finding that caused it."""
 
 
 class ResultEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a check, for all hosts where it is the same."""
+    """The result of a check, for all hosts on which it is the same."""
 
     check: str | None = None
-    """The check; null if the command makes none."""
+    """The check; null if the command runs none."""
     hosts: tuple[str, ...]
-    """The hosts that were examined; none if it is the result of no single host."""
+    """The hosts that were examined; empty if the result is not about single hosts."""
     status: Status
-    """What came of it."""
+    """The outcome."""
     reason: str | None = None
     """Why, unless it passed."""
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
-    """What the reports of all commands have."""
+    """The fields that the reports of all commands share."""
 
     KEY: ClassVar[str] = "check"
-    """Under which key the special part stands; what no check found is called so in JUnit and Prometheus."""
+    """The key of the command's own data; in JUnit and Prometheus, the name of findings without a check."""
 
     schema: Literal[2] = 2
-    """The version of this form."""
+    """The version of this format."""
     tool: ToolName = ToolName()
-    """Who wrote it."""
+    """The program that wrote it."""
     run: EnvelopeRun
-    """When, how and with which command."""
+    """The run: its command, and when and how it ran."""
     verdict: Verdict
     """`faulty` if a fault is proved, `healthy` if nothing is wrong as far as the command looks, or
     `inconclusive`."""
     exit_code: int
-    """That of the command; `doctor demo` itself ends with 0."""
+    """The exit code of the command; `doctor demo` itself ends with 0."""
     headline: str
     """The verdict in a sentence."""
     summary: Counts
-    """Numbers."""
+    """The counts."""
     hosts: tuple[HostEntry, ...]
-    """Each host; those that were asked, in the order in which they were named."""
+    """Each host; those that were asked come in the order in which they were named."""
     findings: tuple[FindingEntry, ...]
-    """What is wrong or undecided, the worst first."""
+    """What is wrong or undecided, worst first."""
     results: tuple[ResultEntry, ...]
-    """What came of everything that was examined."""
+    """The result of everything that was examined."""
 
 
 def as_json(envelope: Envelope) -> bytes:
@@ -218,12 +219,12 @@ def as_json(envelope: Envelope) -> bytes:
 
 
 def verdict_of(exit_code: int) -> Verdict:
-    """Of a command whose exit code says it."""
+    """The verdict of a command that only has an exit code."""
     return {EXIT_OK: Verdict.HEALTHY, EXIT_FAULT: Verdict.FAULTY}.get(exit_code, Verdict.INCONCLUSIVE)
 
 
 def only(where: Iterable[PlaceEntry]) -> PlaceEntry:
-    """What all places have in common: null where two differ, or where none says it."""
+    """The fields on which all places agree: null if two differ, or if no place has the field."""
 
     def one(name: str) -> str | int | None:
         found = {getattr(place, name) for place in places} - {None}
@@ -236,8 +237,8 @@ def only(where: Iterable[PlaceEntry]) -> PlaceEntry:
 def host_entries(
     names: Iterable[str], unseen: Mapping[str, str], findings: Iterable[FindingEntry], verdict: Verdict
 ) -> tuple[HostEntry, ...]:
-    """Of a command that makes no checks. Who is only not named is healthy where the verdict is, and nowhere
-    else; `unseen` says of whom nothing was seen, and why.
+    """The hosts of a command that runs no checks. A host that no fault names is healthy only if the verdict
+    is healthy; `unseen` maps the hosts of which nothing was seen to the reason.
     """
     guilty = {host: each.headline for each in findings if each.status is Status.FAIL for host in each.hosts}
     entries = []
@@ -254,20 +255,20 @@ def host_entries(
 
 
 def result_entries(hosts: Iterable[HostEntry], findings: Iterable[FindingEntry]) -> tuple[ResultEntry, ...]:
-    """Of a command that makes no checks."""
+    """The results of a command that runs no checks."""
     well = tuple(host.name for host in hosts if host.status is HostStatus.HEALTHY)
     passed = (ResultEntry(hosts=well, status=Status.PASS),) if well else ()
     return (*passed, *(ResultEntry(hosts=f.hosts, status=f.status, reason=f.summary) for f in findings))
 
 
 def counts(hosts: Sequence[HostEntry], results: Iterable[ResultEntry]) -> Counts:
-    """Of a command that makes no checks: `results` has one for each finding."""
+    """The counts of a command that runs no checks: `results` has one for each finding."""
     found = Counter(result.status for result in results)
     well = sum(host.status is HostStatus.HEALTHY for host in hosts)
     return counted(hosts, {status.value: found[status] for status in Status} | {"pass": well})
 
 
 def counted(hosts: Sequence[HostEntry], results: Mapping[str, int], checks: int = 0) -> Counts:
-    """`results` has a number for each status."""
+    """The counts; `results` maps each status to a number."""
     found = {status.value: sum(host.status is status for host in hosts) for status in HostStatus}
     return msgspec.convert({"hosts": len(hosts), "checks": checks, **found, **results}, Counts)

@@ -1,4 +1,4 @@
-"""The values of one fact on several hosts, in few words."""
+"""A short text for the values of one fact on several hosts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Collection
 from doctor.judge.fact_table import FactRow
 
 MOST = 3
-"""Values that are named; of more only the number is told."""
+"""If there are more different values than this, only their number is shown."""
 _UNIT = re.compile(r"(\S+)( \D+)")
 
 
 def spread(row: FactRow, hosts: Collection[str]) -> str:
-    """The value that they share, "11.6-11.8 GB" where numbers differ, else the values; empty if none told."""
+    """The value that the hosts share, "11.6-11.8 GB" if numbers differ, else the values; empty if no host
+    reported one.
+    """
     told = {host: row.values[host] for host in hosts if host in row.values}
     shown = Counter(row.shown[host] for host in told)
     if len(shown) < 2:

@@ -1,4 +1,4 @@
-"""The facts of all hosts for programs: as JSON, and as CSV for a spreadsheet, which runs none of it."""
+"""The facts of all hosts as JSON, and as CSV that a spreadsheet cannot take for formulas."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from doctor.text.printable import clean_line, escaped
 
 SCHEMA = 1
 _FORMULA = tuple("=+-@\t\r＝＋－＠")
-"""A text that begins like this would be a formula."""
+"""A spreadsheet takes a text that begins with one of these for a formula."""
 
 
 def facts_json(report: Report) -> bytes:
-    """No verdict: facts are not judged."""
+    """Without a verdict: facts are not judged."""
     silent = report.silent
     data = {
         "schema": SCHEMA,
@@ -41,20 +41,20 @@ def facts_json(report: Report) -> bytes:
 
 
 def facts_csv(report: Report) -> bytes:
-    """A line a host; a host that did not tell a fact has nothing there, and what it has not is in words."""
+    """One line per host. The cell of a fact that the host did not report is empty."""
     silent = report.silent
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["host", "address", *(row.key for row in report.facts), "odd", "reason"])
     for host in report.hosts:
-        values = (_told(row, host.name) for row in report.facts)
+        values = (_value_or_words(row, host.name) for row in report.facts)
         odd = _odd(report, host.name)
         cells = (host.name, host.address, *values, odd, silent.get(host.name, ""))
         table.writerow([_cell(value) for value in cells])
     return out.getvalue().encode()
 
 
-def _told(row: FactRow, host: str) -> Any:
+def _value_or_words(row: FactRow, host: str) -> Any:
     value = row.values.get(host)
     return row.shown.get(host, "") if value in (None, "") else value
 

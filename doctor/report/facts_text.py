@@ -1,7 +1,7 @@
-"""The facts of all hosts on one screen: what is alike once, what differs as a table, the odd one marked.
+"""The facts of all hosts on one screen: equal facts once, different ones as a table with outliers marked.
 
-In the table hosts that told the same are one group. Groups go down and facts across; where that is too wide,
-it is turned, and where it still is too wide, it comes in several parts.
+In the table, hosts that reported the same are one group. Groups are rows and facts are columns; if that is
+too wide, the table is transposed, and if it is still too wide, it is split into several parts.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 
 ODD = "!"
-"""In front of what differs from most, so that it shows without colours."""
-NOT_TOLD = "not told"
+"""The mark of an outlier, visible without colours too."""
+NOT_REPORTED = "not reported"
 _GAP = 2
 _INDENT = 17
 _CELL = 36
-"""Of the longest text in a cell; files have it whole."""
+"""The most characters of a cell; files hold the whole text."""
 _NAMED = 4
-"""Hosts that call themselves otherwise, and lists of addresses, up to this many."""
+"""The most hosts shown that call themselves by another name than the user does."""
 _LONG = 60
 _MOST_NAMES = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hosts that told the same where all should."""
+    """Hosts that reported the same values for the facts that should be equal."""
 
     name: Text
     cells: tuple[Text, ...]
@@ -61,7 +61,7 @@ def print_facts(report: Report, console: Console) -> None:
 
 
 def differs(row: FactRow, hosts: Sequence[str]) -> bool:
-    """Whether it belongs into the table: some hosts told another value than they should, or none."""
+    """Whether it belongs in the table: some hosts reported an unexpected value, or none."""
     if len(row.values) < len(hosts):
         return True
     unlike = row.kind == "same" and len(set(row.shown.values())) > 1
@@ -69,9 +69,10 @@ def differs(row: FactRow, hosts: Sequence[str]) -> bool:
 
 
 def _print_head(count: int, told: Sequence[str], console: Console) -> None:
-    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or "No host told anything.", "bold")
+    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or "No host reported anything.", "bold")
     number = f"{len(told)} host{'' if len(told) == 1 else 's'}"
-    _print_wrapped(Text.assemble(names, (f"  {number} told {count} facts" if told else "", "dim")), console)
+    reported = f"  {number} reported {count} facts" if told else ""
+    _print_wrapped(Text.assemble(names, (reported, "dim")), console)
 
 
 def _alike(row: FactRow, hosts: Sequence[str]) -> Text | None:
@@ -87,7 +88,7 @@ def _value(row: FactRow, hosts: Sequence[str]) -> str:
 
 
 def _own_names(row: FactRow) -> str:
-    """Those that call themselves otherwise than they were named; none is worth no word."""
+    """The hosts that call themselves by another name than the user does; empty if there are none."""
     other = [
         f"{own} (of {host})" for host, own in row.shown.items() if own.split(".")[0] != host.split(".")[0]
     ]
@@ -96,7 +97,7 @@ def _own_names(row: FactRow) -> str:
 
 
 def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[Group]:
-    """The largest first; near values count as equal where none is odd."""
+    """The groups, largest first; similar values count as equal unless one of them is an outlier."""
     found: dict[object, list[str]] = {}
     for host in hosts:
         key = tuple(
@@ -113,7 +114,7 @@ def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list
 
 def _cell(row: FactRow, hosts: Sequence[str], longest: int) -> Text:
     if hosts[0] not in row.values:
-        return Text(NOT_TOLD, style="dim")
+        return Text(NOT_REPORTED, style="dim")
     text = spread(row, hosts)
     odd = hosts[0] in row.odd
     return _cut(f"{ODD} {text}" if odd else text, longest, "bold red" if odd else "")
@@ -133,7 +134,7 @@ def _print_table(rows: Sequence[FactRow], groups: Sequence[Group], console: Cons
 
 
 def _parts(table: Sequence[Sequence[Text]], width: int) -> Iterator[list[list[Text]]]:
-    """The table in parts that fit, each with the first column."""
+    """The table in parts that fit the width, each with the first column."""
     columns = range(1, len(table[0]))
     taken: list[int] = []
     for column in columns:
@@ -163,7 +164,7 @@ def _print_part(table: Sequence[Sequence[Text]], console: Console) -> None:
 
 
 def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> Iterator[Text]:
-    """Who is to be looked at, and why."""
+    """The hosts that need attention, and why."""
     by_fact: dict[tuple[str, ...], list[str]] = {}
     for host in told:
         if titles := tuple(row.title for row in report.facts if host in row.odd):
@@ -174,19 +175,20 @@ def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> I
     elif differing:
         yield Text("The hosts differ, and none is the odd one out.", "bold")
     elif len(told) > 1:
-        yield Text(f"All hosts{' that told' if report.silent else ''} are alike.", "bold")
+        yield Text(f"All hosts{' that answered' if report.silent else ''} are alike.", "bold")
     reasons: dict[str, list[str]] = {}
     for host, reason in report.silent.items():
         reasons.setdefault(reason, []).append(host)
     for reason, hosts in reasons.items():
-        yield Text(clean_line(f"{ODD} {fold(hosts)} told nothing: {reason}"), "bold red")
+        yield Text(clean_line(f"{ODD} {fold(hosts)} reported nothing: {reason}"), "bold red")
     for finding in report.findings:
         if finding.check == "probe-incomplete" and finding.hosts:
-            yield Text(clean_line(f"{ODD} {finding.nodeset} did not tell all: {finding.summary}"), "bold red")
+            said = f"{ODD} {finding.nodeset} did not report everything: {finding.summary}"
+            yield Text(clean_line(said), "bold red")
 
 
 def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
-    """Facts one after the other, none broken that fits a line."""
+    """Prints facts one after the other; a fact that fits on a line is not broken."""
     room = max(console.width - _INDENT, 20)
     lines = [Text()]
     for fact in facts:
@@ -211,7 +213,7 @@ def _print_wrapped(text: Text, console: Console) -> None:
 
 
 def _longest(console: Console) -> int:
-    """Two cells always fit."""
+    """The width of a cell; two cells always fit."""
     return max(min(_CELL, (console.width - _GAP) // 2), 12)
 
 
@@ -220,6 +222,6 @@ def _cut(text: str, longest: int, style: str = "") -> Text:
 
 
 def _shortened(text: str, most: int) -> str:
-    """Its beginning and its end, which may differ from those of others."""
+    """The beginning and the end of the text: similar texts often differ in one of them."""
     tail = (most - 3) // 2
     return text if len(text) <= most else f"{text[: most - 3 - tail]}...{text[-tail:]}"

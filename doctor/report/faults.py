@@ -1,4 +1,4 @@
-"""What an examination found, as a page: its cards say who, what, how that is known, and what to type."""
+"""The page of an examination: its cards say who is at fault, what is wrong, the evidence and what to type."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ VERDICTS = {
     Verdict.HEALTHY: ("Healthy", Kind.GOOD),
 }
 FROM_HERE = ("ssh ", "doctor ")
-"""So begin commands that are typed where the doctor runs."""
+"""Commands that begin like this are typed where doctor runs."""
 LONGEST = 90
-"""Of the names in the title, in characters."""
+"""The most characters of the names in the title."""
 MOST_QUOTED = 12
-"""Findings of one fault whose evidence is shown."""
+"""The most findings of one fault whose evidence is shown."""
 
 
 def page_of(report: Report) -> Page:
@@ -52,7 +52,7 @@ def page_of(report: Report) -> Page:
 
 
 def verdict_word(report: Report) -> tuple[str, Kind]:
-    """Healthy with a warning is not green."""
+    """The verdict and its kind; healthy with a warning is not green."""
     name, kind = VERDICTS[report.verdict]
     if report.stopped_by is not None:
         return "Interrupted", kind if report.verdict is Verdict.FAULTY else Kind.OPEN
@@ -62,12 +62,12 @@ def verdict_word(report: Report) -> tuple[str, Kind]:
 
 
 def trouble(report: Report) -> list[Finding]:
-    """What is wrong, as opposed to what could not be looked at."""
+    """The findings except those that could not be decided."""
     return [finding for finding in report.findings if finding.status is not Status.UNKNOWN]
 
 
 def whom(report: Report) -> str:
-    """The culprits; where there are none, what stays open, or who is healthy."""
+    """The culprits; without any, what is undecided or who is healthy."""
     if report.verdict is Verdict.FAULTY:
         faults = [finding for finding in report.findings if report.rules.faults(finding)]
         known = {finding.id for finding in faults}
@@ -105,7 +105,7 @@ def _hosts(report: Report) -> str:
 
 
 def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
-    """Worst first. `apart`: each finding by itself, also where several differ in nothing but numbers."""
+    """The cards, worst first. `apart`: one card per finding, even if several differ only in numbers."""
     found, unheard = trouble(report), unheard_hosts(report)
     cards = (_card(fault, report, unheard) for fault in (single(found) if apart else fold_faults(found)))
     broken = (Card(WORDS[Status.CRASH], Kind.BROKEN, says=source) for source in report.rules.unloaded)
@@ -140,7 +140,9 @@ def _evidence(fault: Fault, report: Report) -> Iterator[Row]:
 
 
 def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
-    """Only where the run says how its hosts are reached, and once, if the remedy says it already."""
+    """The command that verifies the fix, unless the remedy has it already or the run does not say how its
+    hosts are reached.
+    """
     if report.run.way is None or report.run.command.startswith("ranktable"):
         return
     ordered = tuple(name for name in report.plan.names if name in finding.hosts)
@@ -150,7 +152,7 @@ def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
 
 
 def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
-    """Where, and the commands. Nothing can be typed on a host out of reach."""
+    """Where to type the commands, and the commands. Nothing can be typed on an unreachable host."""
     typed: dict[tuple[str, ...], list[Finding]] = {}
     for each in fault.findings:
         typed.setdefault(each.remedy.commands if each.remedy else (), []).append(each)
@@ -174,7 +176,7 @@ def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
 
 
 def unexamined(report: Report) -> Pairs:
-    """What could not be looked at, and why: equal reasons in one row."""
+    """What could not be examined, and why: equal reasons share a row."""
     return Pairs("Not examined", tuple(_unexamined(report)))
 
 
@@ -190,7 +192,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
             found.setdefault((reason, finding.hosts), []).append(finding.check)
     for (reason, hosts), checks in found.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
-        yield _named(checks, report) + where, reason
+        yield _check_names(checks, report) + where, reason
     untrained: dict[str, list[str]] = {}
     for host in report.hosts:
         if host.reason and host.reason == report.untrained.get(host.name):
@@ -201,8 +203,8 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield "note", note
 
 
-def _named(checks: Iterable[str], report: Report) -> str:
-    """The checks; those of the smoke run in a few words, when most of them could not be decided."""
+def _check_names(checks: Iterable[str], report: Report) -> str:
+    """The checks; those of the smoke run are summed up as `smoke-*` if most of them could not be decided."""
     names = dict.fromkeys(checks)
     skipped = {result.check for result in report.results if result.status is Status.SKIP}
     smoke = [id for id in report.scopes if id.startswith("smoke-") and id not in skipped]

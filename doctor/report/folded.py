@@ -1,4 +1,4 @@
-"""Faults that differ in nothing but numbers, as one: for people to read. The JSON keeps each finding."""
+"""Joins faults that differ only in numbers, for people to read. The JSON keeps each finding."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from doctor.report.headline import bare, named_or_counted, title
 from doctor.text.nodeset import fold
 
 MOST = 3
-"""Different values that are all shown; of more, the least and the largest."""
+"""Up to this many different values are all shown; if there are more, the least and the largest."""
 _NUMBER = re.compile(r"(?<![\w./:-])\d+(?:\.\d+)?(?![\w:]|\.\d)")
-"""One that stands alone: not that of a host, an address or a path."""
+"""A number that stands alone, not one inside the name of a host, an address or a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Findings of one check with one remedy, and the same words but for numbers."""
+    """Findings of one check with one remedy, whose words are the same except for numbers."""
 
     findings: tuple[Finding, ...]
     title: str
@@ -26,7 +26,7 @@ class Fault:
 
     @property
     def first(self) -> Finding:
-        """It speaks for all, with the hosts of all."""
+        """The first finding, with the hosts and places of all."""
         if len(self.findings) == 1:
             return self.findings[0]
         hosts = tuple(dict.fromkeys(host for finding in self.findings for host in finding.hosts))
@@ -43,7 +43,7 @@ class Fault:
 
 
 def fold_faults(findings: Sequence[Finding]) -> tuple[Fault, ...]:
-    """In the order of the findings; symptoms stay behind their cause."""
+    """In the order of the findings; consequences stay behind their cause."""
     known = {finding.id: finding for finding in findings}
     keys: dict[str, object] = {}
     groups: dict[object, list[Finding]] = {}
@@ -66,7 +66,9 @@ def single_fault(finding: Finding, cause: Finding | None) -> Fault:
 
 
 def _key(finding: Finding, cause: object) -> object:
-    """What must be equal; a fault without a culprit, or with several, stays alone."""
+    """What must be equal for findings to be joined; a finding without a culprit, or with places on more hosts
+    than are guilty, stays alone.
+    """
     if not finding.hosts or len({place.host for place in finding.where}) > len(finding.hosts):
         return finding.id
     words = (_NUMBER.sub("#", text) for text in (title(finding), finding.summary))
@@ -76,7 +78,7 @@ def _key(finding: Finding, cause: object) -> object:
 
 
 def _title(group: Sequence[Finding]) -> str:
-    """With the least and the largest of its numbers, where they differ."""
+    """The title, with the least and the largest of its numbers if they differ."""
     titles = list(dict.fromkeys(map(title, group)))
     if len(titles) == 1:
         return titles[0]
@@ -91,7 +93,7 @@ def _span(numbers: Iterable[str]) -> str:
 
 
 def _values(said: Iterable[tuple[str, Finding]]) -> str:
-    """ "50 MB (node1) … 57 MB (node8)"; the value alone where it is the same everywhere."""
+    """ "50 MB (node1) … 57 MB (node8)"; the value alone if it is the same everywhere."""
     hosts: dict[str, dict[str, None]] = {}
     for text, finding in said:
         hosts.setdefault(text, {}).update(dict.fromkeys(finding.hosts))

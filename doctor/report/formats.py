@@ -1,7 +1,7 @@
-"""What a run can write. A format of the report is one field of Outputs: its option, and what makes its bytes.
+"""What a run can write. A format of the report is one field of Outputs: its option and its writer.
 
-The text for the terminal is the one format without an option. A new format is a file that makes bytes of a
-Report, and a field here; --help reads these, so that what they need is imported when they are written.
+The text for the terminal is the only format without an option. A new format needs a module that turns a
+Report into bytes, and a field here. --help reads this module, so writers are imported when they are used.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Format:
     option: str
     write: Callable[[Report], bytes]
     of_envelope: Callable[[Envelope], bytes] | None
-    """What makes it of the report of any command."""
+    """Writes the report of any command; None if only an examination has this format."""
     stdout: bool
     """Whether it may be written to stdout."""
     suffix: str
-    """Of its file in --report-dir; empty where it has none there."""
+    """The suffix of its file in --report-dir; empty if it has no file there."""
     is_go: bool
-    """Whether somebody starts a job on what it holds."""
+    """Whether jobs are started from its content."""
     for_all: bool
-    """Whether a service under another login reads it."""
+    """Whether a service of another user reads it."""
 
 
 def _format(
@@ -57,7 +57,7 @@ def _format(
 
 
 def _of_envelope(usage: str, help: str, write: Callable[[Envelope], bytes], **more: Any) -> Any:
-    """One that every command can write."""
+    """A format that every command can write."""
     return _format(usage, help, partial(_of_check, write), of_envelope=write, **more)
 
 
@@ -103,7 +103,7 @@ def lines(names: Sequence[str]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What was asked for. Where stdout is taken by a format or by --print, the text goes to stderr."""
+    """The outputs that were asked for. If a format or --print uses stdout, the text goes to stderr."""
 
     PANEL: ClassVar[str] = "Output"
 
@@ -139,14 +139,17 @@ class Outputs:
     )
     launch: str | None = option(
         "--print launch[=FORM]",
-        "On a go, print the command that starts the job; all else on stderr.",
+        "If healthy, print the command that starts the job; the report goes to stderr.",
         not_with=(),
     )
     report_dir: Path | None = option(
         "--report-dir DIR", "The whole report, in files of this run alone.", not_with=()
     )
     quiet: bool = option(
-        "-q, --quiet", "A go is one line on stderr, a no-go its findings alone.", not_with=(), default=False
+        "-q, --quiet",
+        "If healthy, one line on stderr; otherwise only the findings.",
+        not_with=(),
+        default=False,
     )
     verbose: bool = option("-v, --verbose", "With evidence.", not_with=(), default=False)
     color: str = option(
@@ -161,11 +164,11 @@ class Outputs:
 
     @property
     def for_a_script(self) -> bool:
-        """Whether nobody is likely to read the whole report where it appears."""
+        """Whether the output probably goes to the log of a script, where nobody reads a whole report."""
         return self.quiet or self.launch is not None or self.report_dir is not None
 
     def files(self) -> Iterator[tuple[Format, Path]]:
-        """The formats that were asked for, and where to."""
+        """The formats that were asked for, and their paths."""
         for each in fields(self):
             path = getattr(self, each.name)
             if FORMAT in each.metadata and path is not None:

@@ -1,4 +1,4 @@
-"""Who goes into the job: as many healthy hosts as are needed, the head first, and a port free on it."""
+"""The hosts that start the job: as many healthy ones as needed, the head first, and a free port on it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from doctor.text.nodeset import fold, quoted, unfold
 from doctor.text.printable import clean_line
 
 MOST_PORTS = 500
-"""Tried in the place of one that is taken."""
+"""The most other ports that are tried if the planned one is taken."""
 LAST_PORT = 65535
 Bound = Mapping[str, Set[int]]
-"""Host -> the ports that a process listens on."""
+"""Host -> the ports on which a process listens."""
 
 
 def chosen(report: Report) -> tuple[str, ...]:
-    """As many as are needed, in rank order, the planned head among them if it is healthy; none on a no-go."""
+    """As many healthy hosts as needed, in rank order, with the planned head if healthy; none on a no-go."""
     if report.exit_code != 0 or report.stopped_by is not None:
         return ()
     healthy = report.healthy_hosts
@@ -33,7 +33,7 @@ def chosen(report: Report) -> tuple[str, ...]:
 
 
 def decide_go(report: Report, bound: Bound, order: Sequence[str] = ()) -> Go | None:
-    """None on a no-go. `order` is that of a launcher that numbers the hosts itself: the head is its first."""
+    """None on a no-go. `order` is that of a launcher that numbers the hosts itself: its first is the head."""
     names = chosen(report)
     if not names:
         return None
@@ -60,7 +60,7 @@ def decide_go(report: Report, bound: Bound, order: Sequence[str] = ()) -> Go | N
 
 
 def table_note(report: Report, hosts: Sequence[str] = ()) -> tuple[str, ...]:
-    """A rank table names every host of the job: without one of them it is wrong. `hosts`: in rank order."""
+    """A note that the rank table is wrong if one of its hosts does not take part. `hosts`: in rank order."""
     names, plan = hosts or chosen(report), report.plan
     if not names or not (plan.servers or plan.table_paths):
         return ()
@@ -71,12 +71,12 @@ def table_note(report: Report, hosts: Sequence[str] = ()) -> tuple[str, ...]:
     way = report.run.way
     command = way.typed("ranktable make", names) if way else f"doctor ranktable make {ordered}"
     return (
-        f"the rank table is of all hosts, and {fold(out)} will not take part: make it anew with {command}",
+        f"the rank table covers all hosts, but {fold(out)} will not take part: make a new one with {command}",
     )
 
 
 def _address(plan: JobPlan, head: str) -> str:
-    """What ranks connect to: the data address, else the name."""
+    """The address to which ranks connect: the data address, else the name."""
     try:
         return str(ipaddress.ip_address(plan.data_address(head) or head))
     except ValueError:
@@ -84,7 +84,7 @@ def _address(plan: JobPlan, head: str) -> str:
 
 
 def _free_port(plan: JobPlan, bound: Set[int]) -> int:
-    """The planned one, else the next on which nothing listens and that HCCL does not take."""
+    """The planned port if it is free, else the next free one that HCCL does not use."""
     wish = plan.master_port.value
     hccl = plan.hccl_ports if plan.backend.value is Backend.HCCL else range(0)
     after = range(wish, min(wish + MOST_PORTS, LAST_PORT + 1))
@@ -94,7 +94,7 @@ def _free_port(plan: JobPlan, bound: Set[int]) -> int:
 
 
 def go_line(report: Report, hosts: Sequence[str]) -> str:
-    """A go in one line: who goes, how long it took, and what a reader of nothing else must not miss."""
+    """A go in one line: the hosts, the seconds, and what must be known even if nothing else is read."""
     warnings = sum(finding.status is Status.WARN for finding in report.findings)
     spares = [name for name in report.healthy_hosts if name not in hosts]
     seconds = report.run.seconds

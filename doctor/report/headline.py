@@ -1,4 +1,4 @@
-"""Whom a finding names and what it says, in its first words; and the verdict of a report in one line."""
+"""The culprit and the title of a finding, in a few words; and the verdict of a report in one line."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from doctor.text.ranks import ranges, ranks_text
 
 WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Status.UNKNOWN: "UNKNOWN"}
 LONGEST = 60
-"""Of a summary that is a headline as it is, in characters."""
+"""A summary of at most this many characters is used as the headline unchanged."""
 NOBODY = "no single host"
 MANY = 16
-"""From so many hosts on they are counted, and listed in one place only."""
+"""If there are at least this many hosts, they are counted, and listed in one place only."""
 FEW, LONG = 4, 32
-"""More than so many are counted, too, where their names fold into more than so many characters."""
+"""More than FEW hosts are also counted if their names fold into more than LONG characters."""
 
 _IT = re.compile(r"^(?:its?|kernel log:) ", re.IGNORECASE)
 _ASIDE = re.compile(r" \([^()]*\)")
@@ -34,14 +34,14 @@ _TITLES = {
     "device-link-down": "network link is down",
     "device-ip-missing": "has no address in the device network",
 }
-"""Where the summary relies on what stands around it."""
+"""Titles of checks whose summary cannot be read without its context."""
 
 _OUT_OF_REACH = {"host-unreachable": "out of reach"}
 
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """Hosts that are guilty alike, and the part of them that is."""
+    """Hosts with the same fault, and the part of them that is faulty."""
 
     hosts: tuple[str, ...]
     devices: str = ""
@@ -58,7 +58,7 @@ class Culprit:
 
 
 def are_counted(hosts: Sequence[str]) -> bool:
-    """Whether their names would be a wall."""
+    """Whether the hosts are counted because their names would be too long."""
     return len(hosts) >= MANY or (len(hosts) > FEW and len(fold(hosts)) > LONG)
 
 
@@ -67,7 +67,7 @@ def named_or_counted(hosts: Sequence[str]) -> str:
 
 
 def culprits(finding: Finding) -> tuple[Culprit, ...]:
-    """One for all hosts with the same devices or ranks."""
+    """One culprit for all hosts with the same faulty devices or ranks."""
     ranks: dict[str, set[int]] = {host: set() for host in finding.hosts}
     devices: dict[str, set[int]] = {host: set() for host in finding.hosts}
     for place in finding.where:
@@ -87,7 +87,7 @@ def culprits(finding: Finding) -> tuple[Culprit, ...]:
 
 
 def culprit(finding: Finding) -> str:
-    """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else the place in a file where the fault is."""
+    """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else the place in a file."""
     named = ", ".join(map(str, culprits(finding)))
     in_a_file = not any(place.host for place in finding.where)
     return named or (in_a_file and finding.subject) or NOBODY
@@ -99,12 +99,12 @@ def word(finding: Finding) -> str:
 
 
 def bare(text: str) -> str:
-    """Without what is named before: "it" and "its", which stand for the culprit, and the log."""
+    """The text without a leading "it", "its" or "kernel log:", since the culprit is named before it."""
     return _IT.sub("", text)
 
 
 def title(finding: Finding) -> str:
-    """The fault in a few words: the summary, or its first clause where it is long."""
+    """The fault in a few words: the summary, or its first clause if it is long."""
     if finding.status is Status.CRASH:
         return "the check itself broke"
     if found := _NEVER_ENTERED.match(finding.summary):
@@ -136,11 +136,11 @@ def _healthy(report: Report) -> str:
         names = named_or_counted(report.healthy_hosts)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."
     number = len({finding.check for finding in warned})
-    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_named(warned)}."
+    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_culprits_with_areas(warned)}."
 
 
 def guilty_line(report: Report) -> str:
-    """Empty if nothing is at fault."""
+    """The number of faulty hosts and the culprits; empty if nothing is at fault."""
     faults = [finding for finding in report.findings if report.rules.faults(finding)]
     if not faults:
         return ""
@@ -150,7 +150,7 @@ def guilty_line(report: Report) -> str:
     guilty = {host for finding in faults for host in finding.hosts if host in states}
     faulty = len(guilty) if HostStatus.FAULTY in states.values() else 0
     counted = faulty > FEW and len(report.hosts) >= MANY
-    said = _by_area(roots) if counted else _named(roots)
+    said = _by_area(roots) if counted else _culprits_with_areas(roots)
     return f"{_how_many(faulty, len(report.hosts))}: {said}."
 
 
@@ -163,7 +163,7 @@ def _how_many(faulty: int, hosts: int) -> str:
 
 
 def unexamined(report: Report) -> str:
-    """A sentence after the verdict, of hosts that no fault names; empty if there are none."""
+    """A sentence after the verdict about unexamined hosts that no fault names; empty if there are none."""
     guilty = {host for f in report.findings if report.rules.faults(f) for host in f.hosts}
     left = [host for host in report.hosts if host.status is HostStatus.UNEXAMINED]
     rest = {host.name: host.reason or "" for host in left if host.name not in guilty}
@@ -174,24 +174,24 @@ def unexamined(report: Report) -> str:
 
 
 def _by_area(findings: Iterable[Finding]) -> str:
-    """ "20 devices, 13 memory": the areas with the number of hosts, those with most hosts first."""
+    """ "20 devices, 13 memory": the areas with their numbers of hosts, largest first."""
     hosts: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
-        hosts[_said_area(finding)].update(finding.hosts)
+        hosts[_area_name(finding)].update(finding.hosts)
     ordered = sorted(hosts.items(), key=lambda each: -len(each[1]))
     return ", ".join(f"{len(names) or NOBODY} {area}" for area, names in ordered)
 
 
-def _said_area(finding: Finding) -> str:
+def _area_name(finding: Finding) -> str:
     area = area_of(finding.check)
     return finding.check if area == OTHER else _OUT_OF_REACH.get(finding.check, area)
 
 
-def _named(findings: Iterable[Finding]) -> str:
+def _culprits_with_areas(findings: Iterable[Finding]) -> str:
     """Each culprit once, with the areas of its faults."""
     areas: dict[Culprit, dict[str, None]] = {}
     for finding in findings:
-        said = _said_area(finding)
+        said = _area_name(finding)
         for each in culprits(finding):
             for host in each.hosts:
                 areas.setdefault(Culprit((host,), each.devices, each.ranks), {})[said] = None

@@ -1,4 +1,4 @@
-"""The table of hosts: what was found on each, area by area; hosts that are alike share a row."""
+"""The table of hosts: the result of each area on each host; hosts with equal results share a row."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from doctor.report.areas import AREAS, OTHER, area_of
 from doctor.report.headline import culprits, word
 
 OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "undecided", "-"
-"""NOTHING: no check of the area applies. UNDECIDED: a fault shows there, and nobody knows whose it is."""
+"""NOTHING: no check of the area applies. UNDECIDED: a fault shows there, but its culprit is unknown."""
 _TROUBLE = (Status.FAIL, Status.CRASH, Status.WARN)
 
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """`cells` are by area; those of areas of which nothing applies to any host are left out."""
+    """`cells` maps areas to texts; areas in which no check applies to any host are left out."""
 
     hosts: tuple[str, ...]
     cells: Mapping[str, str]
@@ -46,7 +46,7 @@ def host_rows(report: Report) -> tuple[HostRow, ...]:
 
 
 def _statuses(report: Report, unheard: set[str]) -> dict[str, dict[str, set[Status]]]:
-    """Host -> area -> what became of its checks, but for those that do not apply."""
+    """Host -> area -> the results of its checks, except checks that do not apply."""
     seen: dict[str, dict[str, set[Status]]] = {host.name: {} for host in report.hosts}
     for result in report.results:
         area = area_of(result.check)
@@ -61,13 +61,13 @@ def _statuses(report: Report, unheard: set[str]) -> dict[str, dict[str, set[Stat
 
 
 def _proves_no_training(result: Result) -> bool:
-    """That the launch is sound does not mean that anything was trained."""
+    """Whether it says nothing about training: a sound launch does not mean that anything was trained."""
     launch = area_of(result.check) == "training" and not result.check.startswith("smoke-")
     return launch and result.status is Status.PASS
 
 
 def _compared(report: Report) -> dict[str, set[str]]:
-    """Checks that compared hosts and found something -> the hosts that they name: they clear the others."""
+    """Checks that compared hosts and found something -> the hosts that they name; all others pass."""
     named: dict[str, set[str]] = {}
     for result in report.results:
         if report.scopes.get(result.check) is Scope.CLUSTER and result.status in (Status.FAIL, Status.WARN):
@@ -79,7 +79,7 @@ def _compared(report: Report) -> dict[str, set[str]]:
 
 
 def unheard_hosts(report: Report) -> set[str]:
-    """Hosts that could not be asked at all."""
+    """Hosts that could not be reached."""
     places = (place for f in report.findings if f.check == "host-unreachable" for place in f.where)
     return {place.host for place in places if place.host}
 
@@ -93,14 +93,14 @@ def _untroubled(seen: Mapping[str, set[Status]], area: str, unheard: bool) -> st
 
 
 class _Troubles:
-    """What is wrong, by host: gone through once, whatever the number of hosts and findings."""
+    """What is wrong, by host. The findings are gone through only once, however many hosts there are."""
 
     def __init__(self, report: Report) -> None:
         self._on: dict[str, list[Finding]] = defaultdict(list)
         self._kinds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._parts: dict[str, str] = {}
         self._undecided: dict[str, set[str] | None] = {}
-        """Area -> the hosts where a fault shows that is nobody's; None: on all."""
+        """Area -> the hosts on which a fault without a known culprit shows; None: all hosts."""
         for found in report.findings:
             if found.status in _TROUBLE:
                 self._add(found, area_of(found.check), _kind(found, report))
@@ -118,7 +118,7 @@ class _Troubles:
             self._undecided[area] = known | struck if struck and known is not None else None
 
     def told(self, host: str, area: str) -> str:
-        """The worst of it in a word or two; empty where nothing is wrong."""
+        """The worst of the area in a word or two; empty if nothing is wrong."""
         kinds = self._kinds.get((host, area), Counter())
         for kind in ("fault", "broken check", "warning"):
             if number := kinds[kind]:
@@ -127,7 +127,7 @@ class _Troubles:
         return UNDECIDED if struck is None or host in struck else ""
 
     def verdict(self, host: HostReport) -> str:
-        """Its worst fault, and how many more there are: "FAIL  NPU 3 device-link-down (+1)"."""
+        """The worst fault of the host, and the number of others: "FAIL  NPU 3 device-link-down (+1)"."""
         mine = self._on.get(host.name)
         if not mine:
             return {HostStatus.HEALTHY: OK, HostStatus.UNEXAMINED: "not proved healthy"}.get(

@@ -1,4 +1,4 @@
-"""The report of `check`, `smoke` and `preflight` for programs."""
+"""The JSON report of `check`, `smoke` and `preflight`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SourcedWord(msgspec.Struct, frozen=True):
     value: str
     """The word."""
     source: str
-    """Who said so."""
+    """Where it comes from."""
 
 
 class SourcedPort(msgspec.Struct, frozen=True):
@@ -40,33 +40,33 @@ class SourcedPort(msgspec.Struct, frozen=True):
     value: int
     """The port."""
     source: str
-    """Who said so."""
+    """Where it comes from."""
 
 
 class PlanEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The job that the hosts are examined for."""
 
     hosts: int
-    """How many there are."""
+    """The number of hosts."""
     ranks: int
-    """How many there are."""
+    """The number of ranks."""
     backend: SourcedWord
     """`gloo`, `nccl` or `hccl`."""
     head: SourcedWord
     """The host of rank 0."""
     master_port: SourcedPort
-    """Where the ranks meet."""
+    """The port at which the ranks meet."""
 
 
 class CheckReport(Envelope, frozen=True, kw_only=True):
-    """`doctor check`, `smoke` and `preflight`."""
+    """The report of `doctor check`, `smoke` and `preflight`."""
 
     plan: PlanEntry
     """The job that the hosts are examined for."""
     smoke: SmokeEntry | None
     """The short training; null if none was asked for."""
     unloaded: tuple[str, ...]
-    """Files of checks that could not be used, and why."""
+    """Files of checks that could not be loaded, and why."""
 
 
 def check_report(report: Report) -> CheckReport:
@@ -145,7 +145,7 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
 
 
 def _results(results: Iterable[Result]) -> Iterable[ResultEntry]:
-    """Results with the same outcome in one row, hosts in the order of the report."""
+    """Equal results share a row; its hosts come in the order of the report."""
     rows: dict[ResultEntry, dict[str, None]] = {}
     for result in results:
         reason = result.reason or (result.problem.summary if result.problem else None)

@@ -1,4 +1,4 @@
-"""The smoke runs of a report for programs."""
+"""The smoke runs in the JSON report."""
 
 from __future__ import annotations
 
@@ -45,56 +45,56 @@ class SmokeLayout(msgspec.Struct, frozen=True):
 
 
 class SmokeLink(msgspec.Struct, frozen=True):
-    """What two hosts sent each other, both at once."""
+    """How fast two hosts exchanged data, both sending at once."""
 
     hosts: tuple[str, str]
-    """The two."""
+    """The two hosts."""
     bytes_per_second: int
-    """Each way."""
+    """The rate each way."""
     round_trip_ms: float
-    """Milliseconds there and back."""
+    """The round trip in milliseconds."""
 
 
 class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One short training."""
 
     status: Outcome
-    """`skipped` if none could be made, or if it was interrupted before anything was wrong."""
+    """`skipped` if it could not be started, or if it was interrupted before anything was wrong."""
     reason: str | None
     """Why it was skipped."""
     backend: str
-    """What carried the collectives: `gloo`, `nccl` or `hccl`."""
+    """The backend of the collectives: `gloo`, `nccl` or `hccl`."""
     ranks: tuple[SmokeRank, ...] = ()
     """Each rank."""
     layout: SmokeLayout | None = None
     """How they share the training."""
     phases: tuple[PhaseLine, ...] = ()
-    """What it did, in order."""
+    """Its phases, in order."""
     loss: LossSummary | None = None
     """The loss of the cell that learned the least; null before the first step."""
     bandwidth: tuple[SmokeLink, ...] = ()
     """Each pair of hosts that met, the slowest first."""
     versions: dict[str, str] = {}
-    """What the ranks imported; if they differ, each version with its hosts."""
+    """The versions that the ranks imported; if they differ, each version with its hosts."""
     comparison: str | None = None
-    """How results were compared, unless bit by bit."""
+    """How results were compared; null if bit by bit."""
     injected: str | None = None
     """The faults that `--inject` asked for."""
     hosts: tuple[str, ...] = ()
-    """Those that took part."""
+    """The hosts that took part."""
     left_out: dict[str, str] = {}
-    """Those that did not, and why."""
+    """The hosts that did not, and why."""
     seconds: float = 0.0
     """How long it took."""
     latency: float | None = None
-    """Seconds from the fault until it was noticed."""
+    """Seconds from an injected fault until it was noticed."""
 
 
 class SmokeEntry(SmokeRunEntry, frozen=True, kw_only=True):
-    """The first smoke run, and those that repeat it without the hosts that it named."""
+    """The first smoke run, and the runs that repeat it without the hosts that it named."""
 
     runs: tuple[SmokeRunEntry, ...] = ()
-    """The repeated ones."""
+    """The repeated runs."""
 
 
 def smoke_entry(report: Report) -> SmokeEntry | None:

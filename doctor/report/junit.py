@@ -1,11 +1,12 @@
-"""The report as JUnit XML, for Jenkins and GitLab: a suite a host, a test case a check.
+"""The report as JUnit XML, for Jenkins and GitLab: one suite per host, one test case per check.
 
-Both group cases by their class, Jenkins with the number of failed ones and since which build. So a class is a
-host, and their list is that of the machines to look at. A name holds no device and no number: one case is the
-same in every run. GitLab shows the text of an element, Jenkins also its message.
+Both group cases by class; Jenkins adds the number of failed ones and the build since which they fail. So a
+class is a host, and the list of classes is the list of machines to look at. Names of cases hold no device and
+no number, so that they are the same in every run. GitLab shows the text of an element, Jenkins its message
+too.
 
-What was not decided is not a pass, and neither is a warning, but neither breaks a build: both are skipped,
-with the reason. The first case is the verdict: it passes if the exit code is 0.
+Undecided results and warnings are not passes, but they do not break a build: both are skipped, with the
+reason. The first case is the verdict: it passes if the exit code is 0.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from doctor.text.printable import clean, clean_line
 
 NAME = "cluster-doctor"
 ALL_HOSTS = "all hosts"
-"""The suite of the verdict, and of what is wrong with no single host."""
+"""The suite of the verdict and of findings without a host."""
 FAILURE, ERROR, SKIPPED = "failure", "error", "skipped"
 KINDS = {Status.FAIL: FAILURE, Status.CRASH: ERROR}
 
@@ -115,7 +116,7 @@ def _cases(envelope: Envelope, told: Mapping[str, _Told], row: Mapping[str, Outc
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A finding in words, which are the same for each of its hosts."""
+    """A finding in words; they are the same for each of its hosts."""
 
     message: str
     text: str

@@ -1,4 +1,4 @@
-"""The line that starts the job on the hosts that go, as each launcher wants it."""
+"""The line that starts the job on the chosen hosts, in the form of each launcher."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMS: Mapping[str, Form] = {"hostfile": Form(lambda start: hostfile(start.going
 
 
 def read_form(text: str) -> str:
-    """What `--print` asks for: `launch`, or `launch=` and the name of a form."""
+    """The form that `--print` asks for: `launch`, or `launch=` and the name of a form."""
     what, equals, form = text.partition("=")
     if what != LAUNCH:
         raise UsageError(f"--print: there is no {what[:40]!r}.", f"For instance --print {LAUNCH}.")
@@ -31,14 +31,14 @@ def read_form(text: str) -> str:
 
 
 def form_for(hosts: Sequence[str], plan: JobPlan, environ: Mapping[str, str]) -> str:
-    """The form that fits: of several the last one, as the table of launchers has them."""
+    """The form that fits; if several do, the last one in the table of launchers."""
     framework = plan.layout.value.framework if plan.layout else None
     choice = Choice(hosts, environ, plan.env, framework, plan.backend.value)
     return next(name for name in reversed([*FORMS]) if FORMS[name].fits(choice))
 
 
 def tasks_on_a_node(going: Go, plan: JobPlan, environ: Mapping[str, str]) -> int | None:
-    """As the Slurm allocation has them."""
+    """The number of tasks on a node in the Slurm allocation."""
     if {ranks.source for host in going.hosts if (ranks := plan.host(host).ranks)} == {SLURM}:
         return going.each
     tasks = slurm_tasks(environ)
@@ -46,12 +46,12 @@ def tasks_on_a_node(going: Go, plan: JobPlan, environ: Mapping[str, str]) -> int
 
 
 def launch_lines(start: LaunchParts, form: str) -> str:
-    """Lines for a shell; in a hostfile, one a host."""
+    """Lines for a shell; a hostfile has one line per host."""
     return "".join(f"{line}\n" for line in FORMS[form].lines(start))
 
 
 def launch_notes(start: LaunchParts, form: str) -> tuple[str, ...]:
-    """What the line leaves to whoever runs it."""
+    """What the user still has to do: the line does not do it."""
     going, notes, lines = start.going, list(start.going.notes), launch_lines(start, form)
     if NODE_RANK in lines:
         order = ", ".join(f"{number} on {host}" for number, host in enumerate(going.hosts[:4]))
@@ -68,7 +68,7 @@ def hostfile(going: Go) -> list[str]:
 
 
 def job_id(environ: Mapping[str, str]) -> str:
-    """What the scheduler calls the job, fit for the name of a file; empty where there is none."""
+    """The job id of the scheduler, fit for a file name; empty if there is none."""
     names = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "OAR_JOB_ID")
     said = next((environ[name] for name in names if environ.get(name)), "")
     return re.sub(r"[^A-Za-z0-9._-]", "_", said)[:40].strip(".-_")

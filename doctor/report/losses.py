@@ -1,4 +1,4 @@
-"""Losses as a drawing, before anybody draws it: which lines, and on which axes."""
+"""A drawing of losses, whatever draws it: its lines and its axes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from math import log
 from statistics import fmean
 
 LARGEST = 1e100
-"""What is larger is not a number for us, so that sums of them are."""
+"""Larger values do not count as numbers, so that sums stay finite."""
 STEEP = 40.0
-"""Times: beyond that a straight axis would show one loss and a line at the bottom."""
+"""Ratio above which the axis is logarithmic: a linear one would show one loss and a line at the bottom."""
 
 
 class LossRole(Enum):
     PLAIN = "plain"
     GUILTY = "guilty"
     HEALTHY = "healthy"
-    """Where a healthy run would be."""
+    """The curve of a healthy run."""
     LEAST = "least"
-    """Nobody can learn more."""
+    """The least possible loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class LossAxes:
     bottom: float
     top: float
     steep: bool
-    """The upright one is of logarithms."""
+    """Whether the vertical axis is logarithmic."""
 
     def height(self, loss: float) -> float:
-        """0 at the bottom, 1 at the top; what is beyond stands at the edge."""
+        """0 at the bottom, 1 at the top; losses beyond are drawn at the edge."""
         loss = min(max(loss, self.bottom), self.top)
         if self.steep:
             return log(loss / self.bottom) / log(self.top / self.bottom)
@@ -65,7 +65,7 @@ class LossAxes:
         return (step - self.first) / max(self.last - self.first, 1)
 
     def ticks(self, most: int) -> list[int]:
-        """Steps that are written below: the first, the last, and round ones between them."""
+        """The labelled steps: the first, the last, and round ones between them."""
         sizes = (size * 10**power for power in range(19) for size in (1, 2, 5))
         stride = next((each for each in sizes if (self.last - self.first) / each <= most), 10**19)
         inner = range((self.first // stride + 1) * stride, self.last, stride)
@@ -76,26 +76,26 @@ class LossAxes:
 @dataclass(frozen=True, slots=True)
 class LossDrawing:
     lines: tuple[LossLine, ...]
-    """What stands over others comes last."""
+    """The lines on top come last."""
     axes: LossAxes
     says: str
-    """The same in words."""
+    """The drawing in words."""
     judged: str = ""
-    """Whether that is good, in words."""
+    """Whether the loss is good, in words."""
     is_good: bool | None = None
-    """None: nobody can say."""
+    """None: it cannot be decided."""
     mark: int | None = None
     """The guilty step."""
     left_out: int = 0
-    """Lines that are not drawn."""
+    """The number of lines that are not drawn."""
     counted: bool = False
-    """The steps are numbers of losses, as they were printed."""
+    """Whether the steps only count the printed losses."""
     peaks: bool = False
-    """Single losses count, not their means."""
+    """Whether a column shows its largest loss instead of the mean."""
     id: str = "losses"
 
     def columns(self, line: LossLine, room: int) -> tuple[list[float | None], list[bool]]:
-        """A loss for each column, and whether a loss there is not a number."""
+        """The loss of each column, and whether one of its losses is not a number."""
         found: list[list[float]] = [[] for _ in range(room)]
         lost = [False] * room
         for step, loss in zip(line.steps, line.losses, strict=True):
@@ -105,15 +105,15 @@ class LossDrawing:
             else:
                 lost[column] = True
         pick = max if self.peaks else fmean
-        return _joined([pick(losses) if losses else None for losses in found], lost), lost
+        return _interpolated([pick(losses) if losses else None for losses in found], lost), lost
 
 
 def is_number(loss: float) -> bool:
-    return abs(loss) < LARGEST  # NaN is not
+    return abs(loss) < LARGEST  # false for NaN
 
 
 def axes(lines: Sequence[LossLine]) -> LossAxes:
-    """Of lines, at least one of which has a number."""
+    """The axes for these lines, at least one of which has a number."""
     values = sorted(loss for line in lines for loss in line.known)
     low, top = values[0], values[-1]
     steep = low > 0 and top > STEEP * values[len(values) // 4]
@@ -124,8 +124,8 @@ def axes(lines: Sequence[LossLine]) -> LossAxes:
     return LossAxes(first, last, bottom, top, steep)
 
 
-def _joined(values: Sequence[float | None], lost: Sequence[bool]) -> list[float | None]:
-    """On the straight line between two neighbours, where few losses are drawn wide."""
+def _interpolated(values: Sequence[float | None], lost: Sequence[bool]) -> list[float | None]:
+    """The values with gaps filled by straight lines, for few losses on a wide drawing."""
     joined = list(values)
     known = [place for place, value in enumerate(values) if value is not None]
     for here, there in itertools.pairwise(known):

@@ -1,4 +1,4 @@
-"""An examination as Markdown: the verdict and who is guilty, hosts, findings, tickets."""
+"""An examination as Markdown: the verdict and the culprits, hosts, findings, tickets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _about(report: Report) -> str:
 
 
 def _hosts(report: Report, room: int) -> str:
-    """Those that are alike in one row, by the areas of the checks, the sick ones first."""
+    """The table of hosts by area: equal hosts share a row, unhealthy ones come first."""
     alike = sorted(host_rows(report), key=lambda each: each.verdict == OK)
     areas = tuple(alike[0].cells) if alike else ()
     rows = (
@@ -59,7 +59,7 @@ def _hosts(report: Report, room: int) -> str:
 
 
 def _well(report: Report) -> str:
-    """What was measured and found well, and what was not tried."""
+    """What was measured and found healthy, and what was not tried."""
     ticked, left = measured(report)
     lines = [f"- \u2713 **{line.area}**: {inline(line.text)}\n" for line in ticked]
     return "".join([*lines, *(f"- not tried: **{line.area}**: {inline(line.text)}\n" for line in left)])

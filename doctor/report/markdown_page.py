@@ -1,7 +1,7 @@
 """A page as Markdown, for GitHub, GitLab, chats and tickets.
 
-It fits into one comment of GitHub, whatever hosts said and however many there are: what does not fit is
-counted and left to the other formats.
+It fits into one comment on GitHub, whatever the hosts reported and however many there are: blocks that do not
+fit are counted and left to the other formats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""
 MOST_LINES = 40
 LONGEST = 4000
-"""Of the words of others on a card, in characters."""
+"""The most characters of a quote on a card."""
 
 
 def as_markdown(page: Page) -> bytes:
@@ -41,7 +41,7 @@ def _blocks(page: Page) -> Iterator[str]:
 
 
 def fit(blocks: Iterable[str], room: int, what: str) -> str:
-    """As many as there is room for, the first ones before others; how many are left out is said."""
+    """As many blocks as there is room for, and the number of those that are left out."""
     kept, left = [], 0
     for text in blocks:
         if len(text) <= room:
@@ -58,7 +58,7 @@ def shown(cards: Iterable[Card]) -> list[Card]:
 
 
 def card_line(card: Card) -> str:
-    """All of it in a few words, never at the beginning of a line."""
+    """The card in one line, which must not stand at the beginning of a line."""
     who = f"**{inline(card.who)}** " if card.who else ""
     tag = f" ({code(card.tag)})" if card.tag else ""
     return f"**{card.word}** {who}{inline(card.says)}{tag}"
@@ -70,7 +70,7 @@ def card_text(card: Card, level: str = "###") -> str:
     head = (level, card.word, who, inline(card.says + card.aside), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
     rows = [row for row in card.rows if On.MARKDOWN in row.on and (row.lines or row.head)]
-    text += "".join(_said(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
+    text += "".join(_list_items(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
     typed = [line for row in rows if row.form is Form.TYPED for line in _typed(row)]
     quoted = [row for row in rows if row.form is Form.QUOTED]
     text += "".join("\n" + _block(row) for row in quoted if On.BRIEF in row.on)
@@ -78,7 +78,7 @@ def card_text(card: Card, level: str = "###") -> str:
     return text + "".join("\n" + _folded(row) for row in quoted if On.BRIEF not in row.on)
 
 
-def _said(row: Row) -> str:
+def _list_items(row: Row) -> str:
     lines = (fold(row.lines),) if row.form is Form.HOSTS else row.lines[:MOST_LINES]
     if row.form is Form.NUMBERED:
         lines = tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))
@@ -87,7 +87,7 @@ def _said(row: Row) -> str:
 
 
 def _typed(row: Row) -> Iterator[str]:
-    """Where to type them is a comment, so that all can be copied."""
+    """The commands; where to type them is a comment, so that everything can be copied."""
     head = row.head or ("" if row.label == "do" else f"{row.label}:")
     yield from (f"# {clean_line(head)}",) if head else ()
     yield from map(clean_line, row.lines)

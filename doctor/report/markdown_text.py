@@ -1,8 +1,8 @@
-"""Text that others wrote, as Markdown that shows it and does nothing else.
+"""Untrusted text as Markdown that only shows it.
 
 A word that a renderer could take for markup, a mention, a reference or a link becomes code, in which GitHub,
-GitLab and chats look for none of these. It reads well, too: what has such characters is a path, a variable or
-a node set. No text of others begins a line outside of code.
+GitLab and chats ignore all of these. It reads well too: a word with such characters is a path, a variable or
+a node set. Untrusted text never begins a line outside of code.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TICKS = re.compile("`+")
 
 
 def inline(text: str, most: int = LONGEST) -> str:
-    """In a line, never at its beginning."""
+    """The text for the middle of a line; it must not stand at the beginning."""
     line = clean_line(" ".join(text.split()))
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     parts = groupby(line.split(), key=lambda word: _RISKY.search(word) is not None)
@@ -35,14 +35,14 @@ def inline(text: str, most: int = LONGEST) -> str:
 
 
 def _enclosed(text: str) -> str:
-    """As code, but for the punctuation of the sentence around it."""
+    """The text as code, without the punctuation of the sentence around it."""
     inner = text.strip("(.,;:)")
     before, _, after = text.partition(inner)
     return f"{before}{code(inner)}{after}" if inner else code(text)
 
 
 def code(text: str) -> str:
-    """All of it as code; a run of backticks ends it only if it is exactly as long as the first one."""
+    """The text as code; its fence of backticks is longer than any run of backticks in it."""
     line = clean_line(" ".join(text.split()))
     ticks = "`" * (_longest(line) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
@@ -50,12 +50,12 @@ def code(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    """In a table, which a bar would divide, in code as well."""
+    """The text for a cell of a table; a bar would divide the cell even inside code, so it is escaped."""
     return inline(text.replace("|", r"\x7c"))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Of cells that are Markdown already."""
+    """A table of cells that are already Markdown."""
     return "".join(map(row, (head, ["---"] * len(head), *rows)))
 
 
@@ -64,13 +64,13 @@ def row(cells: Iterable[str]) -> str:
 
 
 def block(text: str, kind: str) -> str:
-    """Lines as they are, between fences longer than any in them."""
+    """The unchanged lines between fences that are longer than any fence in them."""
     fence = "`" * max(3, _longest(text) + 1)
     return f"{fence}{kind}\n{clean(text)}\n{fence}\n"
 
 
 def folded(summary: str, name: str, inside: str) -> str:
-    """Unfolded by a click; `name` was written by others."""
+    """A block that a click unfolds; `name` is untrusted."""
     shown = f" <code>{html.escape(clean_line(name))}</code>" if name else ""
     return f"<details><summary>{summary}{shown}</summary>\n\n{inside}\n</details>\n"
 

@@ -1,6 +1,6 @@
-"""What a report can say for sure: a line for each area with what was measured, and what was not tried.
+"""One line for each area with what was measured, and what was not tried.
 
-A line is ticked only where checks of its area passed on all hosts and nothing of it is a finding.
+A line is ticked only if checks of its area passed on all hosts and the area has no finding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ APART: Mapping[str, str] = {
     "stuck-process": "processes",
     "neighbour-fixed-wrong": "neighbours entered by hand",
 }
-"""Checks of which the line of their area says nothing: undecided, they are among what was not tried."""
+"""Checks that the line of their area does not mention: if undecided, they are listed as not tried."""
 
 
 JUDGED_BY: Mapping[str, tuple[str, ...]] = {
@@ -39,19 +39,19 @@ JUDGED_BY: Mapping[str, tuple[str, ...]] = {
     "nofile": ("nofile-low",),
     "memlock_bytes": ("memlock-low",),
 }
-"""Facts that may be bad: only a tick of a run with a check that judges them speaks of them."""
+"""Facts that may be bad: a line mentions them only if the run has a check that judges them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`text` has words of hosts in it, as they wrote them: whoever shows it cleans it."""
+    """`text` may hold untrusted words of hosts: the code that shows it cleans it."""
 
     area: str
     text: str
 
 
 def measured(report: Report) -> tuple[tuple[Measured, ...], tuple[Measured, ...]]:
-    """What was measured and found well, and what was not tried, each with its reason."""
+    """What was measured and found healthy, and what was not tried, each with its reason."""
     said = _Said(report)
     ticked = [Measured(area, line) for area in AREAS if said.is_proved(area) and (line := _LINES[area](said))]
     proved = {line.area for line in ticked}
@@ -81,12 +81,12 @@ class _Said:
             self.found.setdefault(finding.check, set()).add(finding.status)
 
     def passes(self, check: str) -> bool:
-        """On all hosts, and without a finding on any."""
+        """Whether the check passed on all hosts, without a finding."""
         return check not in self.found and self.passed.get(check, set()) >= set(self.hosts)
 
     @property
     def no_devices(self) -> bool:
-        """Whether every host said that it has none."""
+        """Whether every host reported that it has no devices."""
         row = self.rows.get("devices")
         return row is not None and not any(row.values.values()) and row.values.keys() >= set(self.hosts)
 
@@ -117,7 +117,7 @@ class _Said:
                 yield Measured(name, "undecided")
 
     def not_tried(self, area: str) -> str:
-        """Why nothing was looked at; empty where something was, whatever it found."""
+        """Why nothing of the area was examined; empty if something was, whatever the result."""
         checks = self.checks(area)
         if area.startswith("device") and self.no_devices:
             return "none found" if area == "devices" else ""
@@ -131,18 +131,18 @@ class _Said:
         return next((self.skipped[check] for check in checks if check in self.skipped), "")
 
     def __call__(self, key: str, form: str = "{}", none: str = "") -> str:
-        """A fact in words; `none` where no host told it, or none that it is there."""
+        """A fact in words; `none` if no host reported it, or if all reported that it does not exist."""
         judges = JUDGED_BY.get(key, ())
         if judges and not any(check in self.report.scopes for check in judges):
             return ""
         row = self.rows.get(key)
         text = spread(row, self.hosts) if row else ""
         if row and text and (silent := len(self.hosts) - len(row.values)):
-            text += f" (not told by {silent} of {len(self.hosts)} hosts)"
+            text += f" (not reported by {silent} of {len(self.hosts)} hosts)"
         return form.format(text) if text not in ("", "none", "not installed") else none
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
@@ -151,7 +151,7 @@ def _reach(said: _Said) -> str:
     whom = f"{count} hosts" if count > 1 else "1 host"
     way = said("reached_by")
     how = way if way == "this machine" else f"{whom} over {way}" if way else whom
-    return _joined(
+    return _join(
         how,
         _clocks(said) if said.passes("clock-skew") else "",
         "names agree" if said.passes("names-disagree") else "",
@@ -159,7 +159,7 @@ def _reach(said: _Said) -> str:
 
 
 def _clocks(said: _Said) -> str:
-    """How far any two may be apart, what is uncertain of each included."""
+    """The largest possible difference between two clocks, uncertainties included."""
     offset, doubt = said.rows.get("clock_offset_seconds"), said.rows.get("clock_uncertainty_seconds")
     if not offset or not doubt or offset.values.keys() != set(said.hosts):
         return ""
@@ -172,7 +172,7 @@ def _clocks(said: _Said) -> str:
 def _devices(said: _Said) -> str:
     vendor = said.report.plan.vendor
     things = f"{vendor.thing}s" if vendor else "devices"
-    return _joined(
+    return _join(
         said("devices", f"{{}} {things} a host"),
         said("device_name"),
         said("devices_healthy", "{} healthy"),
@@ -185,7 +185,7 @@ def _devices(said: _Said) -> str:
 def _device_network(said: _Said) -> str:
     speed = said("device_link_mbps", " at {}")
     rate = said("ib_rate", " at {}")
-    return _joined(
+    return _join(
         said("device_links_up", "links up {}") + (speed if said("device_links_up") else ""),
         said("device_addresses_set", "addresses set {}"),
         "devices of different hosts reach each other" if said.passes("device-unreachable") else "",
@@ -196,7 +196,7 @@ def _device_network(said: _Said) -> str:
 
 def _ports(said: _Said) -> str:
     port = said.report.plan.master_port.value
-    return _joined(
+    return _join(
         said("somaxconn", "somaxconn {}"),
         said("tcp_max_syn_backlog", "syn backlog {}"),
         said("ephemeral_ports", "ephemeral {}"),
@@ -206,7 +206,7 @@ def _ports(said: _Said) -> str:
 
 
 def _memory(said: _Said) -> str:
-    return _joined(
+    return _join(
         said("shm_bytes", "/dev/shm {}"),
         said("memory_free_bytes", "{} free") + (said("memory_free_bytes") and said("memory_bytes", " of {}")),
         said("nofile", "nofile {}"),
@@ -219,13 +219,13 @@ def _firewall(said: _Said) -> str:
 
 
 def _network(said: _Said) -> str:
-    return _joined(
+    return _join(
         _connections(said), said("mtu", "MTU {}"), said("speed_mbps", "{}"), said("interface", "on {}")
     )
 
 
 def _connections(said: _Said) -> str:
-    """Between ordered pairs of hosts: a pair works where everything that was tried of it did."""
+    """The connections between ordered pairs of hosts: a pair works if all its tested connections do."""
     mesh = said.report.mesh
     if mesh is None or not said.passes("port-unreachable"):
         return ""
@@ -246,7 +246,7 @@ def _connections(said: _Said) -> str:
 
 def _software(said: _Said) -> str:
     named = (row for row in said.report.facts if row.area == "software" and row.key not in _UNNAMED)
-    return _joined(
+    return _join(
         said("os"),
         said("kernel", "Linux {}"),
         *(said(row.key, f"{row.title} {{}}", f"no {row.title}") for row in named),
@@ -262,7 +262,7 @@ def _training(said: _Said) -> str:
     learned, links, ranks = smoke.loss(run), smoke.links(run), len(run.plan.seats)
     losses = [value for value in learned.curve if value is not None] if learned else []
     slowest = links[0] if links else None
-    return _joined(
+    return _join(
         f"{ranks} rank{'' if ranks == 1 else 's'}, {learned.steps if learned else 0} steps",
         f"loss {losses[0]:.2f} → {losses[-1]:.2f}" if losses else "",
         f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way" if slowest else "",
@@ -270,7 +270,7 @@ def _training(said: _Said) -> str:
 
 
 def _rate(rate: float) -> str:
-    """Bytes a second."""
+    """The text for a rate in bytes per second."""
     return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.{0 if rate >= 1e8 else 1}f} MB/s"
 
 

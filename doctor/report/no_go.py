@@ -1,4 +1,4 @@
-"""A no-go in three lines, for the log of a job: what is wrong, where, and what to do next."""
+"""A no-go in three lines for the log of a job: what is wrong, where, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 
 LONGEST = 400
-"""Of a line, whatever a host said."""
+"""The most characters of a line, whatever a host reported."""
 MISSING = re.compile(r"^[\w-]+: ")
-"""The fact that an unknown result begins with."""
+"""The name of the missing fact, with which the summary of an unknown result begins."""
 
 
 def no_go(report: Report, whole: Path | None) -> str:
@@ -28,7 +28,7 @@ def no_go(report: Report, whole: Path | None) -> str:
 
 
 def _decisive(report: Report) -> list[Finding]:
-    """What decides the verdict, causes before what follows from them."""
+    """The findings that decide the verdict, without consequences of others; causes come first."""
     faults = [finding for finding in report.findings if report.rules.faults(finding)]
     caused = {finding.id: {*finding.hosts} for finding in faults}
     roots = [f for f in faults if f.because not in caused or {*f.hosts} - caused[f.because]]

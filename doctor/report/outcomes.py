@@ -1,6 +1,6 @@
-"""What became of each check on each host, as the findings say it: the worst of it, and why.
+"""The worst outcome of each check on each host, taken from the findings, with the reason.
 
-A suspect whom a cause has cleared is in no finding, and so is no culprit here either.
+A suspect that a cause has cleared is in no finding, and so it is not a culprit here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from doctor.report.envelope import Envelope, FindingEntry
 
 WORST = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.CRASH, Status.FAIL)
 NO_HOST = ""
-"""Stands for the host of what is wrong with no single one."""
+"""The host of findings that are not about a single host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Outcome:
 
 
 def outcomes(envelope: Envelope) -> Mapping[str, Mapping[str, Outcome]]:
-    """Host -> check -> outcome, in the order of the report; what has no host comes last."""
+    """Host -> check -> outcome, in the order of the report; NO_HOST comes last."""
     table: dict[str, dict[str, Outcome]] = {host.name: {} for host in envelope.hosts}
     for result in envelope.results:
         if result.status in (Status.PASS, Status.SKIP):

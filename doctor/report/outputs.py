@@ -1,4 +1,4 @@
-"""The report, in every form that was asked for, to every place that was named."""
+"""Writes the report in every format that was asked for, to every place that was named."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ Named = tuple[str, Path]
 
 
 def empty_lists(outputs: Outputs, inputs: Iterable[Named] = ()) -> None:
-    """First of all: however this run ends, a go of an earlier one is not found in its place.
+    """Empties lists of healthy hosts before anything else: however this run ends, nobody finds the go of an
+    earlier run in its place.
 
-    A file that the run will read is no list of an earlier run: `refuse_unwritable` says so.
+    A file that this run reads is not a list of an earlier run: `refuse_unwritable` reports it.
     """
     read = {os.path.realpath(path) for _, path in inputs}
     for form, path in outputs.files():
@@ -64,9 +65,9 @@ WRITABLE = "Name a file in a folder that is writable."
 def refuse_unwritable(
     outputs: Outputs, others: Mapping[str, Path | None], inputs: Iterable[Named] = ()
 ) -> None:
-    """Before the run: a report that cannot be written at its end would be lost.
+    """Raises UsageError before the run if a report could not be written at its end.
 
-    `others` are files that will be written beside the outputs, by the name of their option.
+    `others` are further files that will be written, by the name of their option.
     """
     files = dict(others)
     on_stdout = []
@@ -100,17 +101,18 @@ def refuse_unwritable(
 
 
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
-    """The report for a person. With -q a go prints none, nor does a no-go that is three lines, unless a check
-    broke.
+    """Prints the report for a person. With -q nothing is printed if healthy, nor if --print turns a no-go
+    into three lines, unless a check broke.
     """
     if report.broken or not outputs.quiet or (report.exit_code != 0 and outputs.launch is None):
         put(_rendered(report, outputs, coloured(out, outputs.colours), width(out)), out, drawn=True)
 
 
 def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:
-    """The terminal first; a file that cannot be written loses only itself, and is reported at the end.
+    """Writes everything, the terminal first. A file that cannot be written does not stop the others and is
+    reported at the end.
 
-    A launch line comes last: it is for a run of which everything is kept.
+    The launch line comes last: it is printed only if everything else could be written.
     """
     failed: list[str] = []
 
@@ -149,8 +151,9 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
 def write_formats(
     outputs: Outputs, envelope: Envelope, pages: Mapping[str, Callable[[], bytes]] | None = None
 ) -> None:
-    """The report of a command that makes no checks, behind its text; `pages` make what is not made of the
-    envelope, by option. A file that cannot be written loses only itself. Raises DoctorError.
+    """Writes the report of a command that runs no checks, after its text. `pages` maps the options of formats
+    that need more than the envelope to their writers. A file that cannot be written does not stop the others.
+    Raises DoctorError.
     """
     failed = []
     for form, path in outputs.files():
@@ -167,8 +170,8 @@ def write_formats(
 
 
 def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:
-    """What the log of a job has on stderr where nothing else says it: not a go whose report or launch line
-    appears, nor a no-go of which -q has shown the findings.
+    """The lines for stderr in the log of a job, unless other output has the same content: empty for a go
+    whose report or launch line appears, and for a no-go whose findings -q has shown.
     """
     if report.exit_code == 0:
         hosts = go.hosts if go and outputs.launch is not None else report.healthy_hosts
@@ -183,7 +186,7 @@ HOSTS = ".hosts"
 
 
 def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | None) -> dict[str, bytes]:
-    """What a run leaves in --report-dir, by its suffix."""
+    """The files of a run in --report-dir, by suffix."""
     files = {form.suffix: form.write(report) for form in FORMATS if form.suffix}
     files[".txt"] = _rendered(report, Outputs(verbose=outputs.verbose), False, WIDTH).encode(errors="replace")
     if reading is not None:
@@ -194,7 +197,7 @@ def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | N
 
 
 def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Go | None, str]:
-    """Who goes, and in which form that is printed."""
+    """The hosts that start the job, and the form in which they are printed."""
     form = read_form(outputs.launch) if outputs.launch is not None else "hostfile"
     names = chosen(report)
     if form == AUTO:
@@ -215,7 +218,7 @@ def _bound(reading: Reading | None) -> Bound:
 
 
 def _spoken(start: LaunchParts, form: str, outputs: Outputs) -> str:
-    """Beside the line: who goes, who is left, and what the line does not do by itself."""
+    """The notes to a launch line: which hosts go, are spare or left out, and what is left to the user."""
     go, said = start.going, []
     if not outputs.quiet:
         parts = [f"go: {fold(go.hosts)}, head {go.head} ({go.address}, port {go.port})"]
@@ -243,7 +246,7 @@ def _rendered(report: Report, outputs: Outputs, colour: bool, columns: int) -> s
 
 
 def make_report_folder(path: Path) -> None:
-    """Before the run: the folder is there, is ours, and a file can be written into it. Raises UsageError."""
+    """Makes sure before the run that the folder exists, is ours and is writable. Raises UsageError."""
     try:
         if why := why_not_ours(path):  # its owner could put other reports into their places
             raise UsageError(f"--report-dir {path}: {why}.", "Name a folder of yours, or a new one.")
@@ -258,7 +261,7 @@ def make_report_folder(path: Path) -> None:
 
 
 def run_name(started: str, job: str, pid: int, *, interrupted: bool = False) -> str:
-    """`doctor-20261120T101500Z-4711-1234`: when, in which job, by which process."""
+    """`doctor-20261120T101500Z-4711-1234`: the time, the job and the process."""
     when = "".join(filter(str.isalnum, started))
     parts = ("doctor", when, job, str(pid), "interrupted" if interrupted else "")
     return "-".join(part for part in parts if part)

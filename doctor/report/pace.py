@@ -1,4 +1,4 @@
-"""Who was slow in a smoke run: each rank beside the others, by its steps and its loss."""
+"""The speed of the ranks in a smoke run: each compared with the others, by its steps and its loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.smoke.judge.loss import LARGEST
 
 SLOW = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 LAST = 10
-"""Steps of which a rank's loss is the mean."""
+"""The number of last steps over which a rank's loss is averaged."""
 
 
 def is_slow(run: JudgedRun) -> bool:
@@ -19,7 +19,7 @@ def is_slow(run: JudgedRun) -> bool:
 
 
 def slow_hosts(run: JudgedRun) -> set[str]:
-    """Those at the ends of a link that is slow."""
+    """The hosts at the ends of slow links."""
     return {
         host
         for charge in run.charges
@@ -30,8 +30,8 @@ def slow_hosts(run: JudgedRun) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class RankPace:
-    """A rank's own median step beside that of the others, and its last losses beside theirs: `late` seconds,
-    and `loss_share` where 1.0 is the mean. `check` is the first that names it.
+    """A rank's median step and last losses, compared with those of the others: it computes `late` seconds
+    longer, and its loss is `loss_share` of the mean. `check` is the first check that names it.
     """
 
     rank: int
@@ -45,7 +45,7 @@ class RankPace:
 
 
 def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
-    """Of the ranks that came to a step and measured it."""
+    """The paces of the ranks that measured at least one step."""
     told = {seen.rank: seen for seen in run.result.ranks if any(step.compute for step in seen.steps)}
     computes = {rank: median(step.compute for step in seen.steps) for rank, seen in told.items()}
     losses = {}
@@ -57,7 +57,7 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
             losses[rank] = fmean(last)
     usual = median(computes.values()) if computes else 0.0
     mean = fmean(losses.values()) if losses else 0.0
-    named = _named(run)
+    named = _first_checks(run)
     return tuple(
         RankPace(
             rank,
@@ -73,7 +73,7 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
     )
 
 
-def _named(run: JudgedRun) -> dict[int, str]:
+def _first_checks(run: JudgedRun) -> dict[int, str]:
     """Rank -> the first check that names it or its host, faults before warnings."""
     named: dict[int, str] = {}
     for charge in sorted(run.charges, key=lambda charge: not is_fault(charge)):

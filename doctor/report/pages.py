@@ -1,4 +1,4 @@
-"""A page, in every form that was asked for, to every place that was named."""
+"""Writes a page in every format that was asked for, to every place that was named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doctor.text.terminal import coloured, put, width
 
 
 def terminal_of(outputs: Outputs) -> TextIO:
-    """Where the text goes: stderr, if a format takes stdout."""
+    """The stream for the text: stderr if a format uses stdout."""
     return sys.stderr if any(path == STDOUT for _, path in outputs.files()) else sys.stdout
 
 
@@ -27,14 +27,14 @@ def show_page(page: Page, outputs: Outputs) -> None:
 
 
 def write_page(page: Page, outputs: Outputs, envelope: Envelope) -> None:
-    """Behind the text. A file that cannot be written loses only itself."""
+    """Writes the files, after the text. A file that cannot be written does not stop the others."""
     from doctor.report.outputs import write_formats
 
     write_formats(outputs, envelope, {"--markdown": partial(_markdown, page), "--html": partial(_html, page)})
 
 
 def _markdown(page: Page) -> bytes:
-    """What takes long to import is imported where it is wanted."""
+    """Slow imports happen only when they are needed."""
     from doctor.report.markdown_page import as_markdown
 
     return as_markdown(page)

@@ -1,4 +1,4 @@
-"""What passed, a line an area, and in one more line what does not apply: the part of -v that is good news."""
+"""What passed, one line per area, and one more line for checks that do not apply; shown with -v."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from doctor.text.nodeset import fold
 
 NOT_FOR_THIS = "does not apply"
 REASONS = 4
-"""That are named: the JSON has them all."""
+"""The most reasons that are shown: the JSON has them all."""
 
 
 def passed_lines(report: Report) -> tuple[Measured, ...]:
-    """The checks that passed, by area, each with the hosts where that was not all of them."""
+    """The checks that passed, by area, with their hosts unless they passed on all."""
     hosts = [host.name for host in report.hosts]
     passed: dict[str, dict[str, None]] = {}
     skipped: dict[str, str] = {}

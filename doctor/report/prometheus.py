@@ -1,7 +1,7 @@
 """The report for the textfile collector of Prometheus' node exporter: gauges, in the text format 0.0.4.
 
-There are at most as many series as hosts times checks: labels hold names of hosts and ids of checks, and no
-text that a host wrote. A check that does not apply to a host has no series.
+There are at most as many series as hosts times checks: labels hold names of hosts and ids of checks, but no
+text from a host. A check that does not apply to a host has no series.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from doctor.text.printable import clean_line
 
 PREFIX = "cluster_doctor_"
 VALUES = {Status.PASS: 0, Status.UNKNOWN: 1, Status.WARN: 2, Status.CRASH: 3, Status.FAIL: 4}
-"""The worse, the higher, so that max() over hosts is the worst of them."""
+"""Worse is higher, so that max() over hosts is the worst result."""
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -45,11 +45,11 @@ def as_prometheus(envelope: Envelope) -> bytes:
         _gauge("exit_code", "The exit code of the run; 0 is a go.", {(): envelope.exit_code}),
         _gauge("run_start_timestamp_seconds", "When the run began.", times),
         _gauge("run_duration_seconds", "How long the run took.", {(): envelope.run.seconds}),
-        _gauge("hosts", "Number of hosts by what they were found to be.", hosts),
+        _gauge("hosts", "Number of hosts by status.", hosts),
         _gauge("host_healthy", "1 if the host is proved healthy, 0 if faulty or not examined.", healthy),
         _gauge(
             "check_status",
-            "0 passed, 1 undecided, 2 warning, 3 the check broke, 4 failed; no host: of no single one.",
+            "0 passed, 1 undecided, 2 warning, 3 the check broke, 4 failed; no host: not about a single one.",
             checks,
         ),
     )
@@ -57,7 +57,7 @@ def as_prometheus(envelope: Envelope) -> bytes:
 
 
 def _gauge(name: str, help: str, series: Mapping[Labels, float]) -> str:
-    """A metric with all its series; nothing where it has none."""
+    """A metric with all its series; empty if it has none."""
     if not series:
         return ""
     lines = (f"{PREFIX}{name}{_labels(labels)} {_number(value)}\n" for labels, value in series.items())

@@ -1,4 +1,4 @@
-"""The JSON Schema of reports, made of their types: each field with the sentence that stands below it."""
+"""The JSON Schema of reports, generated from their types: each field with the sentence below it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSIDE = ("type", "types", "item_type", "item_types", "key_type", "value_type",
 
 
 def schema_of(*kinds: type) -> dict[str, Any]:
-    """A report is one of these. All that is always written is required."""
+    """The schema of a report, which is one of these types. Fields that are always written are required."""
     refs, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for kind in _with_fields(multi_type_info(kinds)):
         part, says = parts[kind.cls.__name__], _sentences(kind.cls)
@@ -30,12 +30,12 @@ def schema_of(*kinds: type) -> dict[str, Any]:
 
 
 def _is_written(field: Field) -> bool:
-    """Always, unless it has no value."""
+    """Whether a field is always written."""
     return field.required or not (field.default is field.default_factory is msgspec.NODEFAULT)
 
 
 def _with_fields(found: Any) -> Iterator[StructType | DataclassType]:
-    """The types that have fields, of all that a type is made of."""
+    """The types with fields among all the parts of a type."""
     if isinstance(found, StructType | DataclassType):
         yield found
     inside = found if isinstance(found, Iterable) else (getattr(found, name, ()) for name in _INSIDE)
@@ -44,7 +44,7 @@ def _with_fields(found: Any) -> Iterator[StructType | DataclassType]:
 
 
 def _sentences(kind: type) -> dict[str, str]:
-    """By field, also of those that it inherits."""
+    """The sentence of each field, inherited ones included."""
     found: dict[str, str] = {}
     for each in reversed(kind.__mro__[:-1]):
         found |= _sentences_in(each.__module__).get(each.__name__, {})
@@ -53,7 +53,7 @@ def _sentences(kind: type) -> dict[str, str]:
 
 @cache
 def _sentences_in(module: str) -> dict[str, dict[str, str]]:
-    """By class and field: what stands as a text below the field."""
+    """The docstring below each field, by class and field."""
     classes = [each for each in ast.parse(_source(module)).body if isinstance(each, ast.ClassDef)]
     return {each.name: dict(_below(each.body)) for each in classes}
 

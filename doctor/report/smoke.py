@@ -1,4 +1,4 @@
-"""What a report says of the smoke runs: their numbers."""
+"""The numbers of the smoke runs that a report shows."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ class PhaseLine:
     name: str
     """`net`, `start`, `join`, `collectives`, `train`, `audit`, `bandwidth`."""
     status: Outcome
-    """`skipped` if the run did not get so far, or was interrupted there."""
+    """`skipped` if the run did not get that far, or was interrupted there."""
     seconds: float
     """How long it took."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRates:
-    """What two hosts sent each other, both at once: bytes a second each way, and a round trip in seconds."""
+    """How fast two hosts exchanged data, both sending at once: bytes per second each way, and a round trip in
+    seconds.
+    """
 
     hosts: tuple[str, str]
     rate: float
@@ -51,14 +53,16 @@ def outcome(run: JudgedRun) -> Outcome:
 
 
 def last_phase(run: JudgedRun) -> str:
-    """Where the rank was that had come the least far."""
+    """The phase of the rank that got least far."""
     reached = [PHASES.index(seen.phase) for seen in run.result.ranks if not seen.done]
     name = PHASES[min(reached)] if reached else "done"
     return _PART_OF.get(name, name)
 
 
 def phases(run: JudgedRun, net: float | None) -> tuple[PhaseLine, ...]:
-    """In order; `net` is what the mesh before the run took. Where hosts cannot meet there is no bandwidth."""
+    """The phases in order; `net` is the duration of the mesh before the run. Without two hosts in a cell
+    there is no bandwidth phase.
+    """
     ended = run.result.end.kind
     here = None if ended == "done" else last_phase(run)
     wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if is_fault(charge)}
@@ -73,7 +77,7 @@ def phases(run: JudgedRun, net: float | None) -> tuple[PhaseLine, ...]:
 
 
 def _seconds(run: JudgedRun, name: str) -> float:
-    """Of the slowest rank; starting includes importing torch, on the slowest host."""
+    """The duration on the slowest rank; `start` includes importing torch on the slowest host."""
     spent = run.result.seconds
     if name != "start":
         return round(spent.get(name, 0.0), 3)
@@ -82,24 +86,24 @@ def _seconds(run: JudgedRun, name: str) -> float:
 
 
 def loss(run: JudgedRun) -> LossSummary | None:
-    """Of the cell that learned the least."""
+    """The loss of the cell that learned the least."""
     return _losses(run).get(worst_cell(run))
 
 
 def worst_cell(run: JudgedRun) -> int:
-    """The one that learned the least."""
+    """The cell that learned the least."""
     drops = {cell: 1.0 if said.drop is None else said.drop for cell, said in _losses(run).items()}
     return min(drops, key=lambda cell: drops[cell], default=0)
 
 
 def _losses(run: JudgedRun) -> dict[int, LossSummary]:
-    """Of the cells that came to a first step."""
+    """The losses of the cells that reached a first step."""
     found = {cell: loss_summary(run.result, cell) for cell in range(len(run.plan.cells))}
     return {cell: summary for cell, summary in found.items() if summary.curve}
 
 
 def healthy_curve(run: JudgedRun, cell: int) -> list[float]:
-    """What each step's batches cost a model that learns as healthy runs do, in the mean of the replicas."""
+    """The loss of each step in a healthy run, as the mean of the replicas."""
     shape = run.plan.shape(cell)
     replicas = range(min(shape.dp, REPLICAS))
     return [
@@ -109,7 +113,7 @@ def healthy_curve(run: JudgedRun, cell: int) -> list[float]:
 
 
 def is_loss_good(run: JudgedRun) -> bool | None:
-    """None after too few steps to say."""
+    """None after too few steps to decide."""
     learned = loss(run)
     if is_loss_charged(run):
         return False
@@ -123,13 +127,13 @@ def is_loss_charged(run: JudgedRun) -> bool:
 
 
 def step_seconds(run: JudgedRun) -> float | None:
-    """A typical training step."""
+    """The duration of a typical training step."""
     spent = [step.compute + step.wait for seen in run.result.ranks for step in seen.steps]
     return median(spent) if spent and max(spent) > 0 else None
 
 
 def tokens_per_second(run: JudgedRun) -> float | None:
-    """Over all replicas; of a run whose training came to its end."""
+    """The rate over all replicas; None if the training did not finish."""
     seconds = step_seconds(run)
     if not seconds or not all(run.got_past(host, "train") for host in run.plan.hosts):
         return None
@@ -154,7 +158,7 @@ def links(run: JudgedRun) -> tuple[LinkRates, ...]:
 
 
 def versions(run: JudgedRun) -> dict[str, str]:
-    """Name -> version; where ranks differ, each with its hosts."""
+    """Name -> version; if ranks differ, each version with its hosts."""
     said: dict[str, dict[str, dict[str, None]]] = {}
     for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
         started = seen.started
@@ -171,7 +175,7 @@ def _alike(found: Mapping[str, Iterable[str]]) -> str:
 
 
 def injected(run: JudgedRun) -> str:
-    """The faults on purpose, as --inject takes them."""
+    """The injected faults, in the syntax of --inject."""
     return ",".join(map(str, run.plan.injected))
 
 
@@ -180,7 +184,7 @@ def left_out(run: JudgedRun) -> dict[str, str]:
 
 
 def comparison(run: JudgedRun) -> str:
-    """How results were compared, where not in every bit."""
+    """How results were compared; empty if bit by bit."""
     within = tolerance(run.result.ranks)
     if within is None:
         return ""
@@ -192,12 +196,12 @@ def comparison(run: JudgedRun) -> str:
 
 
 def rate_text(rate: float) -> str:
-    """Bytes a second."""
+    """The text for a rate in bytes per second."""
     return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{number_text(rate / 1e6)} MB/s"
 
 
 def number_text(value: float) -> str:
-    """To three figures."""
+    """The number with three significant figures."""
     if value >= 1000:
         return f"{float(f'{value:.3g}'):,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

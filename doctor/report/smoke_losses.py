@@ -1,4 +1,4 @@
-"""The losses of a smoke run as drawings: each replica, and where a healthy run would be."""
+"""The losses of a smoke run as drawings: each replica, and the curve of a healthy run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from doctor.smoke.onhost.corpus import FLOOR
 from doctor.text.ranks import ranks_text
 
 MOST_LINES = 8
-"""Of more replicas the mean is drawn, and those that are far off by name."""
+"""If there are more replicas, their mean is drawn, and outliers by name."""
 MOST_ODD = 4
 MOST_CELLS = 4
 
 
 def loss_drawings(run: JudgedRun, id: str) -> tuple[LossDrawing, ...]:
-    """Of each cell; of many cells those that learned the least."""
+    """One drawing per cell; if there are many cells, those that learned the least."""
     numbers = range(len(run.plan.cells))
     drops = {cell: loss_summary(run.result, cell).drop for cell in numbers}
     worst = sorted(numbers, key=lambda cell: (drops[cell] is not None, drops[cell] or 0.0))[:MOST_CELLS]
@@ -30,7 +30,7 @@ def loss_drawings(run: JudgedRun, id: str) -> tuple[LossDrawing, ...]:
 
 
 def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") -> LossDrawing | None:
-    """Of the cell that learned the least, if none is named. None without two steps or a loss."""
+    """The drawing of a cell, by default the one that learned the least. None without two steps or a loss."""
     cell = worst_cell(run) if cell is None else cell
     replicas = [_line(run, cell, dp, curve) for dp, curve in enumerate(replica_curves(run.result, cell))]
     if len(replicas[0].steps) < 2 or not any(line.known for line in replicas):
@@ -54,7 +54,7 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
 
 
 def _is_good(run: JudgedRun, cell: int, summary: LossSummary) -> bool | None:
-    """None: nobody can say. A fault of the loss is that of the cell that learned the least."""
+    """None if it cannot be decided. A fault of the loss belongs to the cell that learned the least."""
     if is_loss_charged(run) and cell == worst_cell(run):
         return False
     if summary.drop is None or summary.limit is None:
@@ -63,7 +63,7 @@ def _is_good(run: JudgedRun, cell: int, summary: LossSummary) -> bool | None:
 
 
 def _line(run: JudgedRun, cell: int, dp: int, curve: Sequence[float | None]) -> LossLine:
-    """A replica, by its ranks."""
+    """The line of a replica, named by its ranks."""
     tp = run.plan.tp
     name = ranks_text(run.plan.cells[cell][dp * tp : (dp + 1) * tp], most=2)
     return LossLine(name, range(len(curve)), [nan if loss is None else loss for loss in curve])
@@ -77,7 +77,7 @@ def _mean(lines: Sequence[LossLine], name: str) -> LossLine:
 
 
 def _odd(replicas: Sequence[LossLine]) -> list[int]:
-    """Those that end, over ten steps, farther above the mean than healthy ones do; the worst first."""
+    """The replicas whose last ten losses lie farther above the mean than in healthy runs, worst first."""
     known = {dp: fmean(line.known[-10:]) for dp, line in enumerate(replicas) if line.known}
     if len(known) < 2:
         return []
@@ -91,8 +91,9 @@ def _in_words(
 ) -> str:
     known = [loss for loss in summary.curve if loss is not None]
     which = f"Cell {cell}: the" if len(run.plan.cells) > 1 else "The"
-    said = f"{which} loss of {len(replicas)} replica{'' if len(replicas) == 1 else 's'} went from "
-    said += f"{known[0]:.2f} to {known[-1]:.2f} in {summary.steps} steps." if known else "no number to none."
+    said = f"{which} loss of {len(replicas)} replica{'' if len(replicas) == 1 else 's'} "
+    course = f"went from {known[0]:.2f} to {known[-1]:.2f} in {summary.steps} steps." if known else ""
+    said += course or "was never a finite number."
     lost = [dp for dp, line in enumerate(replicas) if len(line.known) < len(line.losses)]
     for what, found in (("Far above the others", odd), ("Losses that are not numbers", lost)):
         names = ", ".join(replicas[dp].name for dp in found[:MOST_ODD])

@@ -1,4 +1,4 @@
-"""The report for a person in a terminal or reading a log: worst first, and at its end who is guilty."""
+"""The report for a person, in a terminal or a log: worst first, with the culprits at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from doctor.report.terminal.well import print_well
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
-    """`verbose` shows each finding by itself, with evidence; `quiet` leaves faults and the last line."""
+    """`verbose` shows each finding by itself, with evidence; `quiet` shows only faults and the last line."""
     console.push_render_hook(Cleaned())
     if not quiet:
         print_opening(report, console)

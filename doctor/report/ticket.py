@@ -1,4 +1,4 @@
-"""A ticket for a faulty host, in Markdown: which machine and part, where it is, when and what was seen."""
+"""A ticket for a faulty host, in Markdown: the machine and part, its place, and what was seen when."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOW_SERIAL = "sudo cat /sys/class/dmi/id/product_serial"
 
 
 def tickets(report: Report) -> Iterator[tuple[str, str]]:
-    """Host -> its ticket, of all that a fault names."""
+    """Host and ticket, for all hosts that a fault names."""
     against: dict[str, list[Finding]] = defaultdict(list)
     heads: dict[str, str] = {}
     for finding in filter(report.rules.faults, report.findings):

@@ -13,7 +13,7 @@ def began(report: Report | Envelope) -> datetime | None:
 
 
 def moment(text: str) -> datetime | None:
-    """A recording may hold any text in its place."""
+    """The time, or None: a recording may hold any text in its place."""
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     except ValueError:

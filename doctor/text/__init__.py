@@ -1,1 +1,1 @@
-"""Names and text that other people wrote: node sets, YAML, text files, options, secrets, terminals."""
+"""Names and texts: node sets, YAML, text files, options, secrets, terminals."""

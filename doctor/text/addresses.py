@@ -1,7 +1,7 @@
-"""Addresses of hosts: read as the kernel's filters see them, and laid out in order.
+"""Addresses of hosts: read as the kernel's filters see them, and sorted.
 
-What holds for a stretch of addresses (a route, a rule of a firewall) is asked once for the stretch: a
-question for each pair of thousands of hosts would take hours.
+What holds for a stretch of addresses (a route, a firewall rule) is looked up once for the stretch: a look-up
+for each pair of thousands of hosts would take hours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 AnyAddress: TypeAlias = "IPv4Address | IPv6Address"
 LOOPBACK = (int(IPv4Address("127.0.0.0")), int(IPv4Address("128.0.0.0")), 1, 2)
-"""Where the loopback's addresses begin and end, of either version."""
+"""The bounds of the loopback addresses of both versions."""
 
 
 def canonical(address: str | AnyAddress) -> AnyAddress:
@@ -34,7 +34,7 @@ def _address(text: str) -> AnyAddress | None:
 
 
 def fewest_networks(addresses: Iterable[AnyAddress]) -> tuple[str, ...]:
-    """The addresses in the fewest networks that hold no other address, IPv4 first."""
+    """The fewest networks that hold exactly these addresses, IPv4 first."""
     held = list(addresses)
     four = collapse_addresses(IPv4Network(one) for one in held if isinstance(one, IPv4Address))
     six = collapse_addresses(IPv6Network(one) for one in held if isinstance(one, IPv6Address))
@@ -44,13 +44,13 @@ def fewest_networks(addresses: Iterable[AnyAddress]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Hosts whose addresses follow each other. They are not copied: each host may ask for thousands."""
+    """Hosts with neighbouring addresses. The list is not copied, since each host may ask for thousands."""
 
     start: int
     end: int
     _all: Sequence[str] = field(compare=False, repr=False)
     _numbers: Sequence[int] = field(compare=False, repr=False)
-    """Their addresses."""
+    """The addresses of all hosts as numbers, in the same order."""
 
     def __len__(self) -> int:
         return self.end - self.start
@@ -60,20 +60,20 @@ class Stretch:
         return self._all[self.start]
 
     def has(self, host: str, place: int) -> bool:
-        """Whether this host is at this place among all, and that in here."""
+        """Whether `place` is inside the stretch and holds this host."""
         return self.start <= place < self.end and self._all[place] == host
 
     def others(self, host: str) -> list[str]:
         return [each for each in self._all[self.start : self.end] if each != host]
 
     def another(self, address: AnyAddress) -> str | None:
-        """One with another address."""
+        """A host with another address, if there is one."""
         own = int(address)
         return next((self._all[n] for n in range(self.start, self.end) if self._numbers[n] != own), None)
 
 
 class Holders:
-    """Who holds which address. A host whose address is not known, or is a name, holds none."""
+    """Which host holds which address. A host whose address is unknown, or is a name, holds none."""
 
     def __init__(self, held: Mapping[str, str | None]) -> None:
         known = {host: _address(text or "") for host, text in held.items()}
@@ -91,11 +91,11 @@ class Holders:
         return len(self._sorted[version][0])
 
     def in_order(self, hosts: Iterable[str]) -> list[str]:
-        """These hosts, in the order in which all were given."""
+        """These hosts, in the order in which the hosts were given."""
         return sorted(hosts, key=self._rank.__getitem__)
 
     def stretches(self, version: int, cuts: Iterable[int]) -> Iterator[Stretch]:
-        """The hosts whose addresses no cut divides, together."""
+        """The hosts in groups that no cut divides."""
         numbers, hosts = self._sorted[version]
         bounds = sorted({*cuts, *LOOPBACK})
         start = 0
@@ -111,5 +111,5 @@ class Holders:
 
     @cached_property
     def networks(self) -> tuple[str, ...]:
-        """All addresses, in the fewest networks that hold no other."""
+        """The fewest networks that hold exactly all addresses."""
         return fewest_networks(self.address.values())

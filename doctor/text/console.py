@@ -1,4 +1,4 @@
-"""rich's console, as all that we draw with it is drawn."""
+"""rich's console with the settings for everything that we draw."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def drawn(show: Callable[[Console], object], columns: int, *, colour: bool) -> str:
-    """What `show` prints on a console of that width; without colours there is no escape at all in it."""
+    """What `show` prints on a console of that width; without colours the text has no escape sequences."""
     from rich.console import Console
 
     stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""The interpreter in a command that somebody is to type, where a host or a recording says its path."""
+"""The interpreter in a command to type, if a host or a recording reports its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which language a person reads."""
+"""The language of a page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 UNTRANSLATED = "untranslated"
-"""Stands in the place of a Chinese text that somebody else has yet to write."""
+"""Marks a Chinese text that is yet to be written."""
 
 
 class Language(str, Enum):
@@ -15,12 +15,12 @@ class Language(str, Enum):
 
 
 def in_language(lang: Language, english: str, chinese: str) -> str:
-    """English where there is no Chinese."""
+    """The Chinese text if it is wanted and exists, else the English one."""
     return chinese if lang is Language.ZH and chinese not in ("", UNTRANSLATED) else english
 
 
 def language(environ: Mapping[str, str], encoding: str | None) -> Language:
-    """That of messages, by the variables of POSIX; English where the stream cannot write Chinese."""
+    """The language of messages by the POSIX variables; English if the stream cannot encode Chinese."""
     locale = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
     return Language.ZH if locale.lower().startswith("zh") and _takes_chinese(encoding) else Language.EN
 

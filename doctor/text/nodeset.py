@@ -1,7 +1,7 @@
-"""Names of hosts: node sets unfolded and folded, and what may be called a host, a user or a jump host.
+"""Names of hosts: node sets unfolded and folded, and which texts are valid hosts, users and jump hosts.
 
-A name that passes here is safe as an argument of ssh: no leading '-', no blanks, no control characters.
-Ranges are ClusterShell's; `node1..4` is `node[1-4]` without the brackets, which shells take for a pattern.
+A name that is accepted here is safe as an argument of ssh: no leading '-', no blanks, no control characters.
+Ranges are ClusterShell's; `node1..4` means `node[1-4]` without the brackets, which shells take for a pattern.
 The text of a node set keeps its order (`node[3,1]` is node3, then node1, as in Slurm), because the order of
 hosts is the order of ranks; set operators (`!`, `&`, `^`) are left to --exclude.
 """
@@ -30,7 +30,7 @@ _PIECE = re.compile(r"(?:[^ \t\r\n,\[\]]|\[[^\[\]]*\])+|[\[\]]")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]{1,200})(?:-([0-9]{1,200})(?:/([0-9]{1,200}))?)?")
 _DOTS = re.compile(r"\[[^\[\]]*\]|(?<![0-9])([0-9]{1,200})\.\.([0-9]{1,200})(?![0-9])")
-"""A bracket, which stays as it is, or a range that needs none."""
+"""A bracket, which stays as it is, or a range without brackets."""
 _DIGITS = re.compile(r"([0-9]+)")
 
 Groups = Mapping[str, Sequence[str]]
@@ -45,7 +45,7 @@ class Named:
 
 
 def unfold(text: str, groups: Groups | None = None) -> list[str]:
-    """The names of a node set, in the order written, each once. UsageError names the offending text."""
+    """The names of a node set, in the order written, each once. Raises UsageError with the offending text."""
     names: list[str] = []
     for named in unfold_users(text, groups):
         if named.user is not None:
@@ -55,7 +55,7 @@ def unfold(text: str, groups: Groups | None = None) -> list[str]:
 
 
 def unfold_users(text: str, groups: Groups | None = None) -> list[Named]:
-    """Like `unfold`, piece by piece, and each piece may say `user@`. `@name` is a group, if there are any."""
+    """Like `unfold`, piece by piece; a piece may begin with `user@`. `@name` is a group, if there are any."""
     found: list[Named] = []
     total = 0
     pieces = _PIECE.findall(text)
@@ -98,7 +98,7 @@ def check_host(name: str) -> str:
 
 
 def is_ip(text: str) -> bool:
-    """Of either version; one of version 6 may have a zone: fe80::1%eth0."""
+    """Whether the text is an IPv4 or IPv6 address; an IPv6 one may have a zone: fe80::1%eth0."""
     try:
         address, _, zone = text.partition("%")
         ipaddress.ip_address(address)
@@ -115,7 +115,7 @@ def check_user(name: str) -> str:
 
 
 def check_jump(text: str) -> str:
-    """The text, if it is one `[user@]host[:port]` or several with commas between, as `ssh -J` takes them."""
+    """The text, if it is one `[user@]host[:port]` or several separated by commas, as for `ssh -J`."""
     for hop in text.split(","):
         user, at, host = hop.rpartition("@")
         if at:
@@ -128,14 +128,14 @@ def check_jump(text: str) -> str:
 
 
 def check_number(text: str, low: int, high: int) -> int:
-    """The number, if it is one from `low` to `high`."""
+    """The number, if it is between `low` and `high`."""
     if not _NUMBER.fullmatch(text) or not low <= int(text) <= high:
         raise UsageError(f"{shown(text)} is not a number from {low} to {high}")
     return int(text)
 
 
 def split_number(text: str) -> tuple[str, str | None]:
-    """`host:8` and `[fd00::1]:8` in two; of a bare IPv6 address every ':' is its own."""
+    """`host:8` and `[fd00::1]:8` split into two; a bare IPv6 address is not split."""
     head, colon, tail = text.rpartition(":")
     if not colon or (":" in head and not head.endswith("]")) or ("[" in tail or "]" in tail):
         return text, None
@@ -143,11 +143,11 @@ def split_number(text: str) -> tuple[str, str | None]:
 
 
 def fold(names: Iterable[str]) -> str:
-    """The names as one node set, in an order of its own: `gpu7,node[1-3,7]`. Takes any strings.
+    """The names as one sorted node set: `gpu7,node[1-3,7]`. Takes any strings.
 
-    Names with several numbers fold over each of them in turn: that stays linear, where ClusterShell's own
-    folding takes half a minute for 3,000 random `ip-10-a-b-c`. IPv4 addresses fold (`10.0.0.[1-8]`), IPv6 do
-    not: their digits are not decimal. A name that is not a host name is left as it is.
+    Names with several numbers fold over each number in turn, which stays linear: ClusterShell's own folding
+    takes half a minute for 3,000 random `ip-10-a-b-c`. IPv4 addresses fold (`10.0.0.[1-8]`); IPv6 addresses
+    do not, because their digits are not decimal. A name that is not a host name stays as it is.
     """
     shapes: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
     literal: set[str] = set()
@@ -163,7 +163,7 @@ def fold(names: Iterable[str]) -> str:
 
 
 def cut(folded: str, room: int) -> str:
-    """No longer than that, and never inside of a range: `node[7,42,…]`."""
+    """The node set cut to `room` characters, but never inside a range: `node[7,42,…]`."""
     if len(folded) <= room:
         return folded
     end = max(map(folded[: max(room - 2, 0)].rfind, ",["))
@@ -172,7 +172,7 @@ def cut(folded: str, room: int) -> str:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """The names as one node set to type: to a shell, plain brackets are a pattern for names of files."""
+    """The names as one node set, quoted for a shell: it takes plain brackets for a pattern of file names."""
     return shlex.quote(fold(names))
 
 
@@ -196,7 +196,7 @@ def _woven(shape: tuple[str, ...], row: tuple[str, ...]) -> str:
 
 
 def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:
-    """node2 before node10; the text itself decides between node1 and node01."""
+    """A sort key: node2 before node10; the text itself decides between node1 and node01."""
     parts = _DIGITS.split(text[:300])
     return [(1, int(p), "") if i % 2 else (0, 0, p) for i, p in enumerate(parts)], text
 
@@ -204,7 +204,7 @@ def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:
 def _unfold_piece(piece: str) -> list[str]:
     if piece.startswith("[") and ":" in piece:
         return [check_host(piece)]
-    # re.split with one group alternates: text, inside of a bracket, text, …
+    # re.split with one group alternates: text, content of a bracket, text, …
     parts = _BRACKET.split(
         _DOTS.sub(lambda found: f"[{found[1]}-{found[2]}]" if found[1] else found[0], piece)
     )
@@ -225,7 +225,9 @@ def _unfold_piece(piece: str) -> list[str]:
 
 
 def _element(text: str, piece: str) -> tuple[str, int]:
-    """One of the comma separated elements of a bracket, and how many names it makes: counted, not built."""
+    """One of the comma-separated elements of a bracket, and the number of its names, counted without building
+    them.
+    """
     match = _RANGE.fullmatch(text)
     if match is None:
         raise UsageError(f"{shown(piece)} is not a node set: {shown(text)} is not a range such as 1-4")

@@ -1,6 +1,7 @@
 """An option of the command line, defined once: as a field of the request that it fills.
 
-It says itself how it is typed, what it is for and what it cannot be combined with. Standard library only.
+The field holds how the option is typed, its help text and what it cannot be combined with. Standard library
+only.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ IN_JOB, REPLAY, NO_SMOKE = "--in-job", "--replay", "--no-smoke"
 @dataclass(frozen=True, slots=True)
 class Option:
     usage: str
-    """As in --help: "-F, --hostfile FILE"; without a dash, as HOSTS, it is an argument."""
+    """The usage in --help: "-F, --hostfile FILE"; without a dash, such as HOSTS, it is an argument."""
     help: str
     not_with: tuple[str, ...]
-    """Which of IN_JOB, REPLAY and NO_SMOKE it cannot be combined with."""
+    """Those of IN_JOB, REPLAY and NO_SMOKE with which it cannot be combined."""
     commas: bool = False
     """Whether "a,b" is two values."""
     min: float | None = None
     max: float | None = None
     values: tuple[str, ...] = ()
-    """All that may be typed, where that is a few words."""
+    """The words that may be typed, if there are only a few."""
     panel: str = ""
-    """The group of --help that it stands in, where that is another than that of its class."""
+    """Its group in --help, if it is not the group of its class."""
     alone: tuple[str, str] = ("", "")
-    """Of those three: why they cannot be combined with others, and what to do instead."""
+    """For those three options: why they cannot be combined with others, and what to do instead."""
     aliases: tuple[str, ...] = ()
-    """Older names, still understood and shown nowhere."""
+    """Older names, still accepted but not shown."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,7 +54,7 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The long one."""
+        """The long name."""
         return (self.names or (self.usage,))[-1]
 
     @property
@@ -63,7 +64,9 @@ class Option:
 
 
 def identifier(name: str) -> str:
-    """An argument may have the name of an option: `list symptoms`, `list --symptoms`."""
+    """The name as a Python identifier; an argument gets another one than an option of the same name, as in
+    `list symptoms` and `list --symptoms`.
+    """
     word = re.sub(r"\W", "_", name.lstrip("-").lower())
     return f"{word}_" if iskeyword(word) or not name.startswith("-") else word
 
@@ -74,15 +77,15 @@ def option(usage: str, help: str, *, not_with: tuple[str, ...], default: object 
 
 
 host_option = partial(option, not_with=(IN_JOB, REPLAY))
-"""An option about the hosts and the way to them, which a job and a recording already have."""
+"""An option about the hosts and how to reach them; inside a job and for a recording both are known."""
 live_option = partial(option, not_with=(REPLAY,))
 """An option about what happens on the hosts."""
 any_option = partial(option, not_with=())
-"""An option that also serves to judge a recording."""
+"""An option that is also useful for judging a recording."""
 
 
 def options(request: Any) -> Iterator[tuple[Option, Any]]:
-    """The options of a request with their values; of its class, with their defaults."""
+    """The options of a request with their values, or of a class with their defaults."""
     for each in fields(request):
         default = each.default if each.default_factory is MISSING else each.default_factory
         value = default if isinstance(request, type) else getattr(request, each.name)
@@ -93,7 +96,7 @@ def options(request: Any) -> Iterator[tuple[Option, Any]]:
 
 
 def refuse_conflicts(*groups: Any) -> None:
-    """Raises UsageError if options were given that cannot be combined."""
+    """Raises UsageError if the given options cannot be combined."""
     given = [known for group in groups for known in _given(group)]
     for first in given:
         clashing = [known.name for known in given if first.name in known.not_with]
@@ -103,6 +106,6 @@ def refuse_conflicts(*groups: Any) -> None:
 
 
 def _given(group: Any) -> Iterator[Option]:
-    """Those that differ from their defaults."""
+    """The options that differ from their defaults."""
     defaults = {known.name: default for known, default in options(type(group))}
     yield from (known for known, value in options(group) if value != defaults[known.name])

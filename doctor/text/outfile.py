@@ -1,8 +1,8 @@
-"""Writes files that others will read: whole or not at all, and readable by their owner only, unless for all.
+"""Writes output files completely or not at all, readable only by their owner unless they are meant for all.
 
-A new file takes the place of the old one in one step: a full disk or a crash leaves the old one whole, and
-a link at the place is never followed. What is not a file (a pipe, /dev/null, a descriptor such as
-/dev/stdout) is written to where it is.
+A new file replaces the old one in one step: after a full disk or a crash the old one is still whole, and a
+link in its place is never followed. Streams (a pipe, /dev/null, a descriptor such as /dev/stdout) are written
+to directly.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
 
 
 def write_file(path: Path, data: bytes, *, for_all: bool = False) -> None:
-    """Raises OSError; the place then holds what it held before. Where the umask allows it, all may read
-    what is `for_all`.
+    """Raises OSError; the old file is then unchanged. A file `for_all` is readable by everyone if the umask
+    allows it.
     """
     stream = _stream(path)
     if stream is not None:
@@ -40,7 +40,7 @@ def write_file(path: Path, data: bytes, *, for_all: bool = False) -> None:
 
 
 def add_files(folder: Path, name: str, contents: Mapping[str, bytes]) -> dict[str, Path]:
-    """One file for each suffix, all under one name that no file has yet. Raises OSError."""
+    """Writes one file per suffix, all with the same unused stem. Raises OSError."""
     made: list[Path] = []
     with contextlib.ExitStack() as stack:
         drafts = {suffix: stack.enter_context(_Draft(folder, data)) for suffix, data in contents.items()}
@@ -62,7 +62,7 @@ def add_files(folder: Path, name: str, contents: Mapping[str, bytes]) -> dict[st
 
 
 def make_folder(path: Path) -> None:
-    """The folder and those above it that are missing, for their owner only, whatever the umask."""
+    """Creates the folder and its missing parents, accessible only to their owner whatever the umask."""
     if not os.path.isdir(path):
         if path.parent != path:
             make_folder(path.parent)
@@ -72,12 +72,12 @@ def make_folder(path: Path) -> None:
 
 
 def is_stream(path: Path) -> bool:
-    """Whether the name stands for something that is written to and never replaced."""
+    """Whether the path is a stream, which is written to and never replaced."""
     return _stream(path) is not None
 
 
 def why_not(path: Path) -> str:
-    """Why `write_file` would fail, as far as that can be known before; empty if it should work."""
+    """Why `write_file` would fail, as far as can be known beforehand; empty if it should work."""
     if is_stream(path):
         return ""
     if os.path.islink(path):
@@ -98,15 +98,15 @@ def why_not(path: Path) -> str:
 
 
 def why_not_ours(folder: Path) -> str:
-    """Why what we keep in this folder would not stay as we left it: whose it is, who can write to it, or
-    whose links lead there. Empty if it is ours alone, or does not exist yet. Raises no OSError.
+    """Why others could change what we keep in this folder: they own it, can write to it, or own a link that
+    leads there. Empty if it is ours alone, or does not exist yet. Raises no OSError.
     """
     try:
         path = _behind_links_of_ours(folder)
         about = path.lstat()
     except _LinkOfAnother as link:
         return str(link)
-    except OSError:  # none yet: it is made by us
+    except OSError:  # it does not exist yet: we will create it
         return ""
     if not _trusted(about.st_uid):
         return f"it belongs to another user ({_user(about.st_uid)})"
@@ -118,7 +118,7 @@ class _LinkOfAnother(Exception):
 
 
 def _behind_links_of_ours(folder: Path) -> Path:
-    """Raises _LinkOfAnother, and OSError."""
+    """The folder with links of ours resolved. Raises _LinkOfAnother and OSError."""
     links, path = 0, Path("/")
     ahead = list(reversed(folder.absolute().parts[1:]))
     while ahead:
@@ -142,8 +142,8 @@ def _trusted(owner: int) -> bool:
 
 
 def _open_to_others(about: os.stat_result) -> bool:
-    """In a sticky folder, such as /tmp, nobody can take away what is ours. Many distributions give each
-    user a group of his own, and make folders that it can write to.
+    """Whether others can replace files in the folder: in a sticky folder, such as /tmp, they cannot. A
+    private group of the user, as many distributions have it, does not count as others.
     """
     if about.st_mode & stat.S_ISVTX:
         return False
@@ -166,7 +166,7 @@ def _group(gid: int) -> str:
 
 
 def _stream(path: Path) -> Path | None:
-    """The place itself, behind links of /dev: in other folders anybody may have put a link."""
+    """The stream at the path, or None. Only links in /dev are followed: anybody may make others."""
     for _ in range(MOST_LINKS):
         folder = os.path.realpath(path.parent)
         path = Path(folder, path.name)
@@ -185,7 +185,7 @@ def _stream(path: Path) -> Path | None:
 
 
 def _opened(stream: Path) -> int:
-    """A descriptor of our own is used as it is, so that what it was opened for holds: appending, a socket."""
+    """A descriptor for the stream; one of our own is duplicated, which keeps append mode and sockets."""
     of = _DESCRIPTORS.fullmatch(str(stream.parent))
     if of and int(of[1]) == os.getpid() and stream.name.isdecimal():
         return os.dup(int(stream.name))
@@ -199,7 +199,7 @@ def _take_back(paths: list[Path]) -> None:
 
 
 class _Draft:
-    """A file without a name until it is whole; where no file can be without, one that is hidden."""
+    """A file that has no name until it is complete; a hidden file if the file system needs a name."""
 
     def __init__(self, folder: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
         self._folder, self._data, self._mode = folder, data, mode
@@ -225,7 +225,7 @@ class _Draft:
                 self._named.unlink()
 
     def replace(self, path: Path) -> None:
-        """Put it in the place of whatever has that name."""
+        """Puts the file in the place of whatever has that name."""
         if self._named is None:
             hidden = self._hidden()
             self.publish(hidden)
@@ -235,7 +235,7 @@ class _Draft:
         self._named = None
 
     def publish(self, path: Path) -> None:
-        """Give it a name, all at once; FileExistsError where the name is taken."""
+        """Gives the file its name in one step; raises FileExistsError if the name is taken."""
         try:
             self._link(path)
         except FileExistsError:
@@ -256,7 +256,7 @@ class _Draft:
             self._handle = os.open(named, os.O_CREAT | os.O_EXCL | _NEW, self._mode)
             self._named = named
         if self._mode == PRIVATE_FILE:
-            with contextlib.suppress(OSError):  # only a umask that takes even more away makes a difference
+            with contextlib.suppress(OSError):  # only matters if the umask removes even the owner's rights
                 os.fchmod(self._handle, PRIVATE_FILE)
         with open(self._handle, "wb", closefd=False) as file:
             file.write(self._data)
@@ -268,5 +268,5 @@ class _Draft:
     def _link(self, path: Path) -> None:
         if self._named is not None:
             os.link(self._named, path)
-        else:  # with a folder's handle, which the whole path leaves unused, the link is followed
+        else:  # the link is followed only if a folder's handle is given, which an absolute path ignores
             os.link(f"/proc/self/fd/{self._handle}", path, src_dir_fd=self._handle, follow_symlinks=True)

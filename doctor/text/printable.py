@@ -1,7 +1,8 @@
-"""Makes text that others wrote harmless: it may not move the cursor, change colours or hide text.
+"""Makes untrusted text harmless: it may not move the cursor, change colours or hide text.
 
-Hosts, recordings, configuration files and programs are such others. Every way out goes through here: `put` of
-doctor.text.terminal cleans what it prints, the report what it draws, and JSON is written as `escaped`.
+Untrusted text comes from hosts, recordings, configuration files and programs. Every output goes through here:
+`put` of doctor.text.terminal cleans what it prints, the report what it draws, and JSON is written as
+`escaped`.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ _NOT_ASCII = re.compile(r"[^\n -~]")
 
 
 def clean(text: str) -> str:
-    """The same text with every such character written out; tabs and line ends stay."""
+    """The text with every control character written out; tabs and line ends stay."""
     return "\n".join(map(clean_line, text.split("\n")))
 
 
 def clean_line(text: str) -> str:
-    """For names and commands, which are one line: an end of line is written out as well."""
+    """Like `clean` for names and commands, which are one line: line ends are written out as well."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in _BLANKS else _written(ord(c)) for c in text)
 
 
 def escaped(json: str) -> str:
-    """JSON with every such character as \\uXXXX: it reads back as what it was."""
+    """JSON with every control character as \\uXXXX, which does not change its values."""
     return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _in_json(ord(found[0])), json)
 
 

@@ -1,4 +1,4 @@
-"""Rank numbers in words. The hook in people's own scripts uses it too: standard library only."""
+"""Rank numbers in words. The hook in users' scripts needs it too: standard library only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import groupby
 
 
 def ranges(numbers: Iterable[int]) -> list[str]:
-    """ "0-2", "5": neighbours together."""
-    # Neighbouring numbers are equally far from their places in the list.
+    """ "0-2", "5": neighbouring numbers as one range."""
+    # Neighbouring numbers have the same distance from their positions in the sorted list.
     places = enumerate(sorted(set(numbers)))
     runs = [[n for _, n in run] for _, run in groupby(places, lambda each: each[1] - each[0])]
     return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]

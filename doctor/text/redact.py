@@ -1,7 +1,7 @@
-"""Secrets out of text, before anything is parsed, stored or printed.
+"""Removes secrets from text before anything is parsed, stored or printed.
 
-A secret is known by the name it is given (`HF_TOKEN=…`, `--wandb-key …`, `"api_key": …`), or by what it looks
-like and who takes it (`nvapi-…`, `curl -u …`).
+A secret is recognized by its name (`HF_TOKEN=…`, `--wandb-key …`, `"api_key": …`), by its shape (`nvapi-…`),
+or by the program that takes it (`curl -u …`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from doctor.text.secretshapes import HIDDEN, VALUE, hide_places, hide_shapes
 
 _EVERY = frozenset((*secretnames.HINTS, *secretshapes.HINTS))
 _HINTS = tuple(hint for hint in _EVERY if not any(other in hint for other in _EVERY - {hint}))
-"""Without those that hold another."""
+"""The hints that do not contain another hint."""
 _VALUE = re.compile(VALUE)
 _GAP = r"[ \t\u00a0\u3000]{0,4}"
 _SIGN = rf"""(?P<quote>\\{{0,7}}["'])?{_GAP}(?P<sign>=>|->|%3[DdAa]|[=:＝：])(?!=){_GAP}"""
@@ -33,14 +33,15 @@ _NAMED = re.compile(
         )
     )
 )
-"""What stands before a value: an option, also in a list of words; a name, also in a pair or a tag."""
+"""The text before a value: an option, alone or in a list of words; a name, also in a pair or a tag."""
 _SAID_BY = {"option": "", "item": "", "tag": ":", "pair": "=", "property": "=", "set": "="}
-"""The signs that these are as good as."""
+"""The sign to which each of these forms is equivalent."""
 _NARROW = {"＝": "=", "：": ":", "=>": "=", "->": "=", "%3d": "=", "%3a": ":"}
 
 
 def redact(text: str) -> str:
-    """The same text with passwords, tokens and keys replaced; most lines have none and pass unscanned.
+    """The text with passwords, tokens and keys replaced. Most lines have no hint of a secret and are not
+    scanned.
 
     Only a private key spans more than one line.
     """
@@ -53,12 +54,12 @@ def redact(text: str) -> str:
 
 
 def redact_values(variables: Mapping[str, str]) -> dict[str, str]:
-    """The same variables; the values of those whose name or value says so are hidden."""
+    """The variables, with the values hidden that are secret by their name or shape."""
     return {n: HIDDEN if is_secret(n, "=", value[:80]) else redact(value) for n, value in variables.items()}
 
 
 def _found(text: str, hints: Sequence[str]) -> list[str]:
-    """Searching for plain words is many times faster than a regular expression that ignores case."""
+    """The hints in the text. Searching for words is many times faster than a case-insensitive pattern."""
     folded = text.casefold()
     return [hint for hint in hints if hint in folded]
 

@@ -1,6 +1,6 @@
-"""Whether a name says that its value is a secret: HF_TOKEN, --wandb-key, "api_key", OBS_SK, 密码.
+"""Decides by a name whether its value is a secret: HF_TOKEN, --wandb-key, "api_key", OBS_SK, 密码.
 
-Names that merely look alike (`tokenizer`, `max_tokens`, `--passes`, `sk` of a language) say nothing.
+Names that only look similar (`tokenizer`, `max_tokens`, `--passes`, `sk` for a language) do not count.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _SHORT = frozenset({"pass", "pw", "pwd", "auth", "sig", "signature"})
 _JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
 _CODES = frozenset({"otp", "totp", "psk"})
 _PAIR = frozenset({"ak", "sk", "aksk"})
-"""How clouds call an access key and its secret."""
+"""Names of clouds for an access key and its secret."""
 _BEHIND = frozenset({"id", "value", "base"})
 _DATA = (("key", "data"), ("authority", "data"), ("certificate", "data"))
-"""Ends of names in a kubeconfig."""
+"""The ends of names of secrets in a kubeconfig."""
 _ABROAD = re.compile(
     r"(?:密[码碼钥鑰]|秘[钥鑰]|私[钥鑰]|金[钥鑰]|口令|令牌|權杖|凭[证据]|憑證|授权码|验证码|パスワード|비밀번호|пароль|contraseña)"
     r"(?:id|值)?",
     re.IGNORECASE,
 )
-"""Words for a secret that end a name in other languages."""
+"""Words for a secret in other languages, at the end of a name."""
 _ABOUT = re.compile(
     r"(?:files?|path|dir|directory|folder|mount|type|kind|names?|url|uri|endpoint|host|port|len|length|count|size"
     r"|limit|num|number|per|policy|algo|algorithm|method|mode|ttl|expir(?:y|es|ation)|lifetime|timeout|age|max|min"
@@ -49,7 +49,7 @@ _ABOUT = re.compile(
     r"|(?:en|dis)abled?|required|cache|dispatch(?:er)?|drop(?:out|ping)?|parallel(?:ism)?|level|embeddings?|shift"
     r"|merg(?:e|ing)|mask|rate|budget|groups?|index|idx|ids|order|prob)"
 )
-"""Words in a variable's name, behind one for a secret, that make it something else: its place, its length."""
+"""Words after a word for a secret in a variable's name that make it something else: its place, its length."""
 _ALIKE = {
     "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
     " order search column metric label name dict map barrier",
@@ -59,22 +59,22 @@ _ALIKE = {
     " each",
     "data": "public cache sort group",
 }
-"""Words before these that make them something else: a table's key, a language model's word, a round."""
+"""Words before one of these that make it something else: a table's key, a model's token, a pass over data."""
 _END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
 _NOTHING = re.compile(
     rf"""["']?(?:true|false|null|none|nil|VALUE\.?|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE
 )
-"""Values that are none whatever the name: a switch, a manual's word, a name that a sentence goes on with."""
+"""Values that are never a secret: a switch, a placeholder of a manual, a name in the middle of a sentence."""
 _HARMLESS = re.compile(
     rf"""["']?(?:\d{{1,3}}|true|false|yes|no|none|null|on|off|ok|auto|required|basic|bearer|digest|ntlm
     |negotiate|oauth2?|munge|ldap|pam|kerberos|gssapi|publickey|password|plain|trust|value){_END}""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Values that no short word makes a secret."""
+"""Values that are not a secret if the name is only a short word."""
 _AMOUNT = re.compile(
     rf"[-+]?(?:\d{{1,5}}|\d{{1,9}}\.\d{{1,9}}(?:e[-+]?\d{{1,3}})?)(?:\s?(?:m?s|k|/s))?{_END}"
 )
-"""Of a language model's tokens."""
+"""A number of a language model's tokens."""
 _NUMBER = rf"""["']?(?:0x[\da-f]+|[-+]?[\d.,:x_/]{{1,40}}(?:e[-+]?\d+)?){_END}"""
 _PLAIN = re.compile(
     rf"""{_NUMBER}|["']?(?:(?-i:[A-Z]?[a-z]{{0,14}}|[A-Z]{{0,5}})|(?:bf|fp|u?int|b?float)\d+
@@ -82,11 +82,11 @@ _PLAIN = re.compile(
     |["']?(?:[^\w"'+/=-]|[a-z_]\w*(?:\.[a-z_]|[(\[]))""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What ak and sk are beside an access key and its secret: numbers, words, languages, types, calls."""
+"""Values of ak and sk that are not keys: numbers, words, languages, types, calls."""
 _COUNT = re.compile(_NUMBER, re.IGNORECASE)
 _PLACE = re.compile(r"[\d,.:]+(?:\s|\Z)|[\w.~$-]*/|[~$.]")
 _KEPT_IN = re.compile(r"""["']?(?:/(?:etc|var|root|home|run|opt|usr|tmp|mnt|data|secrets)/|~/|\./)""")
-"""A key may be given as a file."""
+"""A path: a key may be given as a file."""
 _SIGNED = re.compile(r"""["']?[\w%+/=.-]{16}""")
 _LATIN = re.compile(r"""["'“‘「]?[!-~]""")
 
@@ -142,11 +142,11 @@ HINTS = (
     ),
     *("パスワード", "비밀번호", "пароль", "contraseña"),
 )
-"""One of these, in small letters, is in every text with such a name."""
+"""Every text with the name of a secret contains one of these, in lower case."""
 
 
 def is_secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool:
-    """Whether a name says that its value is one. `sign` is empty between an option and its value."""
+    """Whether a name marks its value as a secret. `sign` is empty between an option and its value."""
     if not name.isascii() and (abroad := _ABROAD.search(name)) and abroad.end() == len(name):
         return _LATIN.match(value) is not None and not _AMOUNT.match(value)
     words = [word.lower() for word in _WORDS.findall(name)]
@@ -160,7 +160,7 @@ def is_secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool
 
 
 def _says(words: list[str], name: str, sign: str, value: str, quoted: bool) -> bool:
-    """The same of these words of the name."""
+    """Whether these words of the name mark the value as a secret."""
     *before, last = words or [""]
     if _NOTHING.match(value):
         return False
@@ -189,7 +189,7 @@ def _says(words: list[str], name: str, sign: str, value: str, quoted: bool) -> b
 
 
 def _of_variable(words: list[str]) -> list[str]:
-    """The words of a variable's name up to one that tells of a secret in its middle: HF_TOKEN_READ."""
+    """The words of a variable's name up to a word for a secret in its middle: HF_TOKEN_READ."""
     for at in range(len(words) - 1, 0, -1):
         if "".join(words[max(0, at - 2) : at]).endswith((*_ALWAYS, *_KEYS, *_JOINED)):
             return [] if any(map(_ABOUT.fullmatch, words[at:])) else words[:at]

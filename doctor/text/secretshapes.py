@@ -1,6 +1,7 @@
-"""Secrets that are known without a name: by their own shape, by their place, by the program that takes them.
+"""Secrets that are recognized without a name: by their shape, by their place, or by the program that takes
+them.
 
-The keys of each table are words of which one is in every text that its pattern finds, in small letters: plain
+The keys of each table are words in lower case; every text that a pattern finds contains one of its words. The
 words are searched for first, which is many times faster. Every pattern is bounded, so that hostile text costs
 linear time.
 """
@@ -15,7 +16,7 @@ VALUE = (
     r"""(?:\w{1,20}\()?(?:\\{1,7}"[^"\\\n]{0,4096}\\{1,7}"|"(?:[^"\\\n]|\\.){0,4096}"|'[^'\n]{0,4096}')"""
     r"""|["'“‘「]?(?:[^\s"'&，。；、）】」”’<]|<(?!/))+"""
 )
-"""What stands behind a name or an option: a quoted text, or the rest of a word."""
+"""The value after a name or an option: a quoted text, or the rest of a word."""
 
 SHAPES = {
     "hf_ api_org_": r"(?:hf|api_org)_[A-Za-z0-9]{16,}",
@@ -68,7 +69,7 @@ SHAPES = {
     "age-secret": r"AGE-SECRET-KEY-[A-Z0-9]{10,}",
     "eyj": r"eyJ[\w-]{10,}\.[\w.-]{10,}",
 }
-"""Tokens that begin with a word of their maker."""
+"""Tokens with a prefix that their issuer gives them."""
 
 _WORD = "password|passwd|passphrase|passcode|secret|token|otp|api key|access key"
 
@@ -136,7 +137,7 @@ PLACES = (
     ("alias host", r"\bmc (?:alias set|config host add) \S{1,100} \S{1,256} ", r"[^\n|;&]+"),
     ("wandb", r"\bwandb\b[^\n]{0,60}?\bkey[ :=]{1,3}", r"(?=[\w-]{40})[\w-]+"),
 )
-"""Such words, what stands before a secret, which stays, and the secret."""
+"""The words, the text before a secret, which is kept, and the secret."""
 
 TAKEN = {
     "mysql mariadb 7z": (r"(?:mysql|mariadb)[\w-]*|7z[ar]?", "-p"),
@@ -154,7 +155,7 @@ TAKEN = {
     "keytool": ("keytool", r"-\w{3,5}pass[ \t]{1,4}"),
     "obsutil ossutil coscmd": (r"(?:obsutil|ossutil|coscmd)[\w.-]* config", r"-[ikas](?:=|[ \t]{1,4})"),
 }
-"""Programs, and what stands before a secret of theirs."""
+"""Programs, and the option before their secret."""
 
 _SHAPE = re.compile(r"\b(?:" + "|".join(SHAPES.values()) + ")", re.IGNORECASE)
 _PLACE = re.compile(
@@ -175,7 +176,7 @@ HINTS = tuple(
 
 
 def hide_places(text: str) -> str:
-    """Also of a private key, which alone spans more than one line."""
+    """Hides secrets by their place, private keys of several lines included."""
     return _PLACE.sub(lambda found: found[found.lastgroup or 0] + HIDDEN, text)
 
 

@@ -1,6 +1,6 @@
-"""Writes to stdout and stderr, whatever they are: closed, a pipe whose reader left, of a narrow encoding.
+"""Writes to stdout and stderr in any state: closed, a pipe without a reader, with a narrow encoding.
 
-What others wrote is made harmless here, so that no caller has to know what that is.
+Untrusted text is made harmless here, so that callers need not do it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import TextIO
 from doctor.text.printable import clean
 
 WIDTH = 100
-"""Of a log file, unless COLUMNS says otherwise."""
+"""The width of a log file, unless COLUMNS is set."""
 AUTO, ALWAYS, NEVER = WHEN = ("auto", "always", "never")
-"""When there are colours."""
+"""The values of --color."""
 
 
 def hold_closed() -> None:
-    """Where a standard stream is closed, /dev/null: or else the next file or socket would get its number, and
-    what is meant for the stream.
+    """Opens /dev/null for closed standard streams: otherwise the next file or socket would get the stream's
+    number, and the output meant for the stream.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
@@ -34,7 +34,7 @@ def hold_closed() -> None:
 
 
 def prepare() -> None:
-    """Characters that an encoding lacks become question marks instead of errors."""
+    """Makes characters that the encoding lacks appear as question marks instead of raising errors."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -61,11 +61,11 @@ _PLAIN = str.maketrans(
         **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True)),
     }
 )
-"""For characters of ours that an encoding may lack."""
+"""Replacements for our own characters that an encoding may lack."""
 
 
 def plain(text: str, encoding: str | None) -> str:
-    """The text, or its ASCII form where the stream cannot encode it."""
+    """The text, or its ASCII form if the stream cannot encode it."""
     try:
         text.encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -74,9 +74,9 @@ def plain(text: str, encoding: str | None) -> str:
 
 
 def put(text: str, stream: TextIO | None, *, drawn: bool = False) -> None:
-    """A reader that has seen enough (`doctor check | head`) is not an error; a full disk is.
+    """Writes the text. A reader that leaves early (`doctor check | head`) is not an error; a full disk is.
 
-    `drawn` text has been cleaned already, and has colours of ours.
+    `drawn` text has been cleaned already and holds our own colours.
     """
     if stream is None:
         return
@@ -88,7 +88,7 @@ def put(text: str, stream: TextIO | None, *, drawn: bool = False) -> None:
 
 
 def tell(text: str, *, drawn: bool = False) -> None:
-    """Something that belongs on stderr; where that cannot be written, nobody can be told."""
+    """Writes to stderr; an error is ignored, since it could not be reported either."""
     try:
         put(text, sys.stderr, drawn=drawn)
     except OSError:
@@ -96,9 +96,10 @@ def tell(text: str, *, drawn: bool = False) -> None:
 
 
 def settle() -> str:
-    """Before the end: write what `print` has left behind. Returns why stdout did not take all of it.
+    """Flushes what `print` has left in the buffers, before the end. Returns why stdout could not take all of
+    it.
 
-    The interpreter would otherwise do so last of all, and end with a code of its own where it cannot.
+    Otherwise the interpreter would flush at exit, and replace the exit code if that fails.
     """
     tell("")
     try:
@@ -110,7 +111,7 @@ def settle() -> str:
 
 
 def _give_up(stream: TextIO) -> None:
-    """What the stream still holds, and what is written to it from now on, goes nowhere."""
+    """Discards what the stream still holds, and everything that is written to it from now on."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -119,12 +120,12 @@ def _give_up(stream: TextIO) -> None:
 
 
 def can_redraw(stream: TextIO | None) -> bool:
-    """Whether a line can be drawn over: on a terminal, and not on a dumb one."""
+    """Whether a line can be redrawn: on a terminal that is not dumb."""
     return stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def coloured(stream: TextIO | None, wish: str = AUTO) -> bool:
-    """The option decides, then NO_COLOR, then what forces colours, then whether the terminal has any."""
+    """Whether to use colours: the option decides, then NO_COLOR, then FORCE_COLOR, then the terminal."""
     if wish != AUTO:
         return wish == ALWAYS
     if os.environ.get("NO_COLOR"):
@@ -135,13 +136,13 @@ def coloured(stream: TextIO | None, wish: str = AUTO) -> bool:
 
 
 def styled(text: str, style: str, on: bool) -> str:
-    """In a style of ours, as its number in an escape: 1 is bold, 31 red."""
+    """The text in a style, given as the number in its escape sequence: 1 is bold, 31 red."""
     return f"\x1b[{style}m{text}\x1b[0m" if on and text else text
 
 
 def taken(stream: TextIO | None) -> bool:
-    """Whether another program has the terminal now: a pager, an editor, a question for a password, a shell
-    that reads its next line. All of these read keys or hide them.
+    """Whether another program uses the terminal now: a pager, an editor, a password prompt or a shell that
+    reads its next line. All of these read single keys or hide them.
     """
     try:
         flags = termios.tcgetattr(stream.fileno())[3] if stream is not None else 0
@@ -151,7 +152,7 @@ def taken(stream: TextIO | None) -> bool:
 
 
 def room(stream: TextIO | None) -> int:
-    """Columns for a line that is drawn over: it must not wrap, whatever COLUMNS says."""
+    """The columns of a line that is redrawn: it must not wrap, whatever COLUMNS says."""
     wide = width(stream)
     if stream is not None:
         with contextlib.suppress(OSError, ValueError):
@@ -160,11 +161,11 @@ def room(stream: TextIO | None) -> int:
 
 
 def width(stream: TextIO | None, log: int = WIDTH) -> int:
-    """Columns of a terminal, or `log`; COLUMNS overrides both."""
+    """The columns of a terminal, or `log`; COLUMNS overrides both."""
     wish = os.environ.get("COLUMNS", "")
     if wish.isdecimal() and int(wish) > 0:
         return int(wish)
     if stream is not None and stream.isatty():
         with contextlib.suppress(OSError, ValueError):
-            return os.get_terminal_size(stream.fileno()).columns or log  # mpirun gives one of no size
+            return os.get_terminal_size(stream.fileno()).columns or log  # under mpirun its size is 0
     return log

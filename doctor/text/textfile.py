@@ -1,6 +1,6 @@
-"""Reads a text file that a person or another tool wrote: bounded, UTF-8, every mistake with its line.
+"""Reads a text file from a person or another tool: bounded, UTF-8, every mistake with its line.
 
-Owns what all readers of input files share; knows nothing of any format.
+It holds what all readers of input files share, and knows no file format.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake, UsageError
 
 LIMIT = 10_000_000
-"""Bytes. 100,000 hosts with settings need less; more is the wrong file."""
+"""The most bytes of a file. 100,000 hosts with settings need less; a larger file is the wrong one."""
 
 PATIENCE = 60.0
-"""Seconds for a pipe: `<(command)` may have to ask another machine; one without a writer never ends."""
+"""The seconds to wait for a pipe: `<(command)` may query another machine; without a writer it never ends."""
 
 PIECE = 1 << 20
 
 MOST_MISTAKES = 100
-"""With more, the file is of another kind, and the list does not help."""
+"""With more mistakes it is another kind of file, and a list does not help."""
 
 BINARY = "is a binary file, not text"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -40,7 +40,7 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes:
-    """The file as it is; a binary one is refused unless one is meant. Raises InputErrors."""
+    """The bytes of the file; a binary file is refused unless `binary`. Raises InputErrors."""
     file = str(path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -53,7 +53,7 @@ def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes
         raise InputErrors([Mistake(file, None, message)]) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputErrors([Mistake(file, None, _why(error))]) from error
-    if not binary and b"\0" in data and not data.startswith(_UTF16):  # of which `text_of` has more to say
+    if not binary and b"\0" in data and not data.startswith(_UTF16):  # `text_of` has a better message for it
         raise InputErrors([Mistake(file, None, BINARY)])
     if len(data) > limit:
         message = f"is larger than {limit // 1_000_000} MB: is it the right file?"
@@ -62,9 +62,8 @@ def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes
 
 
 def _read(handle: int, limit: int, *, binary: bool) -> bytes:
-    """Up to one byte more than the limit; of text to the first NUL: none has one, and /dev/zero never ends.
-
-    Raises TimeoutError.
+    """Reads up to one byte more than the limit. Reading text stops at the first NUL: text has none, and
+    /dev/zero never ends. Raises TimeoutError.
     """
     mode = os.fstat(handle).st_mode
     until = math.inf if os.isatty(handle) else time.monotonic() + PATIENCE
@@ -97,7 +96,7 @@ def _await(handle: int, until: float) -> None:
 
 
 def text_of(data: bytes, file: str) -> str:
-    """What a file holds as text, without a byte order mark. Raises InputErrors."""
+    """The content of a file as text, without a byte order mark. Raises InputErrors."""
     if data.startswith(_UTF16):
         raise InputErrors([Mistake(file, None, "is UTF-16 text: save it as UTF-8")])
     if b"\0" in data:
@@ -110,14 +109,14 @@ def text_of(data: bytes, file: str) -> str:
 
 
 def posix_cksum(data: bytes) -> str:
-    """What `cksum` says of a file: zlib's CRC of the bytes and their number, each with its bits mirrored."""
+    """The checksum of `cksum`: zlib's CRC of the bytes and their number, each with its bits mirrored."""
     length = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
     mirrored = zlib.crc32((data + length).translate(_MIRRORED), 0xFFFFFFFF)
     return str(int(f"{mirrored:032b}"[::-1], 2))
 
 
 def refuse(mistakes: Iterable[Mistake], hint: str = "") -> None:
-    """Raise all mistakes as one error, in the order of the file; return if there are none."""
+    """Raises all mistakes as one error, in the order of the file; returns if there are none."""
     ordered = sorted(dict.fromkeys(mistakes), key=lambda m: (m.file, m.line or 0))
     if not ordered:
         return
@@ -134,7 +133,7 @@ def shown(text: str, most: int = 60) -> str:
 
 
 def said(error: UsageError) -> str:
-    """What an error says and its hint, as the one sentence that a Mistake has room for."""
+    """The message of an error and its hint as one sentence, for a Mistake."""
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 

@@ -1,4 +1,4 @@
-"""Breaks text into lines of a width in cells, where a Chinese character takes two.
+"""Breaks text into lines of a width in cells; a Chinese character takes two.
 
 A line may break at a space and beside any wide character, but not inside a word of Latin letters, not before
 closing punctuation and not after opening punctuation.
@@ -18,8 +18,8 @@ _JOINED = re.compile(rf"(?<=[{_CLOSING}])\n|\n(?=[{_OPENING}])|(?<=[{_WIDE}])\n(
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Its lines. A word that is longer than a line stays whole, since it may be a path or a command."""
-    from rich.cells import cell_len  # only who reads a page pays for it
+    """The lines of the text. A word that is longer than a line stays whole: it may be a path or a command."""
+    from rich.cells import cell_len  # imported only to show a page
 
     lines, line = [], ""
     for space, piece in _PIECE.findall(text):
@@ -33,5 +33,5 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def unwrap(paragraph: str) -> str:
-    """The lines of a paragraph as one: a line end between Chinese characters is not a space."""
+    """The lines of a paragraph as one line; a line end between Chinese characters does not become a space."""
     return " ".join(_JOINED.sub("", paragraph).split())

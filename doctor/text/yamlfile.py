@@ -1,9 +1,9 @@
 """YAML with the line of every key and value; plain data only, and bounded.
 
-The tree is built from the parser's events, so that nothing is ever constructed, a nest cannot grow deep
-and an alias cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal
-numbers are more than text (`no`, `010`, `22:30` and dates stay as written), and the text as written is
-kept beside the value, since `driver: 24.10` means text.
+The tree is built from the parser's events, so that no objects are constructed, nesting is bounded and aliases
+cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal numbers are more
+than text (`no`, `010`, `22:30` and dates stay as written). The text as written is kept beside the value,
+since `driver: 24.10` means text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from doctor.text.textfile import read_text, refuse, shown
 MOST_DEPTH = 16
 MOST_NODES = 1_000_000
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is ten times faster
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,2})?")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -31,7 +31,7 @@ _NULLS = ("", "~", "null", "Null", "NULL")
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """One value. `quoted` text is text, whatever it looks like."""
+    """One value. A `quoted` value is text, whatever it looks like."""
 
     line: int
     text: str
@@ -58,7 +58,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Keys and values in the order of the file. Of a key given twice only the first is here."""
+    """Keys and values in the order of the file. If a key is given twice, only the first is kept."""
 
     line: int
     rows: tuple[tuple[Scalar, Node], ...]
@@ -69,7 +69,7 @@ Node = Scalar | Listing | Table
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """`root` is None for a file without content. `mistakes` are those that did not stop the reading."""
+    """`root` is None for an empty file. `mistakes` are those that did not stop the reading."""
 
     file: str
     root: Node | None
@@ -77,12 +77,12 @@ class Document:
 
 
 def read_yaml(path: Path) -> Document:
-    """The file as a tree. Raises InputErrors where it cannot be read at all."""
+    """The file as a tree. Raises InputErrors if it cannot be read at all."""
     return parse_yaml(read_text(path), str(path))
 
 
 def parse_yaml(text: str, file: str) -> Document:
-    """Like `read_yaml`, of text that is already here."""
+    """Like `read_yaml`, for text that has been read already."""
     _refuse_unprintable(text, file)
     builder = _Builder(file)
     try:
@@ -96,7 +96,7 @@ def parse_yaml(text: str, file: str) -> Document:
 
 
 def plain(node: Node | None) -> Any:
-    """The tree as None, bool, int, float, str, list and dict, for a typed decoder. Keys are as written."""
+    """The tree as None, bool, int, float, str, list and dict, for a typed decoder. Keys stay as written."""
     if isinstance(node, Table):
         return {key.text: plain(value) for key, value in node.rows}
     if isinstance(node, Listing):
@@ -105,7 +105,7 @@ def plain(node: Node | None) -> Any:
 
 
 def walk(node: Node | None, path: str = "$") -> Iterator[tuple[str, int]]:
-    """Every key and value with its line, named as msgspec names them in its errors: `$.hosts[0].port`."""
+    """The path and line of every value; paths are those of msgspec's errors: `$.hosts[0].port`."""
     if node is None:
         return
     yield path, node.line
@@ -119,7 +119,7 @@ def walk(node: Node | None, path: str = "$") -> Iterator[tuple[str, int]]:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come yet; keys and values of a mapping alternate in `nodes`."""
+    """A list or mapping that has not ended yet; keys and values of a mapping alternate in `nodes`."""
 
     line: int
     table: bool
@@ -127,7 +127,7 @@ class _Open:
 
 
 class _Builder:
-    """Takes the parser's events one by one; without a recursion that a deep nest could exhaust."""
+    """Builds the tree from the parser's events, one by one and without recursion."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -175,7 +175,7 @@ class _Builder:
             return Listing(done.line, tuple(done.nodes))
         rows: dict[str, tuple[Scalar, Node]] = {}
         for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
-            assert isinstance(key, Scalar)  # _check saw to it
+            assert isinstance(key, Scalar)  # ensured by _check
             first = rows.setdefault(key.text, (key, value))[0]
             if first is not key:
                 message = f"{shown(key.text)} is given twice, first on line {first.line}"
@@ -193,7 +193,7 @@ class _Builder:
 
 
 def _refuse_unprintable(text: str, file: str) -> None:
-    """Where, which the C parser does not say."""
+    """Raises with the line of the character, which the C parser does not report."""
     pattern = yaml.reader.Reader.NON_PRINTABLE
     if pattern.search(text):
         lines = enumerate(text.split("\n"), start=1)
@@ -217,6 +217,6 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Mistake:
 
 
 def _is_bare_nodeset(unquoted: str) -> bool:
-    """Whether it opens a { } or [ ] and has a node set in it. One look from the first: lines may be long."""
+    """Whether the text opens a { } or [ ] with a bare node set in it. One scan, since lines may be long."""
     opened = re.search(r"[\[{,]", unquoted)
     return opened is not None and re.search(r"\w\[", unquoted[opened.end() :]) is not None

@@ -1,6 +1,6 @@
-"""`doctor completion SHELL`: a script that completes without starting doctor, so that a Tab takes no time.
+"""`doctor completion SHELL`: a script that completes without starting doctor, so that a Tab is fast.
 
-All that it knows stands in it, so it is as new as the doctor that wrote it.
+The script holds all names itself, so it matches the version of doctor that wrote it.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _doctor() {
 """
 TAIL = "    esac\n}\ncomplete -F _doctor doctor\n"
 MANY = 40
-"""Words: with more of them, files alone are offered until something is typed."""
+"""With more words than this, only files are offered until something is typed."""
 KINDS = {"files": " -f", "folders": " -d", "hosts": " -A hostname", "": ""}
 
 

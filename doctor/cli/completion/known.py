@@ -1,4 +1,4 @@
-"""What a shell can complete: commands, options, and what each option takes."""
+"""What a shell can complete: commands, options, and the values of options."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ PLACES = {
     "DIR": "folders",
     **dict.fromkeys(("HOSTS", "HOST", "NODESET"), "hosts"),
 }
-"""What a metavar says of its values."""
+"""The kind of values for a word in a metavar."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What may follow: words, and besides them `kind`: files, folders, hosts or nothing that is known."""
+    """What may follow: words and, by `kind`, files, folders or hosts; an empty kind is unknown."""
 
     words: tuple[str, ...] = ()
     kind: str = ""
     commas: bool = False
-    """Whether "a,b" is two of them."""
+    """Whether "a,b" is two values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Taken:
     names: tuple[str, ...]
     about: str
     values: Values | None
-    """None of a switch."""
+    """None for a switch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A command: the words that lead to it, its own commands with what they are for, and what it takes."""
+    """A command: the words that are typed for it, its subcommands with their help, options and arguments."""
 
     path: str
     commands: tuple[tuple[str, str], ...]
@@ -56,7 +56,7 @@ class Known:
 
 
 def commands(root: Any) -> list[Known]:
-    """doctor itself, and every command of it."""
+    """doctor itself and all its commands."""
     words = dict(_words())
     every = [root, *below(root)]
     words["COMMAND"] = Values(tuple(root.command.commands))
@@ -84,7 +84,7 @@ def _path(context: Any) -> str:
 
 
 def _words() -> Iterator[tuple[str, Values]]:
-    """Behind an option, or in the place of an argument."""
+    """The words that may follow an option or stand for an argument."""
     checks = tuple(check.id for check in find_checks().checks)
     yield from ((option.name, Values(option.values)) for option, _ in options(Request) if option.values)
     yield from ((option, Values(checks, commas=True)) for option in ("--only", "--skip"))
@@ -109,5 +109,5 @@ def _values(entry: Entry, words: dict[str, Values]) -> Values:
 
 
 def about(text: str) -> str:
-    """Its first sentence, without any character that has a meaning to a shell."""
+    """The first sentence of the text, without characters that have a meaning to a shell."""
     return re.sub(r"[\[\]'\"\\`$:;{}()]", "", re.split(r"[.;] |\.$", text)[0])

@@ -1,4 +1,4 @@
-"""`doctor explain` and `doctor logs`, as they are typed."""
+"""The commands `doctor explain` and `doctor logs`, with their options."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def explain(wishes: ExplainWishes, request: Request) -> int:
     of_logs += [name for name, value in asked if value is not None]
     if of_logs:
         raise UsageError(
-            f"{of_logs[0]} goes with a log, and none is named.", "Give its file, or - for stdin."
+            f"{of_logs[0]} goes with a log, and none is named.", "Name its file, or - for stdin."
         )
     from doctor.cli.explain.words import explain_words
     from doctor.logs.symptoms.match import matcher_of
@@ -72,7 +72,7 @@ def logs(wishes: FetchWishes, request: Request) -> int:
 
 
 def _is_piped() -> bool:
-    """Whether somebody feeds stdin: a pipe or a file, not a terminal or /dev/null."""
+    """Whether stdin has input: it is a pipe, a socket or a file, not a terminal or /dev/null."""
     try:
         mode = os.fstat(0).st_mode
     except OSError:

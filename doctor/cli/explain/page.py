@@ -1,4 +1,4 @@
-"""`doctor explain ID`: the manual page of a check or a remedy, as wide as the terminal."""
+"""`doctor explain ID`: the manual page of a check or a remedy, in the width of the terminal."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from doctor.api import Check
 
 WIDEST = 100
-"""Columns of prose: longer lines are hard to read."""
+"""The most columns of prose: longer lines are hard to read."""
 HEADING = re.compile(r"(?:([A-Z][^.:`]{2,50}):\s|([^。：\s]{2,20})：)")
-"""What a paragraph begins with: "Why it matters: "."""
+"""The heading at the beginning of a paragraph: "Why it matters: "."""
 COMMAND, COMMENT, PLACEHOLDER = "32", "2", re.compile(r"\{(\w+)(?:\.\.\.)?\}")
 
 
 def print_page(
     id: str, folders: Sequence[Path], lang: Language, *, verbose: bool = False, colours: str = AUTO
 ) -> int:
-    """Of the only one that has `id` in its name; if there are several, their names.
+    """Prints the page of `id`, or of the only name that contains it; if several do, their names.
 
-    `verbose` adds the file that the check is written in.
+    `verbose` adds the file in which the check is written.
     """
     checks = {check.id: check for check in find_checks(folders).checks}
     recipes = load_remedies().recipes
     found = [id] if id in checks or id in recipes else by_part(id, checks) or by_part(id, recipes)
     if not found and id in exams():
-        raise UsageError(f"{id!r} is an exam, not a check.", f"`doctor check --exam {id}` makes it.")
+        raise UsageError(f"{id!r} is an exam, not a check.", f"`doctor check --exam {id}` runs it.")
     if not found:
         raise UsageError(no_such("check", id, checks), "`doctor list` shows them all.")
     colour = coloured(sys.stdout, colours)
@@ -63,7 +63,7 @@ def print_page(
 
 
 class Page:
-    """Lays text out; everything in it is made harmless here."""
+    """Lays out text, and makes it harmless."""
 
     def __init__(self, colour: bool) -> None:
         self.colour = colour
@@ -73,7 +73,7 @@ class Page:
         return styled(clean_line(text), style, self.colour)
 
     def paragraph(self, text: str) -> str:
-        """With its heading on a line of its own; what is indented or a list keeps its lines."""
+        """A paragraph with its heading on a separate line; lists and indented text keep their lines."""
         if re.search(r"^(?:\s|[-*] )", text, re.MULTILINE):
             return f"\n{clean(text)}\n"
         found = HEADING.match(text)
@@ -91,12 +91,12 @@ class Page:
         return "\n" + "".join(f"{self.strong(line)}\n" for line in wrap(unwrap(text), self.columns))
 
     def command(self, text: str) -> str:
-        """Never wrapped: it is there to be copied. {size} is SIZE here, which a report fills in."""
+        """A command, never wrapped, so that it can be copied. {size}, filled in by a report, is SIZE here."""
         shown = PLACEHOLDER.sub(lambda hole: hole[1].upper(), text)
         return f"  {self.strong(shown, COMMENT if text.startswith('#') else COMMAND)}\n"
 
     def prose(self, text: str, indent: str = "", hanging: str = "") -> str:
-        """`hanging` is put before all lines but the first."""
+        """Wrapped text; `hanging` is put before all lines but the first."""
         lines = wrap(unwrap(clean(text)), max(self.columns - len(indent) - len(hanging), 1))
         return "".join(f"{indent}{hanging if number else ''}{line}\n" for number, line in enumerate(lines))
 
@@ -104,7 +104,7 @@ class Page:
 def _of_check(
     check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: Page
 ) -> Iterator[str]:
-    """The docstring is the page; the rest is what the check's declaration says."""
+    """The page of a check: its docstring, and what its declaration says."""
     kind = say("a fault" if check.severity is Severity.FAIL else "a warning", lang)
     scope = say("compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself", lang)
     head = say("{}: {}; {}.", lang).format(check.id, kind, scope)

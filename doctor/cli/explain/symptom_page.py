@@ -1,4 +1,4 @@
-"""`doctor explain CODE`: the page of a symptom: what its message means, why it comes, and what to type."""
+"""`doctor explain CODE`: the page of a symptom: the meaning of its message, its causes, and what to type."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from doctor.transport.way import Way
 ROLES = {
     Role.ROOT: "can be the cause",
     Role.CONSEQUENCE: "normally follows from something earlier",
-    Role.CONFIRMS: "confirms a cause, and is no event of its own",
+    Role.CONFIRMS: "confirms a cause, but is not an event of its own",
     Role.NAMES: "names the guilty rank or host",
-    Role.ADVICE: "advice, and never evidence",
+    Role.ADVICE: "advice, never evidence",
 }
 EXAMPLES = 2
 LONGEST = 400
@@ -26,7 +26,7 @@ LONGEST = 400
 def page_of(
     symptom: Symptom, checks: Sequence[str], lang: Language, paper: Page, *, verbose: bool = False
 ) -> Iterator[str]:
-    """`checks` are those that are there: a name of another is not printed as a command."""
+    """The page of a symptom. `checks` are the existing ones: only these are printed as commands."""
     head = say("{}: {}; {}.", lang).format(
         symptom.id, say("a message in logs", lang), say(ROLES[symptom.role], lang)
     )
@@ -36,7 +36,7 @@ def page_of(
     if symptom.codes:
         yield paper.heading(say("Codes", lang)) + paper.prose(", ".join(symptom.codes[:40]), "  ")
     if symptom.examples or symptom.patterns:
-        yield paper.heading(say("As it is written", lang))
+        yield paper.heading(say("In the logs", lang))
         written = symptom.examples or tuple(" … ".join(pattern) for pattern in symptom.patterns)
         for line in written[:EXAMPLES]:
             yield paper.prose(line[:LONGEST], "  ")
@@ -63,8 +63,8 @@ def page_of(
 
 def _causes(symptom: Symptom, lang: Language, paper: Page) -> Iterator[str]:
     if len(symptom.causes) == 1:
-        yield paper.heading(say("Why it comes", lang)) + paper.prose(symptom.causes[0], "  ")
+        yield paper.heading(say("Cause", lang)) + paper.prose(symptom.causes[0], "  ")
     elif symptom.causes:
-        yield paper.heading(say("Why it comes, the likeliest first", lang))
+        yield paper.heading(say("Possible causes, likeliest first", lang))
         for number, cause in enumerate(symptom.causes, 1):
             yield paper.prose(f"{number}. {cause}", "  ", "   ")

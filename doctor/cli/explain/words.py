@@ -1,4 +1,4 @@
-"""`doctor explain WORDS`: a name, a code or a message decides whose page is shown."""
+"""`doctor explain WORDS`: finds the page to show by a name, a code or a message."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from doctor.text.printable import clean_line
 from doctor.text.terminal import AUTO, coloured, put
 
 PAGES = 3
-"""Whole pages at once; of more, the names."""
+"""Up to this many pages are shown whole; if there are more, their names."""
 NEAR = 5
 _NAME = re.compile(r"[a-z][a-z-]*")
 
@@ -34,10 +34,10 @@ def explain_words(
     verbose: bool = False,
     colours: str = AUTO,
 ) -> int:
-    """Names of checks first, then those of symptoms, codes, whole messages, parts of names, and parts of
-    messages.
+    """Looks for names of checks first, then names of symptoms, codes, whole messages, parts of names, and
+    parts of messages.
 
-    `load` takes a while: the name of a check does not need it.
+    `load` takes a while and is not called for the name of a check.
     """
     checks = check_ids(folders)
     recipes = list(load_remedies().recipes)
@@ -55,7 +55,7 @@ def explain_words(
         return show(coded)
     if several := _codes(word.replace(",", " ").split(), matcher):
         return show(several)
-    if said := _said(word, matcher):
+    if said := _by_message(word, matcher):
         return show(said)
     if by_part(word, checks) or by_part(word, recipes):
         return print_page(word, folders, lang, verbose=verbose, colours=colours)
@@ -68,7 +68,7 @@ def explain_words(
 
 
 def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
-    """Those of several codes; none where one of the words is of no code."""
+    """The symptoms of several codes; none if one of the words does not belong to a code."""
     found: dict[str, Symptom] = {}
     at = 0
     while at < len(words):
@@ -82,8 +82,8 @@ def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
     return list(found.values())
 
 
-def _said(text: str, matcher: Matcher) -> list[Symptom]:
-    """Those of a message, what can be the cause first."""
+def _by_message(text: str, matcher: Matcher) -> list[Symptom]:
+    """The symptoms of a message; those that can be the cause come first."""
     found = {each.id: each for line in text.splitlines() for each, _ in matcher.decide(line, None)}
     return _causes_first(found.values())
 
@@ -107,7 +107,7 @@ def _show(
 
 
 def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) -> int:
-    """A slip in a name is a mistake; of a message nobody knows it is said, with what is near."""
+    """Raises UsageError for an unknown name; for an unknown message, prints similar symptoms."""
     shown = clean_line(" ".join(text.split()))
     near = suggest(text, names)
     if _NAME.fullmatch(text):
@@ -115,10 +115,10 @@ def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) ->
         hint = "`doctor list` shows all checks, `doctor list symptoms` all symptoms."
         raise UsageError(f"{said}; {near}" if near else f"{said}.", hint)
     cut = shown if len(shown) <= 200 else f"{shown[:199]}…"
-    put(f"Nothing that is known says: {cut}\n", sys.stdout)
+    put(f"No known message matches: {cut}\n", sys.stdout)
     if found := matcher.by_words(text, NEAR):
         rows = in_rows([(each.id, "", each.title) for each in found], coloured(sys.stdout, colours))
-        put(f"\nNear it:\n{rows}", sys.stdout, drawn=True)
+        put(f"\nSimilar ones:\n{rows}", sys.stdout, drawn=True)
     else:
         put("Give the whole log: doctor explain FILE. Its other lines may say more.\n", sys.stdout)
     return EXIT_INCONCLUSIVE

@@ -1,1 +1,1 @@
-"""A report as one page that needs nothing else: no network, no script, no font."""
+"""A report as one HTML page that needs no network, no script and no font."""

@@ -1,4 +1,4 @@
-"""What the run was, and how to make it again."""
+"""The section about the run: its options and hosts, and how to repeat it."""
 
 from __future__ import annotations
 

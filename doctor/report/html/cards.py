@@ -1,4 +1,4 @@
-"""Cards and parts on a page for a browser: what others wrote stands apart, long lists are cut."""
+"""Cards and parts as HTML: quotes stand apart, long lists are cut."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag, text
 
 MOST = 300
-"""Cards, and lines of a list; more would make a page that nobody can open. The rest is in the JSON."""
+"""The most cards, and lines of a list: a browser could not open a larger page. The JSON has the rest."""
 MOST_TYPED = 20
-"""Blocks of commands on a card."""
+"""The most blocks of commands on a card."""
 LONGEST = 6000
-"""Of the words of others on a card, in characters."""
+"""The most characters of a quote on a card."""
 
 
 def kind_class(kind: Kind) -> str:
@@ -73,7 +73,7 @@ def _numbered(row: Row) -> Sequence[str]:
 
 
 def _typed(row: Row) -> Html:
-    """A comment is nothing to copy, but it stays with the commands that it is about."""
+    """Commands; a comment is not for copying, but it stays with its commands."""
     where = row.head or ("" if row.label == "do" else f"{row.label}:")
     return join(
         (
@@ -84,7 +84,7 @@ def _typed(row: Row) -> Html:
 
 
 def _summary(row: Row) -> str:
-    """Of what is folded, as a terminal shows it with -v alone."""
+    """The summary of rows that are folded; a terminal shows these only with -v."""
     return f"{row.label.capitalize()} on {row.head}" if row.head else row.label.capitalize()
 
 

@@ -1,4 +1,4 @@
-"""The page of an examination: its findings, and all else that the hosts showed."""
+"""The HTML page of an examination: its findings, and everything else that was seen on the hosts."""
 
 from __future__ import annotations
 

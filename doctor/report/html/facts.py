@@ -1,4 +1,4 @@
-"""What the hosts told of themselves: a row a fact, equal values together, the odd ones marked."""
+"""The facts of the hosts: one row per fact, equal values together, outliers marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from doctor.judge.verdict import Report
 from doctor.report.html.markup import NOTHING, Html, folded, join, listed, section, table, tag, text
 
 MOST_VALUES = 5
-"""More different ones of a fact are folded."""
+"""If a fact has more different values, they are folded."""
 
 
 def facts_section(report: Report) -> Html:
@@ -34,7 +34,7 @@ def _table(area: str, rows: Sequence[FactRow], hosts: int) -> Html:
 
 
 def _values(row: FactRow, hosts: int) -> Html:
-    """The odd ones first, each in a line."""
+    """The values of a fact: outliers first, one per line."""
     groups: dict[str, list[str]] = {}
     for host, value in row.shown.items():
         groups.setdefault(value, []).append(host)

@@ -1,4 +1,4 @@
-"""Tables of host × host: who reached whom, and how fast the hosts' links were."""
+"""Tables of host × host: which host reached which, and how fast the links between hosts were."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from doctor.report.smoke import LinkRates
 from doctor.text.nodeset import fold
 
 MOST_HOSTS = 64
-"""With more a table of all pairs says nothing; then the bad ones alone are shown."""
+"""With more hosts a table of all pairs is too large to read; then only hosts of failed pairs are shown."""
 MOST_ROWS = 60
 LOW = 0.7
-"""Of the median; below it a link is marked."""
+"""A link below this share of the median is marked."""
 _WHY = {
     "refused": "refused",
     "no-route": "no route",
@@ -70,7 +70,7 @@ def _matrix(names: Sequence[str], tested: Mapping[Pair, object], bad: set[Pair])
             return tag("td", "✗", class_="fail", aria_label=f"{pair[0]} does not reach {pair[1]}")
         return tag("td", "✓", class_="good", aria_label="works")
 
-    said = "Row: who connects. Column: to whom. ✓ works, ✗ fails, · was not tried."
+    said = "Row: the host that connects. Column: the host that it connects to. ✓ works, ✗ fails, · not tried."
     return _square("Connections", said, names, cell)
 
 
@@ -88,7 +88,7 @@ def _square(title: str, said: str, names: Sequence[str], cell: Callable[[Pair], 
 
 
 def _failures(links: Sequence[Link]) -> Html:
-    """Equal ones of one target or of one source in one row, whichever are fewer."""
+    """Equal failures share a row, by target or by source, whichever needs fewer rows."""
     by_target: dict[tuple[str, ...], dict[str, None]] = {}
     by_source: dict[tuple[str, ...], dict[str, None]] = {}
     for link in links:
@@ -111,7 +111,7 @@ def _failures(links: Sequence[Link]) -> Html:
 
 
 def links_part(links: Sequence[LinkRates], hosts: Sequence[str]) -> Html:
-    """How fast pairs of hosts exchanged data, the slowest named."""
+    """How fast pairs of hosts exchanged data, with the slowest pair by name."""
     if not links:
         return NOTHING
     usual, most = median(link.rate for link in links), max(link.rate for link in links)

@@ -1,4 +1,4 @@
-"""The hosts by areas, equal rows folded; and what was measured of them."""
+"""The table of hosts by area, with equal rows joined; and what was measured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hosts_section(report: Report) -> Html:
     if not rows:
         return EMPTY
     areas = [area for area in (*AREAS, OTHER) if any(area in row.cells for row in rows)]
-    said = "✓ looked at and well, ✗ at fault, ! warned, ? could not be looked at whole, – does not apply."
+    said = "✓ examined and healthy, ✗ faulty, ! warning, ? not fully examined, – does not apply."
     by_area = table(
         "Hosts by area", ("hosts", "verdict", *areas), [_row(row, areas) for row in rows], kind="areas"
     )

@@ -1,4 +1,4 @@
-"""Losses on a page: each line, its name at its end, and the guilty step."""
+"""A drawing of losses as SVG: each line with its name at the end, and the guilty step."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ WIDTH, HEIGHT = 760, 290
 LEFT, RIGHT, TOP, BOTTOM = 60, 130, 12, 38
 MOST_POINTS = 600
 LONGEST = 18
-"""Of a name beside its line, in characters."""
+"""The most characters of a name beside its line."""
 TICKS = 8
 ROOM = 40
-"""For the number of a step, which the guilty one takes from others."""
+"""Labels of steps closer than this to the guilty step are left out."""
 CLASSES = {
     LossRole.PLAIN: ("curve", "name"),
     LossRole.GUILTY: ("curve odd", "odd-name"),
     LossRole.HEALTHY: ("expected", "ink"),
     LossRole.LEAST: ("floor", None),
 }
-"""Of a line, and of its name."""
+"""The CSS classes of a line and of its name."""
 
 
 def losses_figure(drawing: LossDrawing) -> Html:
@@ -51,7 +51,7 @@ def _y(drawing: LossDrawing, loss: float) -> float:
 
 
 def _line(drawing: LossDrawing, line: LossLine, many: bool) -> Html:
-    """A gap where losses are not numbers."""
+    """The curve, with gaps where losses are not numbers."""
     kind, _ = CLASSES[line.role]
     kind = "curve many" if many and line.role is LossRole.PLAIN else kind
     points: list[tuple[float, float | None]] = [
@@ -98,7 +98,7 @@ def _mark(drawing: LossDrawing) -> Iterator[Html]:
 
 
 def _names(drawing: LossDrawing) -> Iterator[Html]:
-    """Beside the ends of the lines; one below the other where they would overlap."""
+    """The names beside the ends of the lines, moved apart if they would overlap."""
     ends = [(_y(drawing, line.known[-1]), line) for line in drawing.lines if line.known]
     ends.sort(key=lambda end: end[0])
     free = 0.0

@@ -1,7 +1,7 @@
-"""Markup that cannot be broken: all text is cleaned and escaped here, and what is opened is closed.
+"""Markup that untrusted text cannot break: all text is cleaned and escaped here, and every tag is closed.
 
-Only this file makes `Html`. A plain string is text of others, whatever is in it; joining it to `Html` gives a
-plain string again, so that a slip shows markup as text and never text as markup.
+Only this file makes `Html`. A plain string counts as untrusted text; joining it to `Html` gives a plain
+string again, so that a mistake shows markup as text and never text as markup.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from doctor.text.printable import clean
 
 _VOID = {"meta", "br"}
 LONGEST = 32
-"""Of a list of hosts that is shown whole, in characters."""
+"""A longer list of hosts, in characters, is folded."""
 
 
 class Html(str):
-    """Markup of ours, with everything in it escaped."""
+    """Our own markup; all text in it is escaped."""
 
     __slots__ = ()
 
@@ -31,12 +31,12 @@ def text(value: str) -> Html:
 
 
 def join(parts: Iterable[str], between: str = "") -> Html:
-    """Plain strings among the parts are text."""
+    """Joins the parts; plain strings among them are text and are escaped."""
     return Html(text(between).join(part if isinstance(part, Html) else text(part) for part in parts))
 
 
 def tag(name: str, /, *inner: str, **attributes: str | int | bool | None) -> Html:
-    """`class_` and `aria_label` become class and aria-label; what is None or False is left out."""
+    """An element. `class_` and `aria_label` become class and aria-label; None and False are left out."""
     words = [name]
     for key, value in attributes.items():
         spelt = key.rstrip("_").replace("_", "-")
@@ -49,7 +49,7 @@ def tag(name: str, /, *inner: str, **attributes: str | int | bool | None) -> Htm
 
 
 def section(id: str, title: str, *inner: str) -> Html:
-    """A part of the page under its heading; nothing where it is empty."""
+    """A part of the page under its heading; nothing if it is empty."""
     whole = join(inner)
     if not whole:
         return NOTHING
@@ -57,7 +57,7 @@ def section(id: str, title: str, *inner: str) -> Html:
 
 
 def table(caption: str, heads: Iterable[str], rows: Iterable[Html], *, kind: str | None = None) -> Html:
-    """One that scrolls by itself where the screen is narrow, also by keys."""
+    """A table that scrolls on its own on a narrow screen, by keys too."""
     columns = join(tag("th", head, scope="col") for head in heads)
     whole = tag(
         "table",
@@ -74,7 +74,7 @@ def scrolling(name: str, *inner: str) -> Html:
 
 
 def pill(word: str, kind: str) -> Html:
-    """The word says it; the colour only helps."""
+    """A word on a coloured background; it can be read without the colour."""
     return tag("span", word, class_=f"pill {kind}")
 
 
@@ -83,7 +83,7 @@ def folded(summary: str, *inner: str) -> Html:
 
 
 def listed(hosts: Sequence[str]) -> Html:
-    """Of hosts; where they are many, the whole list is behind a fold."""
+    """The names of hosts, folded if there are many."""
     whole = fold(hosts)
     if len(whole) <= LONGEST:
         return text(whole)

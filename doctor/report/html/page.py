@@ -1,4 +1,4 @@
-"""A page for a browser: one file that needs no other, no network and no script."""
+"""A page as HTML: a single file without network access and scripts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
 from doctor.report.html.times import time_tag
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Whatever might slip into the page, nothing is fetched, run or sent."""
+"""Even if hostile markup got into the page, nothing would be fetched, run or sent."""
 STYLE = Path(__file__).with_name("page.css")
 MOST = 12
-"""Cards that are named at the top; all of them stand below."""
+"""The most cards that are named at the top; all of them follow below."""
 LONGEST = 120
-"""Of a name there, in characters."""
+"""The most characters of a name there."""
 Section = tuple[str, str, Html]
-"""An id, a title, and all of it."""
+"""An id, a title and the markup."""
 
 
 def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
@@ -61,7 +61,7 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
     first, *others = [strong + rest for strong, rest in page.about] or [""]
     what = " · ".join(filter(None, (f"doctor {page.command}", first)))
     when = (" · ", time_tag(page.started)) if page.started else ()
-    rows = _named(page)
+    rows = _culprit_links(page)
     return tag(
         "header",
         tag("p", what, *when, class_="soft"),
@@ -82,8 +82,8 @@ def _is_new(says: str, page: Page) -> bool:
     return says.rstrip(".") not in (page.title.rstrip("."), f"{page.word}: {page.title}")
 
 
-def _named(page: Page) -> list[Html]:
-    """Whoever is guilty, with the way to the card; not where the title has said it all."""
+def _culprit_links(page: Page) -> list[Html]:
+    """The culprits with links to their cards; empty if the title says the same."""
     cards = [card for one in (page, *page.each) for card in one.cards if card.ids and not card.follows]
     if len(cards) == 1 and not _is_new(cards[0].sentence, page):
         return []

@@ -1,4 +1,4 @@
-"""When the run was, in UTC."""
+"""The time of the run, in UTC."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from doctor.report.when import moment
 
 
 def time_tag(started: str) -> Html:
-    """A recording may hold anything as its time: what cannot be read is shown as it is."""
+    """The time as a tag. A recording may hold any text as its time: an invalid one is shown as it is."""
     when = moment(started)
     if when is None:
         return tag("span", started)

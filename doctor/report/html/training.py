@@ -1,4 +1,4 @@
-"""The smoke runs: how each went, its loss, its phases, how long steps took on each rank, its links."""
+"""The section of the smoke runs: the outcome, loss and phases of each, the step times of ranks, and links."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from doctor.report.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 
 MOST_RANKS = 16
-"""More are folded: those that compute the longest are shown."""
+"""If there are more ranks, those that compute longest are shown."""
 LONGEST = 200
-"""Of a version that a rank named, in characters."""
+"""The most characters of a version that a rank reported."""
 _WORD = {"pass": ("passed", "good"), "fail": ("failed", "fail"), "skipped": ("not reached", "open")}
 
 
@@ -94,12 +94,12 @@ def _phases(run: JudgedRun, net: float | None) -> Html:
 
 
 def _bar(share: float, fail: bool = False) -> Html:
-    """The number stands beside it."""
+    """A bar; the number stands beside it."""
     return tag("span", class_="bar fail" if fail else "bar", style=f"--share:{share:.3f}", aria_hidden="true")
 
 
 def _steps(run: JudgedRun) -> Html:
-    """A step is computing, a rank's own, and waiting, for the slowest of the others."""
+    """The table of step times: a step consists of computing and of waiting for the slowest rank."""
     paces = rank_paces(run)
     shown = paces
     if len(paces) > MOST_RANKS:

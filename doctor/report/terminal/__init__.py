@@ -1,1 +1,1 @@
-"""The parts of the report for a person, each in a file of its own."""
+"""The parts of the terminal report, one per module."""

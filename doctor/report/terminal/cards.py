@@ -22,7 +22,7 @@ STYLE = {
 }
 INDENT = 6
 LONGEST = 240
-"""Of a line that others wrote, in characters, without -v."""
+"""The most characters of a quoted line without -v."""
 JOBS = 20
 NUMBERED = len("1. ")
 
@@ -50,7 +50,7 @@ def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bo
 
 
 class _Blocks:
-    """With an empty line between them."""
+    """Prints an empty line between blocks."""
 
     def __init__(self, console: Console) -> None:
         self.console, self.begun = console, False
@@ -66,7 +66,7 @@ def shown_cards(cards: Iterable[Card], on: On) -> list[Card]:
 
 
 def _print_each(pages: Sequence[Page], console: Console, on: On) -> None:
-    """Several jobs: those that hang in full, of the others one line."""
+    """Prints several jobs: hanging ones in full, the others in one line."""
     for number, page in enumerate(pages):
         if not page.cards and (on is On.QUIET or number >= JOBS):
             continue
@@ -92,7 +92,7 @@ def print_card(card: Card, console: Console, on: On) -> None:
             ("  " * bool(card.who) + clean_line(card.says), "bold"),
             clean_line(card.aside),
         )
-        if card.tag:  # a word may take others down with it, an id stands alone
+        if card.tag:  # an id may stand alone on its line, other words may not
             tag = Text(clean_line(card.tag), "dim")
             put_edged(head, tag, console, indent, together="-" not in card.tag)
         else:
@@ -104,7 +104,7 @@ def print_card(card: Card, console: Console, on: On) -> None:
 
 
 def _rows(rows: Iterable[Row], on: On) -> list[tuple[Row, list[str]]]:
-    """What is shown of each; rows that go on in the one before are there."""
+    """The shown rows with their texts; a row that continues the one before is joined to it."""
     found: list[tuple[Row, list[str]]] = []
     for row in rows:
         if on not in row.on or not (row.lines or row.head):
@@ -118,7 +118,7 @@ def _rows(rows: Iterable[Row], on: On) -> list[tuple[Row, list[str]]]:
 
 
 def _some(row: Row, on: On) -> list[str]:
-    """The first ones. A single one that is left is shown rather than counted."""
+    """The first lines. If only one line would be left, it is shown instead of being counted."""
     if row.form is Form.HOSTS:
         return [clean_line(fold(row.lines))]
     lines = list(map(clean_line, row.lines))
@@ -153,7 +153,7 @@ def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, ind
 
 
 def _print_typed(row: Row, lines: Sequence[str], label: str, console: Console, indent: int) -> None:
-    """Commands are never wrapped: they are there to be copied. Below a head they begin further left."""
+    """Prints commands, never wrapped, so that they can be copied; below a head they begin further left."""
     if row.head:
         put_rows([(label, Text(clean_line(row.head)))], console, indent)
         for line in lines:

@@ -1,4 +1,4 @@
-"""The end of the report, which is what a terminal shows last: who is guilty, and what to do first."""
+"""The end of the terminal report: the culprits, and what to do first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STATUS = (("fail", "failed"), ("warn", "warned"), ("unknown", "not decided"), (
 def print_ending(report: Report, console: Console) -> None:
     warned = any(finding.status is Status.WARN for finding in report.findings)
     style = "bold yellow" if report.verdict is Verdict.HEALTHY and warned else _STYLE[report.verdict]
-    line = Text.assemble((clean_line(last_line(report)), style), (f" {_looked(report)}", "dim"))
+    line = Text.assemble((clean_line(last_line(report)), style), (f" {_amount_examined(report)}", "dim"))
     put_wrapped(line, console, wide=True)
     if report.rules.need_hosts is not None:
         enough = f"{len(report.healthy_hosts)} healthy hosts remain, {report.rules.need_hosts} are needed"
@@ -32,8 +32,8 @@ def print_ending(report: Report, console: Console) -> None:
     _print_next(report, console)
 
 
-def _looked(report: Report) -> str:
-    """How much was looked at, and how long that took."""
+def _amount_examined(report: Report) -> str:
+    """How much was examined, and how long that took."""
     counts = report.counts()
     skipped = {result.check for result in report.results if result.status is Status.SKIP}
     looked = {result.check for result in report.results if result.status is not Status.SKIP}
@@ -48,7 +48,7 @@ def _looked(report: Report) -> str:
 
 
 def _print_next(report: Report, console: Console) -> None:
-    """What to do first."""
+    """Prints what to do first."""
     if report.stopped_by is not None and report.outstanding:
         left = f"{for_the_rest(report)}    (those that had not answered)"
         put_line(Text.assemble(("Next: ", "dim"), clean_line(left)), console)

@@ -1,4 +1,4 @@
-"""Draws the table of hosts within the width of the terminal."""
+"""The table of hosts, within the width of the terminal."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from doctor.text.nodeset import cut, fold
 from doctor.text.printable import clean_line
 
 MOST = 12
-"""Rows: with the last lines below it, the table fits into a terminal of 24."""
+"""The most rows: with the last lines below it, the table fits a terminal with 24 lines."""
 NAMES = 12
-"""Columns at least for names of hosts."""
+"""The least number of columns for the names of hosts."""
 VERDICT = 20
-"""Columns at least for the verdict."""
+"""The least number of columns for the verdict."""
 LEAST = 8
-"""Columns for the verdict where there is no room for more."""
+"""The columns for the verdict if there is no room for more."""
 GAP = "  "
 _NOTHING_WRONG = {OK, NOTHING, NOT_READ, PART_READ}
 _SHORT = {"device network": "links", PART_READ: "part", NOT_READ: "unread", UNDECIDED: "open"}
@@ -39,7 +39,7 @@ _STYLE = {
 
 
 def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> None:
-    """Nothing for one host, and where all are well."""
+    """Prints the table; nothing for a single host, or if all hosts are healthy."""
     rows = host_rows(report)
     if len(report.hosts) < 2 or all(row.verdict == OK for row in rows):
         return
@@ -77,14 +77,14 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """`well` are the areas that are left out: nothing is wrong there. `say` puts a cell or its head in words
-    that fit.
+    """`well` are areas that are left out because nothing is wrong there. `say` shortens a cell or its head so
+    that it fits.
     """
 
     areas: Sequence[str]
     well: Sequence[str]
     lost: Sequence[str]
-    """Areas with a fault for which no terminal of this width has room."""
+    """Areas with a fault that do not fit this width."""
     widths: Sequence[int]
     say: Callable[[str], str]
 
@@ -94,7 +94,9 @@ def _are_most(row: HostRow, report: Report) -> bool:
 
 
 def _who(row: HostRow, report: Report, whole: bool) -> str:
-    """Many are counted, too; most of them are "others", where no row is left out."""
+    """The names in a row. With many hosts, their number comes first, and a row with most of the hosts is
+    called "others" if no row is left out.
+    """
     folded = clean_line(fold(row.hosts))
     if len(report.hosts) < MANY or len(row.hosts) == len(report.hosts):
         return folded
@@ -103,7 +105,7 @@ def _who(row: HostRow, report: Report, whole: bool) -> str:
 
 
 def _layout(lines: Sequence[_Line], room: int) -> _Layout:
-    """What is wrong is never left out: names and verdict give way to it, then the words grow shorter."""
+    """Areas with faults come first: names and verdict are shortened for them, then the words of the cells."""
     rows = [line.row for line in lines]
     areas = [area for area in rows[0].cells if any(row.cells[area] != NOTHING for row in rows)]
     cells = {area: {row.cells[area] for row in rows} for area in areas}
@@ -151,7 +153,7 @@ def _short(cell: str) -> str:
 
 
 def _worst(rows: Sequence[HostRow], report: Report) -> list[HostRow]:
-    """The first rows of faulty hosts, and of others while there is room, in the order of the hosts."""
+    """The rows of faulty hosts, then others while there is room, in the order of the hosts."""
     order = (HostStatus.FAULTY, HostStatus.UNEXAMINED, HostStatus.HEALTHY)
     status = {host.name: order.index(host.status) for host in report.hosts}
     kept = sorted(rows, key=lambda row: (status[row.hosts[0]], row.verdict == OK))[: MOST - 1]

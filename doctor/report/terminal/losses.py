@@ -1,4 +1,4 @@
-"""Losses in a terminal: the guilty lines over the others, and a line at the guilty step."""
+"""A drawing of losses in a terminal: the guilty lines on top, and a line at the guilty step."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from doctor.text.printable import clean_line
 
 ROWS = 9
 MARGIN = 8
-"""Columns for the labels of the axis."""
+"""The columns for the labels of the axis."""
 LEAST = 16
-"""Columns, below which nothing could be seen."""
+"""With fewer columns the drawing would be unreadable."""
 TICKS = 8
 GUILTY, OTHER, SINCE, LOST = "*o+#", "·", "┊", "x"
-"""Told apart also where there is no colour; of many guilty ones all are the first sign."""
+"""Signs that differ without colours too; if there are many guilty lines, all of them use the first sign."""
 _REFERENCES = {LossRole.HEALTHY: ("─", "dim"), LossRole.LEAST: ("┄", "dim")}
 Sign = tuple[str, str]
 """A character and its style."""
 
 
 def print_losses(drawing: LossDrawing, console: Console, indent: int) -> None:
-    """Nothing where the terminal is too narrow."""
+    """Prints the drawing; nothing if the terminal is too narrow."""
     room = console.width - indent - MARGIN - 1
     if room < LEAST:
         return
@@ -59,7 +59,7 @@ def _word(drawing: LossDrawing, step: int) -> str:
 
 
 def _ticks(drawing: LossDrawing, room: int) -> str:
-    """The numbers of some steps, below their columns."""
+    """The numbers of some steps below their columns."""
     first, *inner = drawing.axes.ticks(TICKS)
     line, end = _word(drawing, first), f"{drawing.axes.last:,}"
     for step in inner[:-1]:

@@ -1,4 +1,4 @@
-"""The first lines: which hosts, how many ranks, which ports, where each of these came from, and what runs."""
+"""The first lines: hosts, ranks and port with the source of each, the launch, and a job that is running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doctor.text.printable import clean_line
 
 T = TypeVar("T")
 LONGEST = 400
-"""Of the names of all hosts, in characters."""
+"""The most characters of the names of all hosts."""
 
 
 def print_opening(report: Report, console: Console) -> None:
@@ -29,7 +29,7 @@ def print_opening(report: Report, console: Console) -> None:
     if report.plan.launch:
         put_wrapped(Text(clean_line(f"launch: {report.plan.launch}"), style="dim"), console, wide=True)
     if report.running:
-        look = f"{again(report, 'hang', hosts=report.running)} says whether it stands still"
+        look = f"{again(report, 'hang', hosts=report.running)} says whether it hangs"
         said = f"a job runs on {fold(report.running)}: {look}"
         put_wrapped(Text(clean_line(said), style="dim"), console, wide=True)
     if report.run.way and report.run.way.defaults:
@@ -50,7 +50,7 @@ def _job(plan: JobPlan) -> str:
 
 
 def _whom(plan: JobPlan, run: RunInfo) -> str:
-    """The hosts by name: a shell, a variable or a file may have named others than were meant."""
+    """The hosts by name, since a shell, a variable or a file may have named others than the user meant."""
     names = cut(fold(plan.names), LONGEST)
     said = (f"({run.hosts_from})",) if run.hosts_from else ()
     return " ".join(("this machine only,", names, *said) if run.transport == "local" else (names, *said))

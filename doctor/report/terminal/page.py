@@ -1,4 +1,4 @@
-"""Lines of the report: cleaned, wrapped at words, without blanks at their ends, with labels at the left."""
+"""Lines of the report: cleaned, wrapped at words, without trailing blanks, with labels at the left."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rich.text import Text
 from doctor.text.printable import clean, clean_line
 
 WIDEST = 120
-"""Of sentences, in columns: longer lines are hard to read."""
+"""The most columns of sentences: longer lines are hard to read."""
 NARROWEST = 20
 LABEL = 9
 
 
 class Cleaned(RenderHook):
-    """Cleans all that a console prints: colours are ours, and no character of others draws anything."""
+    """Cleans everything that a console prints: only our own colours remain, no untrusted control codes."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
         return [_CleanedText(renderable) for renderable in renderables]
@@ -38,12 +38,12 @@ def columns(console: Console) -> int:
 
 
 def put_line(line: Text, console: Console) -> None:
-    """As it is: a terminal breaks what is too long, and a command can still be copied whole."""
+    """Prints a line unwrapped: a terminal breaks it if needed, and a command can still be copied whole."""
     console.print(line, soft_wrap=True)
 
 
 def wrapped(text: Text, console: Console, rest: int = 0, *, wide: bool = False) -> list[Text]:
-    """Without blanks at line ends, so that logs stay clean; `wide` lines may fill any terminal."""
+    """The lines of a text, without trailing blanks; `wide` lines may fill a terminal of any width."""
     width = console.width if wide else columns(console)
     lines = list(text.wrap(console, max(width - rest, NARROWEST)))
     for line in lines:
@@ -57,8 +57,8 @@ def put_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0, *, 
 
 
 def put_edged(text: Text, edge: Text, console: Console, rest: int, *, together: bool = False) -> None:
-    """With `edge` at the right end of the last line. Where there is no room, it is below that line, or, if
-    they are to be `together`, the last words come down to it.
+    """Prints the text with `edge` at the right end of the last line. If there is no room, `edge` gets a line
+    of its own; with `together`, the last words of the text move down to it.
     """
     *lines, last = wrapped(text, console, rest)
     if together and columns(console) - last.cell_len - (rest if lines else 0) - edge.cell_len < 2:
@@ -74,8 +74,8 @@ def put_edged(text: Text, edge: Text, console: Console, rest: int, *, together: 
 
 
 def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: int, *, hang: int = 0) -> None:
-    """Two columns, the second wrapped; rows without text are left out. `hang`: by how much further the
-    second line of a paragraph is moved in.
+    """Prints two columns, the second wrapped; rows without text are left out. `hang` is the extra indent of
+    the second and later lines of a paragraph.
     """
     for name, value in rows:
         text = value if isinstance(value, Text) else Text(clean(value))

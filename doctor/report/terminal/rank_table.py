@@ -1,4 +1,4 @@
-"""Who is slow: the ranks with their step times and losses, and the slowest pairs of hosts."""
+"""The tables of the ranks with their step times and losses, and of the slowest pairs of hosts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _ranks(paces: Sequence[RankPace]) -> Iterator[Row]:
 
 
 def print_pairs(run: JudgedRun, console: Console, indent: int) -> None:
-    """The slowest, each as a share of what pairs usually carry."""
+    """Prints the slowest pairs, each with its share of the median rate."""
     links = smoke.links(run)
     if len(links) < 2:
         return
@@ -77,7 +77,7 @@ def print_pairs(run: JudgedRun, console: Console, indent: int) -> None:
 
 
 def _print_table(heads: Sequence[str], rows: Sequence[Row], console: Console, indent: int) -> None:
-    """Columns that do not fit are left out, from the right."""
+    """Prints a table; columns at the right that do not fit are left out."""
     cleaned = [tuple((clean_line(text), style) for text, style in row) for row in rows]
     table: list[Row] = [tuple((head, "dim") for head in heads), *cleaned]
     widths = [max(len(row[column][0]) for row in table) for column in range(len(heads))]

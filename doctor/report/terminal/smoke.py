@@ -1,4 +1,4 @@
-"""The smoke runs for a person: one paragraph, which a run without faults fills in three lines."""
+"""The smoke runs in a terminal: one paragraph, which has three lines if nothing is wrong."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ TITLE = "Smoke"
 INDENT = len(TITLE) + 2
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE = 8
-"""Characters of the loss curve."""
+"""The characters of the loss curve."""
 LONGEST = 100
-"""Of a version that a host reported."""
+"""The most characters of a version that a host reported."""
 Pieces = list[Text]
-"""What is not to be broken at the end of a line, with the blanks and commas that belong to it."""
+"""Pieces that are not broken at the end of a line, each with its blanks and commas."""
 
 
 def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> None:
-    """Nothing, where no smoke run was asked for."""
+    """Prints the paragraph; nothing if no smoke run was asked for."""
     seen = report.smoke
     if seen is None or not seen.runs:
         if report.no_smoke:
@@ -54,12 +54,12 @@ def _lines(run: JudgedRun, report: Report, verbose: bool) -> Iterator[Pieces]:
     yield _phases(run, report.net_seconds)
     measured = [*_speed(run), *_links(run), *_judged(report)]
     if measured:
-        yield _joined(measured, "; ")
+        yield _join(measured, "; ")
     if verbose:
         told = [f"{name} {version}"[:LONGEST] for name, version in smoke.versions(run).items()]
         peak = max((host.peak_memory for host in run.result.hosts), default=0)
         told += [f"{peak / 1e6:.0f} MB a rank"] if peak else []
-        yield _joined([_words(clean_line(each)) for each in told], ", ")
+        yield _join([_words(clean_line(each)) for each in told], ", ")
     if compared := smoke.comparison(run):
         yield _words(compared)
     if run.plan.injected:
@@ -84,7 +84,7 @@ def _who(run: JudgedRun) -> str:
 
 
 def _course(run: JudgedRun) -> Pieces:
-    """How it went, and what was learned."""
+    """The outcome of the run, and what it learned."""
     result, learned = run.result, smoke.loss(run)
     steps = learned.steps if learned else 0
     status = smoke.outcome(run)
@@ -122,7 +122,7 @@ def _percent(share: float) -> str:
 
 
 def curve(values: Sequence[float]) -> str:
-    """The values in a few characters, from the least to the largest of them."""
+    """The values as a curve of a few characters, scaled from the least to the largest."""
     size = min(CURVE, len(values))
     parts = [values[len(values) * n // size : len(values) * (n + 1) // size] for n in range(size)]
     means = [sum(part) / len(part) for part in parts]
@@ -142,7 +142,7 @@ def _phases(run: JudgedRun, net: float | None) -> Pieces:
         if row.status == "fail":
             text += Text(" failed", style="bold red")
         pieces.append(text)
-    spaced = _joined([[piece] for piece in pieces], "  ")
+    spaced = _join([[piece] for piece in pieces], "  ")
     missing = [row.name for row in rows if row not in shown]
     if missing:
         spaced += _words(f"(not reached: {', '.join(missing)})", "dim")
@@ -155,7 +155,7 @@ def _speed(run: JudgedRun) -> list[Pieces]:
 
 
 def _judged(report: Report) -> list[Pieces]:
-    """Whether these numbers are good: what the checks that compare ranks and links decided."""
+    """Whether these numbers are good: the results of the checks that compare ranks and links."""
     said = []
     for check, good, bad in (
         ("smoke-straggler", "no rank is slow", "slow ranks"),
@@ -211,8 +211,8 @@ def _words(text: str, style: str = "") -> Pieces:
     return [Text(word, style=style) for word in text.split(" ") if word]
 
 
-def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
-    """The groups one after the other; their ends carry what stands between them, but for blanks."""
+def _join(groups: Sequence[Pieces], between: str) -> Pieces:
+    """The groups one after the other; each ends with the separator, without its trailing blank."""
     joined: Pieces = []
     groups = [group for group in groups if group]  # a host may call a version nothing but blanks
     for number, group in enumerate(groups):
@@ -223,7 +223,7 @@ def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
 
 
 def _print(lines: Iterable[Pieces], console: Console) -> None:
-    """Each line wrapped between its pieces, under the title."""
+    """Prints the lines under the title, wrapped between their pieces."""
     head = Text.assemble((f"{TITLE}  ", "bold"))
     for pieces in filter(None, lines):
         line = Text()

@@ -1,4 +1,4 @@
-"""What was measured and found well, with its values: why a healthy report can be believed."""
+"""What was measured and found healthy, with the values, so that a healthy report can be believed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_TRIED = "not tried"
 
 
 def print_well(report: Report, console: Console, *, verbose: bool = False) -> None:
-    """Ticks only where all is healthy; with `verbose` also what passed, whatever the verdict."""
+    """Prints ticks only if the verdict is healthy; with `verbose` also what passed, whatever the verdict."""
     if report.verdict is Verdict.HEALTHY:
         ticked, left = measured(report)
         rest = ", ".join(f"{each.area} ({each.text})" for each in left)

@@ -172,4 +172,4 @@ def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab) -> None:
         assert {each["rank"] for each in culprits(said)} == {0, 1}
         found = {each["check"] for each in said["check"]["findings"] if each["status"] == "fail"}
         assert found & {"firewall-blocks", "port-unreachable"}, said["check"]
-        assert "doctor: now what doctor check" in done.stderr
+        assert "doctor: the result of doctor check" in done.stderr

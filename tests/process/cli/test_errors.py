@@ -209,7 +209,7 @@ def test_explaining_what_does_not_exist(id: str, words: list[str]) -> None:
     ("command", "word"),
     [
         ("chekc", "Did you mean 'check'?"),
-        ("node[1-4]", "Hosts stand behind a command: doctor check 'node[1-4]'"),
+        ("node[1-4]", "Hosts go after a command: doctor check 'node[1-4]'"),
         ("x\x1b[2J", "No such command"),
     ],
 )

@@ -139,7 +139,7 @@ LACK: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "a container without GPUs": (
         {"own": devices(0), "view": View.CONTAINER},
-        "no GPU was handed into the container",
+        "no GPU was passed into the container",
         "at least one",
         "none",
     ),

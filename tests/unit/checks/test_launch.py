@@ -354,7 +354,7 @@ def test_one_of_several_dumps_has_a_wrong_rank(
     assert "env5.log" in words(problem)
     assert problem.commands[0].startswith("export RANK_ID=$i")
     others = [problem.summary for problem in problems if problem.summary != summary]
-    assert set(others) <= {"nobody is told to be some of the ranks"}, "rank 5 is missing then"
+    assert set(others) <= {"some ranks are not assigned to any process"}, "rank 5 is missing then"
 
 
 def test_ranks_beyond_the_world_are_one_finding(tmp_path: Path) -> None:
@@ -371,7 +371,7 @@ def test_a_loop_that_does_not_export_the_rank(tmp_path: Path) -> None:
     problems, _ = judged(RANKS, [read(tmp_path, *texts)])
     assert [problem.summary for problem in problems] == [
         "RANK_ID=0 is given 8 times",
-        "nobody is told to be some of the ranks",
+        "some ranks are not assigned to any process",
     ]
     assert "ranks 1-7 missing" in problems[1].actual
 
@@ -587,7 +587,7 @@ def test_a_job_that_runs_with_loopback() -> None:
     [
         ("192.168.7.2", "192.168.7.2 is that of node2, by MASTER_ADDR", Confidence.CERTAIN),
         ("node2", "node2 is that of node2, by MASTER_ADDR", Confidence.CERTAIN),
-        ("10.0.0.9", "10.0.0.9 is nobody’s here, by MASTER_ADDR", Confidence.STRONG),
+        ("10.0.0.9", "10.0.0.9 is not that of any of these hosts, by MASTER_ADDR", Confidence.STRONG),
     ],
 )
 def test_a_master_that_is_not_the_host_of_rank_0(address: str, actual: str, confidence: Confidence) -> None:

@@ -187,7 +187,7 @@ def test_healthy_jobs(name: str, ranks: int, backend: str) -> None:
 def test_a_service_in_front_of_the_scheduler() -> None:
     """The operator gives the workers the address of a service, and the scheduler that of its own pod."""
     (doubt,) = silent({"node1": workers({}, MS_SCHED_HOST="10.96.1.7")}, backend="hccl")
-    assert "10.96.1.7 may be a service that passes on to node1" in doubt
+    assert "10.96.1.7 may be a service that forwards to node1" in doubt
 
 
 def test_an_address_that_no_host_has_and_all_ranks_got_is_a_warning() -> None:

@@ -229,7 +229,7 @@ def test_stand_alone_on_several_devices(ranks: tuple[int, ...], count: int) -> N
     assert [(p.severity, p.actual) for p in problems] == [(WARN, "stand_alone on 8 devices")] * count
 
 
-NO_POWER = "a strategy splits a dimension into parts whose number is no power of 2"
+NO_POWER = "a strategy splits a dimension into parts whose number is not a power of 2"
 TOO_LARGE = "a strategy needs more devices than there are"
 ODD = "The strategy is ((6, 4), (4, 6)), the value of strategy must be the power of 2, but get 6"
 UNEVEN = (
@@ -364,7 +364,7 @@ def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
         f"node{n}" for n, own in enumerate(ranks, 1) if own not in (1, 2, 4, 8) or "world" in said
     )
     problem = only(judged(said, *ranks, product="atlas-training", on_bus=on_bus), severity, accused)
-    assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
+    assert problem.summary == "HCCL does not connect this number of devices of an Atlas training host"
     assert (problem.expected, problem.actual) == ("1, 2, 4 or 8 devices on each host", actual)
     assert quotes(problem) == [
         "HCCL documentation: Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n",
@@ -394,7 +394,7 @@ def test_numbers_are_judged_without_a_plan(
     hosts = {f"node{n}": count for n, count in enumerate(ranks, 1)}
     plan = plan_of("", hosts, Backend.HCCL, source)
     problem = only(list(CHECK.run(plan, devices("atlas-training", hosts, 8))), where=where)
-    assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
+    assert problem.summary == "HCCL does not connect this number of devices of an Atlas training host"
     assert problem.evidence[-1].source == "ranks of a host"
     assert problem.evidence[-1].text == source
 

@@ -206,7 +206,7 @@ def test_what_is_no_file_is_refused(write: Write) -> None:
     path = write("")
     path.unlink()
     os.mkfifo(path)
-    with pytest.raises(UsageError, match="not in a file"):
+    with pytest.raises(UsageError, match="not a regular file"):
         with_defaults(Request("check"))
 
 

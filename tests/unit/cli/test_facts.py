@@ -1,4 +1,4 @@
-"""`doctor facts` judges only whether hosts told: its exit codes, its files, what it asks."""
+"""`doctor facts` judges only whether hosts answered: its exit codes, its files, what it asks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_training_that_was_wanted_is_not_missed(tmp_path: Path) -> None:
 
 def test_hosts_out_of_reach(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert replayed(answering("node1", "node2", "node3", unreached=lost("node4")), tmp_path) == 1
-    assert "node4 told nothing: connection refused" in capsys.readouterr().out
+    assert "node4 reported nothing: connection refused" in capsys.readouterr().out
 
 
 def test_hosts_that_had_not_answered(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_the_product_decides_and_is_missed(tmp_path: Path, capsys: pytest.Captur
     path.write_text(make_table(servers, "1.0", "aarch64"))
     code, said = checked(path, capsys)
     assert code == 0
-    assert "the table does not say which product it is" in " ".join(said.split())
+    assert "the table does not name its product" in " ".join(said.split())
     assert "--product atlas-training|atlas-a2|atlas-a3|atlas-950" in " ".join(said.split())
     assert run(["ranktable", "check", str(path), "--product", "atlas-a2"]) == 0
     assert "does not say" not in capsys.readouterr().out

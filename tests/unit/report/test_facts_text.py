@@ -51,7 +51,7 @@ def test_64_alike_hosts_are_one_screen() -> None:
     text = shown(made(64))
     assert len(text.splitlines()) < 24
     assert max(map(len, text.splitlines())) <= 80
-    assert "node[1-64]  64 hosts told " in text
+    assert "node[1-64]  64 hosts reported " in text
     assert "data address 10.0.0.[1-64]" in text
     assert text.endswith("\nAll hosts are alike.\n")
     assert "HOST" not in text
@@ -83,7 +83,7 @@ def test_hosts_that_differ_without_a_majority_are_shown_and_not_blamed() -> None
 
 def test_what_a_host_did_not_tell_is_said() -> None:
     text = shown(made(3, {3: {"memory": Missing("memory", "no answer")}}))
-    assert table(text)[1:] == [["node[1-2]", "23.5 GB", "23.0 GB"], ["node3", "not told", "not told"]]
+    assert table(text)[1:] == [["node[1-2]", "23.5 GB", "23.0 GB"], ["node3", "not reported", "not reported"]]
 
 
 def test_a_table_that_is_too_wide_is_turned() -> None:
@@ -115,7 +115,7 @@ def test_a_host_that_calls_itself_otherwise_is_said() -> None:
 def test_hosts_that_did_not_answer_come_last_with_the_reason(name: str) -> None:
     text = shown(reports()[name])
     who = {"unreachable": "node4", "all-unreachable": "node[1-4]"}[name]
-    assert f"\n! {who} told nothing: connection refused on port 22\n" in text
+    assert f"\n! {who} reported nothing: connection refused on port 22\n" in text
     assert "All hosts are alike" not in text
 
 
@@ -124,7 +124,7 @@ def test_an_answer_that_is_not_whole_is_said() -> None:
     cut = heard(2, ["node1", "node2"])
     cut = type(cut)("node2", cut.captures, cut.missing, False, cut.started, cut.ended)
     text = shown(report(recording(["node1", "node2"], heard={"node1": whole.heard["node1"], "node2": cut})))
-    assert "\n! node2 did not tell all: " in text
+    assert "\n! node2 did not report everything: " in text
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])

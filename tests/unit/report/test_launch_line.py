@@ -316,8 +316,8 @@ def test_a_rank_table_with_more_hosts_than_started_must_be_made_again() -> None:
     fewer = replace(judged(need=3), plan=with_table)
     (note,) = table_note(fewer)
     assert note == (
-        "the rank table is of all hosts, and node4 will not take part: "
-        "make it anew with doctor ranktable make 'node[1-3]'"
+        "the rank table covers all hosts, but node4 will not take part: "
+        "make a new one with doctor ranktable make 'node[1-3]'"
     )
     assert note in starting(fewer).going.notes
     (other,) = table_note(fewer, ("node3", "node1", "node2"))

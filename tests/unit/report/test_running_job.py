@@ -24,7 +24,7 @@ def printed(of: Report) -> str:
 
 def test_where_a_job_runs_and_what_looks_into_it() -> None:
     lines = printed(report(RUNNING)).splitlines()
-    assert lines[1:3] == ["a job runs on node[2-3]: doctor hang 'node[2-3]' says whether it stands still", ""]
+    assert lines[1:3] == ["a job runs on node[2-3]: doctor hang 'node[2-3]' says whether it hangs", ""]
 
 
 def test_silence_where_none_runs() -> None:

@@ -1,4 +1,4 @@
-"""The agents of a smoke run: how they get to hosts, what they are asked, and what follows from it."""
+"""The agents of a smoke run: how they get to hosts, their commands, and the handling of their messages."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ def _for_hccl(plan: SmokePlan, devices: Mapping[str, HostDevices]) -> SmokePlan:
     for number in range(len(plan.cells)):
         if ATLAS_TRAINING in products and (refused := _refused(plan, number, products, "world")):
             raise NoGroup(
-                f"HCCL cannot form a group of {refused}: on Atlas training every host of a group has 1, 2, 4 or "
-                "8 NPUs, as many as the others, and 2 or 4 of them lie within NPUs 0-3 or 4-7.",
+                f"HCCL cannot form a group of {refused}: on Atlas training every host of a group has 1, 2, "
+                "4 or 8 NPUs, as many as the others, and 2 or 4 of them lie within NPUs 0-3 or 4-7.",
                 "Choose other NPUs (ASCEND_RT_VISIBLE_DEVICES, or the rank table), or --ranks-per-host.",
             )
     in_world = any(_refused(plan, number, products, "dp") for number in range(len(plan.cells)))

@@ -47,8 +47,8 @@ class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
     `timeout` limits the training, in seconds. `until` limits everything, by time.monotonic(); its last
-    seconds are for evidence. `conduct` always closes the session. `result` is what is known so far, even if the run
-    was interrupted.
+    seconds are for evidence. `conduct` always closes the session. `result` is what is known so far, even if
+    the run was interrupted.
     """
 
     def __init__(

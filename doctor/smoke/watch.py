@@ -82,7 +82,7 @@ class Watch:
         return rank if rank and rank.seat.host == host.host else None
 
     def ended(self, rank: LiveRank) -> None:
-        """Drop its stopped state: a process that is gone is not stopped."""
+        """Forget that the rank was stopped: a process that is gone is not."""
         self.stopped_since.pop(rank.seat.rank, None)
 
     def alarm(self, now: float) -> Alarm | None:

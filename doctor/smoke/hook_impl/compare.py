@@ -48,7 +48,7 @@ def compare(
     try:
         rank, world, source = places.place()
         if world < 2:
-            return _report_once(rank, not_compared(call, f"{source} say that the job has one rank"))
+            return _report_once(rank, not_compared(call, f"according to {source}, the job has one rank"))
         way = channels.channel()
         if way is None:
             why = "torch.distributed is not set up, and DOCTOR_HOOK_DIR names no directory that all ranks see"
@@ -58,7 +58,7 @@ def compare(
         own.update(model=channels.group_ranks(model), data=channels.group_ranks(data))
         if way.there(f"{call}", f"{rank}"):
             return _report_once(
-                rank, not_compared(call, f"{source} say that this is rank {rank}, and {TAKEN}")
+                rank, not_compared(call, f"according to {source}, this is rank {rank}, and {TAKEN}")
             )
         way.put(f"{call}", f"{rank}", json.dumps(own))
         verdict = _judged(way, call, world, size, wait) if rank == 0 else _verdict_of_rank_0(way, call, wait)

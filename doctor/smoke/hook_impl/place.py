@@ -33,7 +33,7 @@ def place() -> Place:
             f"{names}, nor RANK_TABLE_FILE with DEVICE_ID"
         )
     if found.rank >= found.world:
-        raise Unplaced(f"{found.source} say that this is rank {found.rank} of {found.world}")
+        raise Unplaced(f"according to {found.source}, this is rank {found.rank} of {found.world}")
     return found
 
 
@@ -70,7 +70,7 @@ def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
     except (ImportError, SyntaxError, TypeError) as error:
         why = f"{type(error).__name__}: {str(error)[:100]}"
         raise Unplaced(
-            f"cluster-doctor itself does not run in this Python ({why}); where it does, "
+            f"cluster-doctor itself does not run in this Python ({why}); in one where it does, "
             "`python3 -m doctor.smoke.hook hook.zip` writes the hook as one file for Python 3.8 and later"
         ) from None
     for row in sorted(ROWS, key=lambda row: not os.environ.get(row["role"])):

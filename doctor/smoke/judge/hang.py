@@ -131,7 +131,7 @@ def _inside(cell: EndedCell) -> Iterator[Charge]:
 def _outside(
     cell: EndedCell, hosts: tuple[str, ...], here: Sequence[RankSeen], guilty: Sequence[RankSeen]
 ) -> Charge:
-    """Ranks of one host that never entered what others wait in; the texts describe the hindmost."""
+    """Ranks of one host that never entered what others wait in, described by the one furthest behind."""
     first = min(here, key=lambda seen: looks(seen)[-1].position)
     page = looks(first)[-1]
     due = cell.entries(first.rank)[page.position]

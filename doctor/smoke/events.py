@@ -1,4 +1,4 @@
-"""What a rank reports, in order: JSON lines whose kind is "ev". All have bounds: a host may be hostile."""
+"""What a rank reports, in order: JSON lines with a kind in "ev". All have bounds: a host may be hostile."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
 class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
     """Hashes of gradients of one step: the one that was used, and those computed again.
 
-    `votes` belong to the batches of replicas d, d-1 and d-2 (if there are that many), d being the rank's
-    own; each is computed with the rank's own parameters at that step.
+    `votes` belong to the batches of the rank's own replica and of two others (see `replicas_again`); each is
+    computed with the rank's own parameters at that step.
     """
 
     step: Count
@@ -108,7 +108,7 @@ class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
 
 class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
     """Hashes of gradients that the rank computed alone, on a small whole model: for the batches of its own
-    place in the cell and of the two places before it.
+    place in the cell and of two others (see `places_again`).
     """
 
     votes: tuple[Hash, ...]

@@ -1,7 +1,7 @@
 """Silent corruption: ranks that compute different results than their neighbours from the same numbers.
 
 Three witnesses: a product of whole numbers; gradients of the training, computed again by the rank itself and
-by the next two replicas; and gradients that each rank computes alone.
+by two other replicas; and gradients that each rank computes alone.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _audit_charge(
 
 
 def _alone(cell: Cell) -> Iterator[Charge]:
-    """Gradients computed alone: each batch by its own place and the next two, each on a whole model."""
+    """Gradients computed alone: each batch by its own place and by two others, on a whole model."""
     seen: Mapping[int, RankSeen] = dict(enumerate(cell.seen))
     if cell.within is not None:
         seen = close_solos(seen, {p: places_again(cell.shape, p) for p in cell.places}, cell.within)

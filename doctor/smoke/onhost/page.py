@@ -105,7 +105,7 @@ class Page:
 
 
 def read(memory: "mmap", index: int) -> "tuple[Any, ...]":
-    """The fields of a page. If it is being written all the time, the last attempt, with an odd version."""
+    """The fields of a page. If it is being written, the last of several attempts, with an odd version."""
     values = _FORM.unpack_from(memory, index * SIZE)
     for _ in range(5):
         again = _FORM.unpack_from(memory, index * SIZE)

@@ -1,5 +1,5 @@
-"""Agents: programs of ours that run on hosts while the controller speaks with them, one on each host.
+"""Agents: our programs that run on the hosts, one on each, while the controller talks to them.
 
-`bootstrap` sends a program, `session` is the conversation with all of its copies: leases, messages, noise.
-The mesh and the smoke run define what their agents do and say; `onhost` is what those programs share.
+`bootstrap` sends a program; `session` is the conversation with all of its copies: leases, messages, noise.
+The mesh and the smoke run define what their agents do and report; `onhost` is the code that they share.
 """

@@ -23,7 +23,7 @@ _BASH = "LC_ALL=C; IFS=; set -f; read -r -N {python} _; read -r -N {bash} s; eva
 
 @cache
 def module_texts(package: str) -> Mapping[str, str]:
-    """The modules of a folder: their names and their texts."""
+    """The modules of a package: name -> source text."""
     return {
         f"{package}.{entry.name[:-3]}": entry.read_text(encoding="utf-8")
         for entry in sorted(files(package).iterdir(), key=lambda entry: entry.name)
@@ -34,15 +34,15 @@ def module_texts(package: str) -> Mapping[str, str]:
 def agent_script(
     modules: Mapping[str, str], main: str, *, needs: str, python: str | None = None, bash: bytes = b""
 ) -> Script:
-    """Start the module `main`, which needs these modules of Python. Keep the session's stdin open after this.
+    """Start the module `main`, which imports the modules `needs`. Keep the session's stdin open after this.
 
-    `python` is the interpreter to prefer, `bash` the program for hosts without Python. Stdin carries both
-    programs and then commands; the one that starts reads exactly the bytes of both.
+    `python` is the preferred interpreter, `bash` the program for hosts without Python. Stdin carries both
+    programs and then commands; whichever program starts reads exactly the bytes of both.
     """
     program, head = _packed(tuple({**module_texts("doctor.agents.onhost"), **modules}.items()))
     code = bundle.reader(program, head, len(bash))
     candidates = " ".join(shlex.quote(p) for p in ((python,) if python else ()) + PYTHONS)
-    # What the login shell printed may lack its line end.
+    # The output of the login shell may lack its last newline.
     shell = (
         f"echo; for p in {candidates}; do "
         f'x=$("$p" -ISBc {_quoted(_WHICH.format(needs=needs))} 2>/dev/null </dev/null) && [ -x "$x" ] '
@@ -58,7 +58,7 @@ def agent_script(
 
 
 def by_sudo(script: Script) -> Script:
-    """As root where `sudo -n` allows it, else as it is."""
+    """The same script, run as root if `sudo -n` allows it."""
     plain = script.command.removeprefix("exec ")
     words = f"sudo -n true >/dev/null 2>&1 </dev/null && exec sudo -n {plain}; exec {plain}"
     return replace(script, command=f"exec sh -c {shlex.quote(words)}")
@@ -66,11 +66,11 @@ def by_sudo(script: Script) -> Script:
 
 @cache
 def _packed(modules: tuple[tuple[str, str], ...]) -> tuple[bytes, int]:
-    """Once for all hosts."""
+    """The packed program, built once for all hosts."""
     return bundle.pack(dict(modules))
 
 
 def _quoted(code: str) -> str:
-    """Double quotes read better than single ones nested in single ones; the code has nothing to escape."""
+    """The code in double quotes: nested single quotes are hard to read, and nothing here needs escaping."""
     assert not set(code) & set("\"'$`\\!\n")
     return f'"{code}"'

@@ -1,4 +1,4 @@
-"""The conversation with one agent on each of several hosts: their leases, their messages, their noise.
+"""The conversation with one agent on each of several hosts: leases, messages, noise.
 
 A host may be hostile: a line that does not decode, or that was not asked for, is noise.
 """
@@ -22,9 +22,9 @@ MOST_NOISE = 200
 MOST_SHOWN = 200
 MOST_READ = 4000
 LAST_PATIENCE = 0.5
-"""Seconds that agents have to end even where the run has no time left: they do it by themselves, too."""
+"""Seconds that agents get to end even if the run has no time left; they also end by themselves."""
 ALONE = 0.8
-"""After this part of their lease without a line from here, agents may end."""
+"""After this share of their lease without a line from the controller, agents may end."""
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="say"):
@@ -43,7 +43,7 @@ class Bye(Message, frozen=True, tag="bye"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPatience:
-    """Seconds. An agent lives for a `lease` after the last line it got; one is sent each `beat`."""
+    """Limits in seconds. An agent lives for `lease` after the last line to it; one is sent each `beat`."""
 
     start: float = 25.0
     beat: float = 2.0
@@ -62,9 +62,9 @@ class RemoteAgent:
     """It is no longer expected to answer."""
     spoke: bool = False
     unasked: int = 0
-    """Lines that are no answer; empty ones count, too."""
+    """The number of lines that are not answers, empty ones included."""
     noise: list[str] = field(default_factory=list)
-    """What they say."""
+    """The text of these lines."""
 
 
 Loss = Literal["unreached", "ended", "noise"]
@@ -73,10 +73,10 @@ M = TypeVar("M")
 
 
 class AgentSession(ABC, Generic[A, M]):
-    """Subclasses handle messages, and the loss of an agent."""
+    """Subclasses handle messages and the loss of an agent."""
 
     decoder: ClassVar[msgspec.json.Decoder[Any]]
-    """Of M, NoInterpreter and Bye."""
+    """Decodes M, NoInterpreter and Bye."""
     beat: ClassVar[bytes]
     last: ClassVar[bytes]
     """The line that ends an agent."""
@@ -84,7 +84,7 @@ class AgentSession(ABC, Generic[A, M]):
     def __init__(
         self, session: Session, agents: Mapping[str, A], lease: AgentPatience, until: float = math.inf
     ) -> None:
-        """`until`, of time.monotonic(), is when the whole run ends."""
+        """`until` is when the whole run ends, by time.monotonic()."""
         self.session = session
         self.until = until
         self.agents = agents
@@ -95,15 +95,15 @@ class AgentSession(ABC, Generic[A, M]):
 
     @abstractmethod
     def take(self, agent: A, message: M, size: int) -> bool:
-        """Handle a message of `size` bytes. False when the agent was not asked for it."""
+        """Handle a message of `size` bytes. False if the agent was not asked for it."""
 
     @abstractmethod
     def lose(self, agent: A, how: Loss, detail: str, unreached: Unreached | None) -> None:
-        """The agent is gone, and was not asked to stop."""
+        """Handle the loss of an agent that was not asked to stop."""
 
     @property
     def excused(self) -> bool:
-        """Whether agents may have ended because the controller was silent, as when it was stopped."""
+        """Whether agents may have ended because the controller was silent, for example suspended."""
         return time.monotonic() < self._excused_until
 
     def live(self) -> list[A]:
@@ -117,7 +117,7 @@ class AgentSession(ABC, Generic[A, M]):
             self.session.send(agent.host, line)
 
     def stop(self) -> None:
-        """Ask every agent to stop and wait until it has: only then is nothing of the run left."""
+        """Ask every agent to stop and wait until all have: only then is nothing of the run left."""
         self.stopping = True
         self.tell_all(self.last)
         now = time.monotonic()
@@ -129,7 +129,7 @@ class AgentSession(ABC, Generic[A, M]):
             self.hear(deadline)
 
     def hear(self, deadline: float) -> bool:
-        """Keep the leases alive and take in the next event before `deadline`; False if there was none."""
+        """Keep the leases alive and handle the next event before `deadline`; False if there was none."""
         now = time.monotonic()
         self._note_absence(now)
         if now >= self._beat_at:
@@ -165,7 +165,7 @@ class AgentSession(ABC, Generic[A, M]):
             if words := printable(line.text[:MOST_READ].decode("utf-8", "replace")):
                 agent.noise.append(words)
             if agent.unasked > MOST_NOISE:
-                self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are no answer")
+                self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are not answers")
 
     def _ended(self, agent: A, event: Ended) -> None:
         if event.unreached is not None:
@@ -181,12 +181,12 @@ class AgentSession(ABC, Generic[A, M]):
             self.lose(agent, how, detail, unreached)
 
     def ignore(self, agent: A) -> None:
-        """Stop listening to it, and end it: it may have much to say."""
+        """Stop listening to the agent and end it: it may still send a lot."""
         agent.gone = True
         self.session.end(agent.host)
 
 
 def printable(text: str) -> str:
-    """One printable line, of bounded length, without what looks like a secret."""
+    """The text as one printable line of bounded length, without what looks like a secret."""
     text = redact(text[:MOST_READ])[:MOST_SHOWN]
     return "".join(c if c.isprintable() else " " for c in text).strip()

@@ -1,4 +1,4 @@
-"""The agents of a smoke run: how they get to hosts, what they are asked, and what follows from it."""
+"""The agents of a smoke run: how they get to hosts, their commands, and the handling of their messages."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BEFORE_BACKEND = ("spawned", "start", "ready", "join")
 SLICE = 0.25
 """Seconds of listening at a time."""
 MOST_SILENCE = 2 * SLICE
-"""Seconds of silence that one turn counts for: a controller that did not listen heard no silence."""
+"""The most seconds of silence that one turn counts: a controller that did not listen heard no silence."""
 PAGE = 4096
-"""Bytes. A longer message counts for several."""
+"""Bytes. A longer message counts as several."""
 LINES_OF_A_HOST, LINES_OF_A_RANK, LINES_A_STEP, LOOKS_A_SECOND = 100, 200, 8, 200
 OUR_OWN = (UnreachedKind.CONTROLLER, UnreachedKind.DEADLINE)
 HOME = "doctor.smoke.onhost"
@@ -35,7 +35,7 @@ NEEDS = "ctypes, fcntl, mmap, resource, select"
 
 
 def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = None) -> Script:
-    """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this.
+    """Start the agent; `python` is the preferred interpreter. Keep the session's stdin open after this.
 
     `modules` replaces the text of some of the modules.
     """
@@ -45,7 +45,7 @@ def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = 
 
 
 class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
-    """Takes what hosts report into `watch`."""
+    """Passes what hosts report on to `watch`."""
 
     decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
@@ -67,7 +67,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
     # Asking.
 
     def look(self) -> list[LiveHost]:
-        """Fresh pages of all ranks; the agents that did not answer."""
+        """Ask for fresh pages of all ranks; returns the agents that did not answer."""
         self.looks += 1
         wanted = self.looks
         self._ask(messages.LookCommand(wanted), lambda host: host.looked >= wanted)
@@ -80,7 +80,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         self._ask(messages.StacksCommand(), self._has_evidence)
 
     def _has_evidence(self, host: LiveHost) -> bool:
-        """Stacks, and the backend's own report of each rank that has joined."""
+        """Whether its stacks are here, and the backend's own report of each rank that has joined."""
         joined = [
             rank
             for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
@@ -96,8 +96,8 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
     # Listening.
 
     def hear(self, deadline: float) -> bool:
-        """Keep the leases alive and take in messages, until `deadline` or the first silence before it.
-        Returns whether all messages so far were taken in: only then may they be judged.
+        """Keep the leases alive and handle messages, until `deadline` or the first silence before it.
+        Returns whether all messages so far were handled: only then may they be judged.
         """
         now = time.monotonic()
         more, enough = super().hear(min(deadline, now + SLICE)), time.monotonic() + SLICE
@@ -130,7 +130,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             return False
         said = messages.redacted(said)
         if isinstance(said, messages.AgentLine | messages.Exited):
-            self._of_rank(said, host, now, size)
+            self._take_from_rank(said, host, now, size)
         elif isinstance(said, messages.Pages):
             self.watch.pages(host, said, now)
         elif isinstance(said, messages.AgentReady):
@@ -157,12 +157,12 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         return True
 
     def _most(self, host: LiveHost, now: float) -> float:
-        """What an agent may have said by now: several times what one says that does as it is told."""
+        """How many messages an agent may have sent by now: several times as many as a well-behaved one."""
         ranks = self._ranks_on[host.host]
         of_ranks = ranks * (LINES_OF_A_RANK + LINES_A_STEP * self.plan.steps)
         return LINES_OF_A_HOST + of_ranks + (LOOKS_A_SECOND + ranks) * (now - self.began)
 
-    def _of_rank(
+    def _take_from_rank(
         self, said: messages.AgentLine | messages.Exited, host: LiveHost, now: float, size: int
     ) -> None:
         rank = self.watch.rank_on(host, said.rank)

@@ -1,4 +1,4 @@
-"""What a rank reports, in order: one line of JSON each, "ev" is the kind. Bounded: a host may be hostile."""
+"""What a rank reports, in order: JSON lines with a kind in "ev". All have bounds: a host may be hostile."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "au
 
 
 class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
-    """The rank is alive and knows its libraries. `streams`: name -> hash of what a fixed seed gives."""
+    """The rank is alive and has its libraries. `streams`: name -> hash of what a fixed seed gives."""
 
     versions: dict[str, Text]
     streams: dict[str, Hash]
     golden: tuple[Hash, ...]
-    """Hashes of an integer matrix product, computed again each time."""
+    """Hashes of an integer matrix product, which is computed several times."""
     product: Text = ""
 
 
@@ -40,11 +40,11 @@ class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"
     done: Count
     wrong: tuple[CollectiveWrong, ...] = ()
     unsupported: tuple[Text, ...] = ()
-    """What the backend refused, as "op dtype"."""
+    """The calls that the backend refused, as "op dtype"."""
 
 
 class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
-    """Hashes of what a rank trains on at a step, and of what it drew there from the libraries' streams."""
+    """Hashes of what a rank trains on at a step, and of what it drew from the libraries' random streams."""
 
     step: Count
     tokens: Hash
@@ -54,21 +54,21 @@ class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
 
 
 class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
-    """One training step. Floats that are not finite are None; `finite` is of the rank's own loss and
-    gradient, before any of it was reduced over replicas.
+    """One training step. Floats that are not finite are None; `finite` is about the rank's own loss and
+    gradient, before they were reduced over replicas.
     """
 
     step: Count
     loss: float | None
     finite: bool
     params: Hash
-    """Of the rank's parameters after the step."""
+    """The hash of the rank's parameters after the step."""
     own: Sums | None = None
-    """Of the rank's own gradient."""
+    """The sums of the rank's own gradient."""
     reduced: float | None = None
     """The projection of the gradient as all-reduced over replicas (before the division)."""
     weights: Sums | None = None
-    """Of the parameters after the step; only where the same bits cannot be expected."""
+    """The sums of the parameters after the step; only if equal bits cannot be expected."""
     cpu: Seconds = 0.0
     compute: Seconds = 0.0
     wait: Seconds = 0.0
@@ -79,7 +79,7 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
 class Bits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):
     """Hashes of the training's first gradient and its sum, computed several times from the same numbers.
 
-    `spread` is how far they were apart, as a share of all magnitudes.
+    `spread` is how far apart they were, as a share of all magnitudes.
     """
 
     tries: tuple[Hash, ...]
@@ -95,20 +95,20 @@ class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
 class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
     """Hashes of gradients of one step: the one that was used, and those computed again.
 
-    `votes` are of the batches of replicas d, d-1 and d-2 (if there are that many), where d is the rank's
-    own; each with the rank's own parameters at that step.
+    `votes` belong to the batches of the rank's own replica and of two others (see `replicas_again`); each is
+    computed with the rank's own parameters at that step.
     """
 
     step: Count
     used: Hash
     votes: tuple[Hash, ...]
     sums: tuple[Sums, ...] = ()
-    """Of all these gradients; only where the same bits cannot be expected."""
+    """The sums of all these gradients; only if equal bits cannot be expected."""
 
 
 class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
-    """Hashes of gradients that each rank computed alone, on a small whole model: of the batches of its own
-    place in the cell, of the one before and of the one before that.
+    """Hashes of gradients that the rank computed alone, on a small whole model: for the batches of its own
+    place in the cell and of two others (see `places_again`).
     """
 
     votes: tuple[Hash, ...]
@@ -141,7 +141,7 @@ class Error(msgspec.Struct, frozen=True, tag="error", tag_field="ev"):
 
 
 class BackendEvidence(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"):
-    """What NCCL or HCCL themselves know of a hang."""
+    """What NCCL or HCCL itself reports about a hang."""
 
     text: Text
 

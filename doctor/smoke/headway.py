@@ -1,4 +1,4 @@
-"""How far a smoke run is, in words: for the line of progress."""
+"""How far a smoke run has come, in words for the progress line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STARTING = ("spawned", "start", "ready")
 
 
 def headway(watch: Watch) -> Stage:
-    """The phase of the last rank, and how many are there or which step it is in."""
+    """The phase of the rank furthest behind, with the number of ranks that passed it or the training step."""
     ranks, plan = watch.ranks, watch.plan
     where = _where(plan)
     late = [name for name, host in watch.hosts.items() if host.imported_at is None]
@@ -41,13 +41,13 @@ def headway(watch: Watch) -> Stage:
 
 
 def training(plan: SmokePlan, done: int, loss: float | None, moves: int = 0) -> Stage:
-    """`loss` is that of rank 0; None before its first step, and where it is not finite."""
+    """`loss` is that of rank 0; None before its first step, or if it is not finite."""
     said = f"  loss {loss:.2f}" if loss is not None else ""
     return Stage(SMOKE, f"train {done}/{plan.steps}{said}  {_where(plan)}", done, plan.steps, moves, "train")
 
 
 def with_those_behind(stage: Stage, watch: Watch) -> Stage:
-    """Also how long nothing may move, and the ranks that the others wait for."""
+    """The stage with the limit for a standstill and the ranks that the others wait for."""
     if stage.waiting:
         return replace(stage, limit=watch.patience.imports)
     limit = max(watch.limit(cell) for cell in range(len(watch.plan.cells)))
@@ -57,7 +57,7 @@ def with_those_behind(stage: Stage, watch: Watch) -> Stage:
 
 
 def _behind(ranks: list[LiveRank]) -> list[LiveRank]:
-    """Those that have done least, unless all have done as much."""
+    """The ranks that have done least; none if all have done the same."""
     places = {rank.seat.rank: _place(rank) for rank in ranks}
     least = min(places.values(), default=(0, 0, 0))
     last = [rank for rank in ranks if places[rank.seat.rank] == least]

@@ -44,10 +44,10 @@ def batch(
     wait: float = 10.0,
     strict: bool = False,
 ) -> Verdict | None:
-    """Compare what the ranks are about to train on. Returns the newest verdict, None when switched off.
+    """Compare what the ranks are about to train on. Returns the newest verdict, None if switched off.
 
     `tokens`, `mask`, `labels`: tensors of torch or MindSpore on any device, numpy arrays, numbers, or lists
-    or dictionaries of them; None where this rank has none. `model_parallel`, `data_parallel`: the process
+    or dictionaries of them; None if this rank has none. `model_parallel`, `data_parallel`: the process
     groups of this rank, or lists of ranks. Without them, neighbouring ranks form a model-parallel group of
     `tensor_parallel` ranks, or one of `replicas` equal groups. The environment variables
     DOCTOR_HOOK_TENSOR_PARALLEL and DOCTOR_HOOK_REPLICAS are their defaults; without all of these, ranks with

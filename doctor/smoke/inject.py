@@ -1,4 +1,4 @@
-"""Faults on purpose, as a person asks for them: `KIND@rank[:step]`. What they do is in `onhost/inject.py`."""
+"""Injected faults, as the user asks for them: `KIND@rank[:step]`. `onhost/inject.py` carries them out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class InjectionKind:
-    """One kind of fault. `check` is the one that must find it, at the rank that it is done to, at that rank's
-    replica or at all ranks together. `first` is its default step as a fraction of all steps, None if it has
-    none. With fewer than `ranks` ranks, `replicas` replicas or `steps` steps it would change nothing, or
-    nothing that can be told from the others.
+    """One kind of fault. `check` must find it: at the injected rank, at that rank's replica or at all ranks
+    together (`reach`). `first` is the default step as a fraction of all steps; None if it has no step. With
+    fewer than `ranks` ranks, `replicas` replicas or `steps` steps it would change nothing, or nothing that
+    sets the rank apart from the others.
     """
 
     title: str
@@ -40,13 +40,13 @@ KINDS = {
     ),
     "kill": InjectionKind("is killed by SIGKILL", "smoke-crash"),
     "stop": InjectionKind("is stopped by SIGSTOP", "smoke-hang"),
-    "stuck": InjectionKind("sleeps for ever", "smoke-hang"),
+    "stuck": InjectionKind("sleeps forever", "smoke-hang"),
     "spin": InjectionKind("runs in an endless loop", "smoke-hang"),
     "exception": InjectionKind("raises an exception", "smoke-crash"),
     "exit": InjectionKind("exits with code 7 without a word", "smoke-crash"),
     "skip": InjectionKind("leaves out a collective", "smoke-mismatch", ranks=2),
     "extra": InjectionKind("calls a collective twice", "smoke-mismatch", ranks=2),
-    "shape": InjectionKind("calls a collective with an element less", "smoke-mismatch", ranks=2),
+    "shape": InjectionKind("calls a collective with one element less", "smoke-mismatch", ranks=2),
     "dtype": InjectionKind("calls a collective with float64", "smoke-mismatch", ranks=2),
     "op": InjectionKind("broadcasts instead of reducing", "smoke-mismatch", ranks=2),
     "order": InjectionKind("calls a collective too early", "smoke-mismatch", ranks=2),
@@ -54,7 +54,7 @@ KINDS = {
         "draws its mask with a seed of its own (seed + rank)", "smoke-mask-divergence", _START
     ),
     "mask-stray": InjectionKind(
-        "draws one random number too many, and its masks from then on with it", "smoke-mask-divergence"
+        "draws one random number too many, which changes its masks from then on", "smoke-mask-divergence"
     ),
     "mask-hash": InjectionKind(
         "seeds its libraries and its mask with Python's salted hash()", "smoke-mask-divergence", _START
@@ -102,7 +102,7 @@ KINDS = {
 
 
 def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = None) -> Injection:
-    """What `--inject` asks for; `replicas` are those of each cell, if known."""
+    """The injection that `--inject` asks for; `replicas` is their number in each cell, if known."""
     shown = f"--inject {text[:60]!r}"
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -115,9 +115,7 @@ def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = No
     if rank >= ranks:
         raise UsageError(f"{shown}: there is no rank {rank}", f"ranks of this run: 0 to {ranks - 1}")
     if missing := _missing(kind, ranks, replicas, steps):
-        raise UsageError(
-            f"{shown} would change nothing that shows", f"it takes {missing}; this run has fewer"
-        )
+        raise UsageError(f"{shown} would change nothing visible", f"it needs {missing}; this run has fewer")
     if match[3] is None:
         return Injection(name, rank, None if kind.first is None else int(kind.first * steps))
     if not kind.takes_step:
@@ -128,7 +126,7 @@ def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = No
 
 
 def _missing(kind: InjectionKind, ranks: int, replicas: int | None, steps: int) -> str:
-    """What a fault takes and the run lacks; "" if nothing."""
+    """What the fault needs and the run lacks; "" if nothing."""
     if ranks < kind.ranks:
         return f"{kind.ranks} ranks"
     if replicas is not None and replicas < kind.replicas:

@@ -12,20 +12,20 @@ from doctor.smoke.result import Sample
 
 @dataclass(frozen=True, slots=True)
 class SmokePatience(AgentPatience):
-    """Seconds. `first`: for what happens for the first time, such as a collective of a new shape."""
+    """Limits in seconds. `first` is for what is new to a rank, such as a collective of a new shape."""
 
     first: float
     floor: float = 1.0
     gaps: float = 20.0
-    """Up to this many times the longest pause so far is not a hang."""
+    """A pause of up to this many times the longest one so far is not a hang."""
     imports: float = 60.0
     stopped: float = 0.3
     silent: float = 10.0
-    """Without a word from an agent; as long as its own lease."""
+    """Without a message from an agent; as long as its own lease."""
     mute: float = 2.0
-    """Without a word from an agent while the others stand still, before it is asked to look."""
+    """Without a message from an agent while the others stand still, before it is asked to look."""
     grace: float = 0.4
-    """After a first exit, for the others' last words."""
+    """After the first exit, for the last messages of the others."""
     again: float = 0.2
     """Between two looks at the same pages."""
     hiccup: float = 2.0
@@ -45,7 +45,7 @@ WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
 def stall_limit(
     patience: SmokePatience, gap: float, seen: Iterable[tuple[Sample, Sequence[ScheduledCall]]]
 ) -> float:
-    """For a cell whose ranks are where `seen` says; `gap` is the longest pause of its phase so far."""
+    """The limit for a cell whose ranks `seen` shows; `gap` is the longest pause of its phase so far."""
     if any(_first_time(sample, entries) for sample, entries in seen):
         return patience.first
     return min(max(patience.floor, patience.gaps * gap), patience.first)

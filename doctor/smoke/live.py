@@ -18,7 +18,7 @@ from doctor.smoke.result import Exit, HostSeen, RankSeen, Sample, SmokeSeat
 
 E = TypeVar("E", bound=msgspec.Struct)
 MOST_EVENT_BYTES = 16 * 2**20
-"""Of one rank; a run of a thousand steps sends a tenth of it, and more are ignored."""
+"""The limit for one rank; events beyond it are ignored. A run of a thousand steps sends a tenth of it."""
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class LiveRank:
 
     seat: SmokeSeat
     looks: list[tuple[float, Sample]] = field(default_factory=list)
-    """The last two looks at its page with some time between them, by the controller's clock."""
+    """The last two looks at its page, some time apart, with the times by the controller's clock."""
     state: str = ""
     cpu: list[float] = field(default_factory=list)
     pid: int | None = None
@@ -66,7 +66,7 @@ class LiveRank:
             self.reports[type(event)].append(event)
 
     def look(self, line: PageLine, now: float, apart: float) -> None:
-        """Keep a new look at its page; the two kept are at least `apart` seconds from each other."""
+        """Keep a new look at its page; the two that are kept are at least `apart` seconds apart."""
         seen = sample(line)
         self.state = line.state or self.state
         if seen is None:
@@ -126,11 +126,11 @@ class LiveHost(RemoteAgent):
     """One host, seen through its agent."""
 
     ready_at: float = 0.0
-    """When it was ready; until then, when the run began: not all of many hosts are reached at once."""
+    """When it was ready; until then, when the run began. Many hosts are not all reached at once."""
     silence: float = 0.0
     """Seconds without a message while the controller listened. It ends when the agent `spoke`."""
     said: int = 0
-    """Messages, long ones counted several times."""
+    """The number of messages; a long one counts several times."""
     unanswered: int = 0
     """Looks in a row that it did not answer."""
     imported_at: float | None = None

@@ -1,6 +1,6 @@
-"""What an agent of the smoke run says, and what it is asked.
+"""The messages that an agent of the smoke run sends, and the commands that it gets.
 
-What it says has bounds for its numbers and texts: a host may be hostile.
+Numbers and texts in messages have bounds: a host may be hostile.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ DECODER: msgspec.json.Decoder[SmokeMessage | NoInterpreter | Bye] = msgspec.json
 
 
 def redacted(said: SmokeMessage) -> SmokeMessage:
-    """The same without what looks like a secret, in all that is not of our own wording."""
+    """The message without what looks like a secret, in every text that is not our own."""
     if isinstance(said, AgentLine):
         return replace(said, event=_redacted(said.event))
     if isinstance(said, Exited):
@@ -125,7 +125,7 @@ def _redacted(event: Event) -> Event:
 
 
 class Command(msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True):
-    """What an agent is asked: one JSON line."""
+    """A command to an agent: one JSON line."""
 
 
 class SeatCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,7 +202,7 @@ COMMANDS: msgspec.json.Decoder[
 
 
 def sample(line: PageLine) -> Sample | None:
-    """The page in words; None when it holds a number that no rank of ours would write."""
+    """The page with names for numbers; None if it holds a number that none of our ranks would write."""
     version, _, phase, step, position, group, seq, op, dtype, size, inside = line.page
     try:
         name: Phase = PHASES[phase]  # type: ignore[assignment]  # the same words, as a Literal

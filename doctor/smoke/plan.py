@@ -21,14 +21,14 @@ STEPS = 30
 MOST_STEPS = 1000
 SEED = 20
 TENSOR_PARALLEL = (1, 2, 4)
-"""What the model's four heads can be split by."""
+"""The numbers of ranks over which the model's four heads can be split."""
 WAVER_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class HostDevices:
-    """The devices of the job on one host, in rank order: by the numbers of their files, and as torch numbers
-    those that it sees.
+    """The job's devices on one host, in rank order: the numbers of their device files, and the numbers that
+    torch gives to those it sees.
     """
 
     product: str
@@ -37,12 +37,12 @@ class HostDevices:
 
 
 class NoGroup(UsageError):
-    """HCCL does not join these devices, so that no training over them can start."""
+    """HCCL cannot form a group of these devices, so no training over them can start."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmokeWishes:
-    """What the person asked of the smoke run."""
+    """The options that the user gave for the smoke run."""
 
     steps: int = STEPS
     tp: int | None = None
@@ -51,7 +51,7 @@ class SmokeWishes:
 
 
 def check_wishes(wishes: SmokeWishes) -> None:
-    """Raises for mistakes that need no answer of a host."""
+    """Raise UsageError for mistakes that can be seen without asking a host."""
     if not 1 <= wishes.steps <= MOST_STEPS:
         raise UsageError(f"--steps {wishes.steps}: must be from 1 to {MOST_STEPS}.")
     if wishes.tp is not None and wishes.tp not in TENSOR_PARALLEL:
@@ -68,7 +68,7 @@ def plan_smoke(
 ) -> SmokePlan:
     """Ranks in the order of the job's hosts; tensor parallel inside a host, data parallel across hosts.
 
-    Hosts of which `devices` says nothing use their first devices.
+    Hosts that `devices` does not list use their first devices.
     """
     known = devices or {}
     taking_part = [host for host in job.names if host in set(hosts)]
@@ -102,7 +102,7 @@ def plan_smoke(
 
 
 def _device(backend: Backend, devices: HostDevices | None, local: int) -> tuple[int | None, int | None]:
-    """Its number, and what torch calls it where that is another number."""
+    """Its number, and torch's number for it if that is different."""
     if backend is Backend.GLOO:
         return None, None
     if devices is None or local >= len(devices.numbers):
@@ -112,14 +112,14 @@ def _device(backend: Backend, devices: HostDevices | None, local: int) -> tuple[
 
 
 def _for_hccl(plan: SmokePlan, devices: Mapping[str, HostDevices]) -> SmokePlan:
-    """With the data types and the groups that HCCL has on these products."""
+    """The plan with the data types and the groups that HCCL supports on these products."""
     products = {devices[host].product for host in plan.hosts if host in devices}
     plan = replace(plan, dtypes=reduced(products))
     for number in range(len(plan.cells)):
         if ATLAS_TRAINING in products and (refused := _refused(plan, number, products, "world")):
             raise NoGroup(
-                f"HCCL forms no group of {refused}: on Atlas training every host of a group has 1, 2, 4 or 8 "
-                "NPUs, as many as the others, and 2 or 4 of them lie within NPUs 0-3 or 4-7.",
+                f"HCCL cannot form a group of {refused}: on Atlas training every host of a group has 1, 2, "
+                "4 or 8 NPUs, as many as the others, and 2 or 4 of them lie within NPUs 0-3 or 4-7.",
                 "Choose other NPUs (ASCEND_RT_VISIBLE_DEVICES, or the rank table), or --ranks-per-host.",
             )
     in_world = any(_refused(plan, number, products, "dp") for number in range(len(plan.cells)))
@@ -127,7 +127,7 @@ def _for_hccl(plan: SmokePlan, devices: Mapping[str, HostDevices]) -> SmokePlan:
 
 
 def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) -> str:
-    """The first of these groups that HCCL does not form; "" where it forms all of them."""
+    """The first of these groups that HCCL cannot form; "" if it can form all of them."""
     shape = plan.shape(cell)
     for members in dict.fromkeys(tuple(shape.members(group, place)) for place in range(shape.world)):
         chosen: dict[str, list[int]] = {}
@@ -140,7 +140,7 @@ def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) 
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None) -> int:
-    """Two where every host has an even number of ranks and replicas remain to compare."""
+    """Two if every host has an even number of ranks and replicas remain to compare."""
     if wished is not None:
         odd = next((host for host, ranks in counts.items() if ranks % wished), None)
         if odd is not None:

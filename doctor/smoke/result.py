@@ -18,7 +18,7 @@ from doctor.text.interpreter import to_type
 class SmokeSeat:
     """One rank. `rank` is its number in the whole run, `place` its number in its cell.
 
-    `device` is the number on its file; torch calls it `index`, where that is another one.
+    `device` is the number of its device file; `index` is torch's number for it, if that is different.
     """
 
     rank: int
@@ -32,7 +32,7 @@ class SmokeSeat:
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A fault on purpose: `KIND@rank[:step]`."""
+    """A fault that is injected on purpose: `KIND@rank[:step]`."""
 
     kind: str
     rank: int
@@ -51,7 +51,7 @@ class SmokePlan:
     seats: tuple[SmokeSeat, ...]
     tp: int
     cells: tuple[tuple[int, ...], ...]
-    """Ranks that train together, by their numbers over the whole run."""
+    """Ranks that train together, by their numbers in the whole run."""
     steps: int
     seed: int
     head: str
@@ -69,7 +69,7 @@ class SmokePlan:
         return tuple(seat for seat in self.seats if seat.host == host)
 
     def shape(self, cell: int) -> CellShape:
-        """The cell as its ranks know it."""
+        """The shape of a cell, as its ranks get it."""
         members = [self.seats[rank] for rank in self.cells[cell]]
         hosts = dict.fromkeys(seat.host for seat in members)
         return CellShape(
@@ -104,7 +104,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a rank's process ended: `code` as a shell has it, or the number of the signal."""
+    """How a rank's process ended: `code` as a shell reports it, or the number of the signal."""
 
     code: int | None
     signal: int | None
@@ -116,10 +116,11 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class RankSeen:
-    """All that is known of one rank at the end of the run.
+    """All that is known about one rank at the end of the run.
 
-    `samples` are the last two looks at its page, the older first. In a run that hung some time passed between
-    them: a rank that moved did not hang. `state` is the letter of /proc, `cpu` the seconds used in between.
+    `samples` are the last two looks at its page, the older first. In a run that hung, some time passed
+    between them: a rank that moved did not hang. `state` is its letter in /proc, `cpu` the CPU
+    seconds in between.
     """
 
     rank: int
@@ -132,7 +133,7 @@ class RankSeen:
     error: events.Error | None = None
     stack: str = ""
     backend: str = ""
-    """What NCCL or HCCL themselves know of a hang."""
+    """What NCCL or HCCL itself reports about a hang."""
     started: events.Started | None = None
     collectives: events.Collectives | None = None
     bits: events.Bits | None = None
@@ -146,12 +147,12 @@ class RankSeen:
     """Phase -> seconds spent in it."""
     done: bool = False
     disturbed: float | None = None
-    """Seconds from a fault on purpose to the end of the run."""
+    """Seconds from an injected fault to the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """What the agent of a host reported, or why there was none."""
+    """What the agent of a host reported, or why there was no agent."""
 
     host: str
     python: str = ""
@@ -160,18 +161,18 @@ class HostSeen:
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None
-    """Seconds that looking up the name of the head's address took; torch does so for each connection."""
+    """Seconds that the reverse lookup of the head's address took; torch does one for each connection."""
     peak_memory: int = 0
     """Bytes, of its largest rank."""
     trouble: str = ""
     """Why there was no agent, or why it could not start the ranks."""
     lost: Unreached | None = None
     asked: str = ""
-    """The interpreter as the person named it: perhaps a wrapper, behind which is `python`."""
+    """The interpreter as the user gave it: perhaps a wrapper that starts `python`."""
 
     @property
     def to_type(self) -> str:
-        """The interpreter as it may stand in a command, where it has no meaning to a shell."""
+        """The interpreter to type in a command: as the user gave it, if it needs no quotes in a shell."""
         plain = self.asked and shlex.quote(self.asked) == self.asked
         return self.asked if plain else to_type(self.python)
 
@@ -185,7 +186,7 @@ EndKind = Literal[
 class RunEnd:
     """Why the controller ended the run: `done`, or the first thing that went wrong.
 
-    `still` is a hang: no rank of the cell moved for `limit` seconds. `seconds` since the run began.
+    `still` is a hang: no rank of the cell moved for `limit` seconds. `seconds` is since the run began.
     """
 
     kind: EndKind
@@ -193,12 +194,12 @@ class RunEnd:
     cell: int | None = None
     limit: float | None = None
     latency: float | None = None
-    """Seconds from a fault on purpose to the decision."""
+    """Seconds from an injected fault to the decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hiccup:
-    """A rank or a host stood still for long, and then went on."""
+    """A cell stood still for long and then went on; `rank` is its first rank."""
 
     rank: int
     phase: events.Phase
@@ -213,7 +214,7 @@ class LeftOutOfSmoke:
 
 @dataclass(frozen=True, slots=True)
 class SmokeResult:
-    """One smoke run, whole or ended early."""
+    """One smoke run, complete or ended early."""
 
     plan: SmokePlan
     end: RunEnd

@@ -1,4 +1,4 @@
-"""Conducts one smoke run over a session: starts the ranks, watches them, ends them whatever happens.
+"""Conducts one smoke run over a session: starts the ranks, watches them, and ends them whatever happens.
 
 Control never depends on the data network: agents answer over the session. The result is what was seen;
 `judge` decides what it means.
@@ -34,21 +34,21 @@ from doctor.transport import Session
 
 TICK = 0.05
 EVIDENCE = 6.0
-"""Seconds at the end of a run that is cut short, to see who stands still, and why."""
+"""Seconds at the end of a run that is cut short, to see which ranks stand still, and why."""
 SHOWN, STOOD = 0.2, 2.0
 """Seconds between two reports of progress: while something moves, and while nothing does."""
 MOST_UNANSWERED = 3
-"""After this many looks in a row an agent is given up, even if it still sends messages."""
+"""After this many unanswered looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
-"""Lets the hosts connect to each other, while their ranks hang."""
+"""Makes the hosts connect to each other while their ranks hang."""
 
 
 class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
-    `timeout` limits the training, in seconds; `until` everything, by time.monotonic: its last seconds are for
-    evidence. `conduct` always closes the session; `result` is what is known so far, also of an interrupted
-    run.
+    `timeout` limits the training, in seconds. `until` limits everything, by time.monotonic(); its last
+    seconds are for evidence. `conduct` always closes the session. `result` is what is known so far, even if
+    the run was interrupted.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class SmokeRun:
                 return alarm
 
     def _out_of_time(self) -> Alarm | None:
-        """Ranks that still move in a run that was cut short were not too slow."""
+        """The alarm when time is up. If the run was cut short, ranks that still move were not too slow."""
         cells = range(len(self.plan.cells))
         still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
         if self.agents.excused or self.overtime:
@@ -161,7 +161,7 @@ class SmokeRun:
         )
 
     def _start(self, host: str) -> StartCommand:
-        """All ranks of a host are in one cell."""
+        """The command that starts the ranks of a host, all of which are in one cell."""
         plan, seats = self.plan, self.plan.on(host)
         cell = next((seat.cell for seat in seats), 0)
         return StartCommand(
@@ -215,7 +215,7 @@ class SmokeRun:
         return None
 
     def _look_at(self, cell: int) -> Alarm | None:
-        """Look, and give an alarm when an agent that was silent for long does not answer."""
+        """Look, and return an alarm if an agent that was silent for long does not answer."""
         dumb = [host for host in self.watch.waiting(cell) if host.silence >= self.patience.mute]
         self.agents.look()
         given_up = [
@@ -231,11 +231,11 @@ class SmokeRun:
         ]
 
     def _take_evidence(self, alarm: Alarm) -> None:
-        """Before anything is ended: pages, stacks, and whether the hosts still reach each other."""
+        """Before anything is ended, collect pages, stacks, and whether the hosts still reach each other."""
         if alarm.kind in ("done", "interrupted"):
             return
         silent = self.agents.look() if alarm.kind != "still" else []
-        self.watch.frozen = True  # to take the stack of a stopped rank, it is woken
+        self.watch.frozen = True  # a stopped rank is woken to take its stack
         if alarm.kind in ("still", "deadline", "stopped", "mismatch"):
             self.agents.take_stacks()
         broke = alarm.kind == "exit" and self._only_connections_broke()
@@ -252,14 +252,14 @@ class SmokeRun:
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
     def _gone(self) -> Literal["lost", "trouble"] | None:
-        """How a host ended that turned out to be what the others lost."""
+        """How the host ended that the other ranks turn out to have lost; None if no host did."""
         hosts = self.watch.hosts.values()
         if any(host.lost for host in hosts):
             return "lost"
         return "trouble" if any(host.trouble for host in hosts) else None
 
     def _try_network(self) -> None:
-        """Only where ranks had connections; without it the other evidence is still worth keeping."""
+        """Try it only if ranks had connections; if it fails, the other evidence is still worth keeping."""
         if len(self.plan.hosts) < 2 or not self.watch.any_joined:
             return
         self._say(Stage(SMOKE, "something hangs; connecting the hosts to each other"))
@@ -267,7 +267,7 @@ class SmokeRun:
             self.mesh = self.meet()
 
     def _show(self) -> None:
-        """Whatever has moved; when nothing has, who is waited for. A failure to say so ends no run."""
+        """Report what has moved, or who is waited for. A failure to report does not end the run."""
         now = time.monotonic()
         if now - self.shown_at < SHOWN:
             return

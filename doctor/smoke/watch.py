@@ -1,4 +1,4 @@
-"""When a smoke run must be ended. It decides that something is wrong; `judge` finds who is guilty."""
+"""When a smoke run must be ended. It decides that something is wrong; `judge` finds out who is at fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.smoke.result import EndKind, Hiccup, SmokePlan
 
 READY = PHASES.index("ready")
 EACH = 0.1
-"""Seconds more for each host of a large cluster until the last one was reached."""
+"""Additional seconds for each host: in a large cluster the last host is reached late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Watch:
         self.stopped_since: dict[int, float] = {}
         self.exit_at: float | None = None
         self.frozen = False
-        """Pages no longer count: evidence is being taken, and that may move ranks."""
+        """Pages no longer count: evidence is being collected, and that may move ranks."""
         self.abandoned = False
         """Agents ended because the controller left them alone for too long."""
 
@@ -77,12 +77,12 @@ class Watch:
                 self.stopped_since.pop(line.rank, None)
 
     def rank_on(self, host: LiveHost, number: int) -> LiveRank | None:
-        """The rank of that number, if it is one of the host: it may report on no other."""
+        """The rank with that number, if it is on this host: a host may report only on its own ranks."""
         rank = self.ranks[number] if number < len(self.ranks) else None
         return rank if rank and rank.seat.host == host.host else None
 
     def ended(self, rank: LiveRank) -> None:
-        """A process that is gone is not stopped."""
+        """Forget that the rank was stopped: a process that is gone is not."""
         self.stopped_since.pop(rank.seat.rank, None)
 
     def alarm(self, now: float) -> Alarm | None:
@@ -103,14 +103,14 @@ class Watch:
         return next(iter(found), None)
 
     def _off(self) -> Iterator[Alarm]:
-        """A rank whose page is off its schedule, at two looks."""
+        """Ranks whose pages were off their schedules at two looks."""
         for rank in self.ranks:
             shape, place = self.shapes[rank.seat.cell], rank.seat.place
             if len(rank.looks) > 1 and all(off_schedule(each, shape, place) for _, each in rank.looks):
                 yield Alarm("mismatch", rank.seat.cell)
 
     def _silent(self) -> Iterator[Alarm]:
-        """When all of several hosts are silent, it is the controller that is cut off."""
+        """Hosts whose agents are silent. If all of several are, it is the controller that is cut off."""
         silent = [h for h in self.hosts.values() if h.ready and h.silence >= self.patience.silent]
         if len(silent) > 1 and len(silent) == len(self.hosts):
             yield Alarm("interrupted")
@@ -147,7 +147,7 @@ class Watch:
         return self.patience.imports
 
     def _still(self) -> Iterator[Alarm]:
-        """A cell in which no rank moved for as long as the limit; it takes a second look to be sure."""
+        """Cells in which no rank moved for as long as the limit; only a second look makes it sure."""
         cells: Sequence[int] = range(len(self.plan.cells))
         if not self.all_ready:  # all ranks of all cells wait for one: none may join before
             cells = [next(rank.seat.cell for rank in self.ranks if PHASES.index(rank.phase) < READY)]
@@ -157,7 +157,7 @@ class Watch:
                 continue
             limit, mute = self.limit(cell), self.patience.mute
             silent = self.all_ready and any(host.silence >= mute for host in self.waiting(cell))
-            # Where a host is silent while the others stand still, a look is due before the limit.
+            # If a host is silent while the others stand still, a look is due before the limit.
             if quiet >= limit or (silent and quiet >= mute):
                 yield Alarm("still", cell, limit, sure=False)
 
@@ -172,8 +172,8 @@ class Watch:
         return [self.hosts[name] for name in names]
 
     def quiet(self, cell: int) -> float:
-        """For how long no rank of the cell has moved. What a host reported counts for a moment only: if at
-        least half of the hosts still report, they are believed.
+        """For how long no rank of the cell has moved. A host's report is valid for a moment only; if at least
+        half of the hosts still report, those are believed.
         """
         hosts = self.waiting(cell)
         if any(host.imported_at is None for host in hosts):
@@ -195,7 +195,7 @@ class Watch:
         return stall_limit(self.patience, gap, seen)
 
     def _own_interpreter(self, cell: int) -> float:
-        """Where ranks cannot be forked, each imports torch again, all of them at once."""
+        """The limit if ranks cannot be forked: then each imports torch itself, all of them at once."""
         hosts = self.waiting(cell)
         imported = [h.imported_at - h.ready_at for h in hosts if h.imported_at is not None]
         again = self.patience.first + 4 * max(imported, default=0.0)

@@ -1,1 +1,1 @@
-"""What all agents share on the hosts, sent to them as text: standard library only, Python 3.6 and later."""
+"""Code that all agents share, sent to the hosts as text: standard library only, Python 3.6 and later."""

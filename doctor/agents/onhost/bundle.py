@@ -1,7 +1,7 @@
 """Runs our modules from memory: nothing is written to the host.
 
-This text is the head of the program that is sent, and `begin` gets the whole program. It runs on Python 3.6
-and later, and is an ordinary module for modules that pass the program on.
+This source is the head of the program that is sent; `begin` gets the whole program. It runs on Python 3.6
+and later. Modules that pass the program on import it as an ordinary module.
 """
 
 import base64
@@ -16,8 +16,8 @@ from typing import Any
 
 SELF = "doctor.agents.onhost.bundle"
 
-# Reads exactly the program from stdin and no byte of what follows: a buffered stdin would take more.
-# It has no quotes: shells need them.
+# Reads exactly the program from stdin and no byte after it: a buffered stdin would take more.
+# It contains no quotes, because it is quoted for a shell.
 _READ = (
     "import os, sys; b = bytearray(); "
     "any(iter(lambda: b.extend(os.read(0, {whole} - len(b)) or sys.exit(4)) or len(b) == {whole}, None)); "
@@ -37,12 +37,12 @@ class Bundled:
         return ModuleSpec(name, self, origin=name.replace(".", "/") + ".py")  # type: ignore[arg-type]
 
     def create_module(self, _: ModuleSpec) -> None:
-        """The ordinary kind."""
+        """None: Python makes an ordinary module."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         source = self.sources[module.__name__]
         module.__file__ = file = module.__name__.replace(".", "/") + ".py"
-        # So that a traceback shows the lines of a file that is nowhere.
+        # So that a traceback shows the lines of a file that does not exist.
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
         exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
 
@@ -62,16 +62,16 @@ def begin(program: bytes, head: int, name: str) -> None:
 
 
 def pack(sources: "dict[str, str]") -> "tuple[bytes, int]":
-    """The program of these modules, this one among them, and the size of its head."""
+    """The program that holds these modules, including this one, and the size of its head."""
     head = sources[SELF].encode("utf-8")
     body = base64.b64encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9))
     return head + body, len(head)
 
 
 def reader(program: bytes, head: int, rest: int = 0) -> str:
-    """What to pass to `python -c`, followed by the name of the module to run.
+    """The code for `python -c`; the name of the module to run follows it as an argument.
 
-    `rest` is how many bytes after the program are read as well, and left out.
+    `rest` is the number of bytes after the program that are read and discarded.
     """
     return _READ.format(whole=len(program) + rest, size=len(program), head=head)
 

@@ -1,6 +1,6 @@
 """What keeps an agent alive: its stdin, and a lease that every line there renews.
 
-When the controller is gone, stdin ends, or at least no line comes.
+If the controller is gone, stdin ends or no more lines come.
 """
 
 import os
@@ -12,7 +12,7 @@ LONGEST_COMMAND = 1 << 20
 
 
 class Lifeline:
-    """`grace` is how long after its lease the kernel ends this process, even while it is stuck."""
+    """`grace`: seconds after the lease at which the kernel ends this process, even if it is stuck."""
 
     def __init__(self, grace: float = 0.0) -> None:
         self.grace = grace
@@ -30,7 +30,7 @@ class Lifeline:
         signal.setitimer(signal.ITIMER_REAL, lease + self.grace)
 
     def lines(self) -> "list[bytes]":
-        """The lines that have come."""
+        """The complete lines that have arrived."""
         try:
             data = os.read(0, 65536)
         except BlockingIOError:

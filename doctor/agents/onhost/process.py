@@ -1,4 +1,4 @@
-"""Processes of a host: how ours end together, and what /proc says of them. Python 3.6 and later."""
+"""Processes on a host: how ours end together, and what /proc shows of them. Python 3.6 and later."""
 
 import contextlib
 import ctypes
@@ -15,19 +15,19 @@ _libc = ctypes.CDLL(None)
 
 
 def die_with_parent(parent: "int | None" = None, number: int = signal.SIGKILL) -> None:
-    """Get a signal as soon as the parent is dead; at once if it is no longer `parent`."""
+    """Get a signal when the parent dies; exit at once if the parent is no longer `parent`."""
     _libc.prctl(_SET_PDEATHSIG, int(number), 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os._exit(1)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent dies: here they are ended and reaped."""
+    """Become the parent of descendants whose own parent dies, so that they are ended and reaped here."""
     _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def default_signals() -> None:
-    """Undo what a parent in Python arranged, and what it was started with."""
+    """Reset the handlers and the mask that were inherited from a parent in Python or from its starter."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
@@ -35,7 +35,7 @@ def default_signals() -> None:
 
 
 def end_children(seconds: float) -> "list[tuple[int, str]]":
-    """Kill and reap every child and what children leave behind. Returns survivors, with their states."""
+    """Kill and reap all children and the processes they leave behind. Returns survivors with their states."""
     until = time.monotonic() + seconds
     while True:
         for pid in children():
@@ -49,7 +49,7 @@ def end_children(seconds: float) -> "list[tuple[int, str]]":
 
 
 def _reap() -> bool:
-    """Whether there are children left."""
+    """Reap the dead children; True if any child is left."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -58,7 +58,7 @@ def _reap() -> bool:
 
 
 def children() -> "list[int]":
-    """Pids of this process's children, the dead among them until they are reaped."""
+    """Pids of this process's children; the dead count until they are reaped."""
     me = os.getpid()
     with contextlib.suppress(OSError), open(f"/proc/{me}/task/{me}/children") as names:
         return [int(name) for name in names.read().split()]
@@ -68,7 +68,7 @@ def children() -> "list[int]":
 
 
 def state_of(pid: int) -> str:
-    """The letter of /proc; empty for a process that is gone."""
+    """The state letter in /proc; empty if the process is gone."""
     return (_stat(pid) or [""])[0]
 
 
@@ -78,14 +78,14 @@ def _turns(text: bytes) -> "tuple[float, float]":
 
 
 def _stat(pid: "int | str") -> "list[str]":
-    """The fields of /proc/PID/stat from the state on; PID may be that of a thread of it."""
+    """The fields of /proc/PID/stat from the state on; for a thread, `pid` is "PID/task/TID"."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
         return stat.read().decode("latin-1").rpartition(")")[2].split()
     return []
 
 
 class HeldProcess:
-    """One process, by an open file: never another one that got its pid later."""
+    """One process, held by an open file: never a later process with the same pid."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -95,23 +95,23 @@ class HeldProcess:
             self._turns = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def look(self) -> "tuple[str, float]":
-        """The letter of its state and the CPU seconds that it used; an empty state once it is gone."""
+        """Its state letter and the CPU seconds it has used; the state is empty once it is gone."""
         try:
-            # Its name, between parentheses, may hold anything.
+            # The name of the process, in parentheses, may contain anything.
             fields = os.pread(self._stat, 4096, 0).rpartition(b")")[2].split()
             return fields[0].decode("ascii"), (int(fields[11]) + int(fields[12])) / _TICKS
         except (OSError, IndexError, ValueError):
             return "", 0.0
 
     def turns(self) -> "tuple[float, float] | None":
-        """Seconds that its main thread had a processor, and that it waited for one; None if not known."""
+        """Seconds that its main thread ran, and that it waited for a processor; None if unknown."""
         try:
             return _turns(os.pread(self._turns, 256, 0))
         except (OSError, ValueError):
             return None
 
     def threads(self) -> "dict[int, tuple[tuple[float, float], bool]]":
-        """The same of each other thread, and whether that can run: autograd may compute in one of them."""
+        """The same for each other thread, and whether it is runnable: autograd may compute in one of them."""
         found = {}
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{self.pid}/task"):
@@ -131,10 +131,10 @@ class HeldProcess:
 
 
 class Idleness:
-    """How much time a process let pass that it could have used: without what it waited for a processor.
+    """The time in which a process could have run: all time except what it waited for a processor.
 
-    The kernel counts a wait when it is over. Until then nothing is known of the time of a process that could
-    run and did not, and it does not count.
+    The kernel counts a wait only when it is over. Until then it is unknown how a runnable process that does
+    not run spends its time, and that time does not count.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Idleness:
         self._open = 0.0
 
     def counted(self, seconds: float, turns: "tuple[float, float] | None", runnable: bool) -> float:
-        """What so many seconds since the last look count for."""
+        """How many of the `seconds` since the last look count."""
         before = self._turns
         if before is not None and turns is not None and runnable and turns[0] == before[0]:
             self._open += seconds
@@ -156,7 +156,7 @@ class Idleness:
 
 
 def peak_memory(pid: int) -> int:
-    """Bytes; 0 if it is not known."""
+    """Its peak memory in bytes; 0 if unknown."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as status:
         found = _PEAK.search(status.read())
         return int(found.group(1)) * 1024 if found else 0
@@ -164,7 +164,7 @@ def peak_memory(pid: int) -> int:
 
 
 def kernel_place(pid: int) -> str:
-    """Where in the kernel it waits, if this user may read it."""
+    """Where in the kernel it waits; "" if this user may not read that."""
     for name in ("stack", "wchan"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
             text = file.read(2048).decode("ascii", "replace").strip()

@@ -1,4 +1,4 @@
-"""How an agent lives: it speaks in lines of JSON, never waits for its controller, and always ends."""
+"""The life of an agent: it reports in lines of JSON, never waits for its controller, and always ends."""
 
 import contextlib
 import json
@@ -11,12 +11,12 @@ from typing import Any
 from doctor.agents.onhost.lifeline import Lifeline
 
 LAST_SECONDS = 1.0
-"""For its last words."""
+"""To send its last messages."""
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class HostAgent:
-    """Its subclasses do their work in `serve`, for as long as it `goes_on`, and undo it in `end`."""
+    """Subclasses do their work in `serve` while `goes_on()` is true, and clean up in `end`."""
 
     def __init__(self, grace: float = 0.0) -> None:
         self.lifeline = Lifeline(grace)
@@ -52,7 +52,7 @@ class HostAgent:
         return not self.over
 
     def hold(self, lease: Any) -> None:
-        """Live so many seconds after each line; nonsense changes nothing."""
+        """Set the lease, in seconds, that each line renews; an invalid value changes nothing."""
         with contextlib.suppress(TypeError, ValueError):
             self.lifeline.hold(min(max(float(lease), 0.1), 3600.0))
 

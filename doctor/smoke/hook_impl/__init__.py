@@ -1,3 +1,3 @@
 """What `doctor.smoke.hook` loads at its first call. Runs inside people's own jobs, on Python 3.8 and later,
-with the standard library alone; torch is used only where the job has loaded it.
+with the standard library alone; torch is used only if the job has loaded it.
 """

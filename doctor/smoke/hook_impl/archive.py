@@ -1,4 +1,4 @@
-"""The hook as one file, for Pythons where cluster-doctor is not installed: a job has it on its PYTHONPATH."""
+"""Writes the hook as one file, for the PYTHONPATH of jobs whose Python lacks cluster-doctor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODULES = (
 )
 FOLDER = "smoke/hook_impl"
 TOLD = f"{FOLDER}/told.py"
-"""Needs what the archive has not: there, it is what it was worked out to be."""
+"""It imports modules that the archive lacks, so the archive holds its result instead."""
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def write(path: str) -> None:
-    """Not compressed: a Python without zlib reads it too."""
+    """Nothing is compressed, so a Python without zlib can read it too."""
     root = os.path.dirname(doctor.__file__)
     with zipfile.ZipFile(path, "w") as archive:
         for name in names(root):

@@ -1,8 +1,8 @@
 """How the ranks exchange their hashes, without any collective of the job. Nothing here blocks: a rank that
-waits for something looks again.
+waits for something polls.
 
-In a box, `put` leaves a text under a name. `count` is how many were put there, `there` whether one was, and
-`take` reads one that is there.
+`put` leaves a text in a box under a name. `count` is the number of texts in a box, `there` is whether it has
+a text under a name, and `take` reads it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from doctor.smoke.hook_impl.place import MOST, torch_distributed
 
 
 class StoreChannel:
-    """Over the store of torch.distributed.
+    """An exchange over the store of torch.distributed.
 
-    Counters show what is there, because `add` never waits. `wait` and `get` do, until the time-out of the
+    Counters show what is there, because `add` never blocks. `wait` and `get` block until the time-out of the
     whole job, and the answer to an abandoned wait confused older stores.
     """
 
@@ -43,7 +43,7 @@ class StoreChannel:
 
 
 class FileChannel:
-    """Over an empty directory that all ranks see, for jobs without torch."""
+    """An exchange over a directory, empty at first, that all ranks see: for jobs without torch."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -87,7 +87,7 @@ def channel() -> Channel | None:
 
 
 def group_ranks(group: Any) -> list[int] | None:
-    """The ranks of a process group, numbered as in the whole job; a list of numbers is one already."""
+    """The ranks of a process group, numbered as in the whole job; a list of numbers is taken as it is."""
     if group is None:
         return None
     if isinstance(group, (list, tuple, range)):
@@ -99,7 +99,7 @@ def group_ranks(group: Any) -> list[int] | None:
 
 
 def await_(condition: Callable[[], bool], limit: float) -> bool:
-    """Look until the condition holds, for at most `limit` seconds; whether it did."""
+    """Poll until the condition holds, for at most `limit` seconds; returns whether it did."""
     end = time.monotonic() + limit
     pause = 0.001
     while not condition():

@@ -30,7 +30,7 @@ TAKEN = (
 )
 UNGROUPED = "and nothing says which of them belong together; pass the groups, tensor_parallel= or replicas="
 _calls: list[dict[int, dict[str, str]]] = []
-_said: set[Divergence | str] = set()
+_reported: set[Divergence | str] = set()
 
 
 def compare(
@@ -43,28 +43,30 @@ def compare(
     replicas: int | None,
     wait: float,
 ) -> Verdict:
-    """The verdict of this call, on every rank; what is new in it is printed by rank 0."""
+    """The verdict of this call, on every rank; rank 0 prints what is new in it."""
     rank = 0
     try:
         rank, world, source = places.place()
         if world < 2:
-            return _told(rank, not_compared(call, f"{source} say that the job has one rank"))
+            return _report_once(rank, not_compared(call, f"according to {source}, the job has one rank"))
         way = channels.channel()
         if way is None:
             why = "torch.distributed is not set up, and DOCTOR_HOOK_DIR names no directory that all ranks see"
-            return _told(rank, not_compared(call, why))
+            return _report_once(rank, not_compared(call, why))
         size = _group_size(world, tensor_parallel, replicas)
         own = _hashed(parts)
         own.update(model=channels.group_ranks(model), data=channels.group_ranks(data))
         if way.there(f"{call}", f"{rank}"):
-            return _told(rank, not_compared(call, f"{source} say that this is rank {rank}, and {TAKEN}"))
+            return _report_once(
+                rank, not_compared(call, f"according to {source}, this is rank {rank}, and {TAKEN}")
+            )
         way.put(f"{call}", f"{rank}", json.dumps(own))
-        verdict = _judged(way, call, world, size, wait) if rank == 0 else _heard(way, call, wait)
+        verdict = _judged(way, call, world, size, wait) if rank == 0 else _verdict_of_rank_0(way, call, wait)
     except places.Unplaced as error:
         verdict = not_compared(call, str(error))
-    except Exception as error:  # whatever it is, it is not worth the job
+    except Exception as error:  # no error here is worth losing the job
         verdict = not_compared(call, f"{type(error).__name__}: {str(error)[:200]}")
-    return _told(rank, verdict)
+    return _report_once(rank, verdict)
 
 
 def _hashed(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,13 +75,13 @@ def _hashed(parts: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None:
             try:
                 hashes[part] = digest(value)
-            except Exception as error:  # of any library's tensors
+            except Exception as error:  # tensors of any library may raise anything
                 unread[part] = f"the {part} cannot be read ({type(error).__name__}: {str(error)[:100]})"
     return {"hashes": hashes, "unread": unread}
 
 
 def _group_size(world: int, tensor_parallel: int | None, replicas: int | None) -> int | None:
-    """Ranks of a model-parallel group, if it is known."""
+    """The number of ranks in a model-parallel group, if known."""
     size = tensor_parallel or _number("DOCTOR_HOOK_TENSOR_PARALLEL")
     count = replicas or _number("DOCTOR_HOOK_REPLICAS")
     if size is None and count is not None:
@@ -111,7 +113,7 @@ def _judged(way: channels.Channel, call: int, world: int, size: int | None, wait
     elif missing:
         verdict = not_compared(call, f"{ranks_text(missing)} did not call within {wait:g} s", missing)
     elif lonely := rule.ungrouped(_calls[-1], layout):
-        verdict = not_compared(call, _lonely(lonely, seen))
+        verdict = not_compared(call, _lonely_text(lonely, seen))
     elif not rule.compares(_calls[-1], layout):
         verdict = not_compared(call, "; ".join(unread.values()) or _nothing_compared(layout))
     else:
@@ -129,7 +131,7 @@ def _nothing_compared(layout: rule.HookLayout) -> str:
     return f"no two ranks have the same tokens, {UNGROUPED}"
 
 
-def _lonely(lonely: Sequence[int], seen: Mapping[int, Any]) -> str:
+def _lonely_text(lonely: Sequence[int], seen: Mapping[int, Any]) -> str:
     if len(lonely) == len(seen):
         return f"no two ranks have the same tokens, {UNGROUPED}"
     return f"{ranks_text(lonely)} have the same tokens as no other rank, {UNGROUPED}"
@@ -144,18 +146,18 @@ def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.HookL
     return rule.from_data(_calls) if size is None else rule.neighbours(world, size)
 
 
-def _heard(way: channels.Channel, call: int, wait: float) -> Verdict:
-    # Rank 0 may itself have waited for so long.
+def _verdict_of_rank_0(way: channels.Channel, call: int, wait: float) -> Verdict:
+    # Rank 0 may itself have waited for this long.
     if not channels.await_(lambda: way.there(f"{call}-verdict", "0"), wait + 2):
         return not_compared(call, f"rank 0 did not answer within {wait + 2:g} s", (0,))
     return from_plain(json.loads(way.take(f"{call}-verdict", "0")))
 
 
-def _told(rank: int, verdict: Verdict) -> Verdict:
+def _report_once(rank: int, verdict: Verdict) -> Verdict:
     """Print what rank 0 has not printed before."""
     parts: list[Divergence | str] = [*verdict.divergences] or [verdict.text]
-    news = {part for part in parts if part} - _said
+    news = {part for part in parts if part} - _reported
     if rank == 0 and news:
         print(clean(verdict.text), file=sys.stderr, flush=True)
-    _said.update(news)
+    _reported.update(news)
     return verdict

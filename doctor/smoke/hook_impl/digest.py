@@ -1,7 +1,7 @@
 """Hashes of what a job trains on, whatever it is made of, without changing it.
 
-Only what is the same in two processes whenever the data is: an object that is not known is refused, because
-its address would be hashed.
+A hash depends on the data alone, so equal data give equal hashes in two processes. An object of unknown type
+is refused, because its address would be hashed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def digest(value: Any) -> str:
-    """16 hexadecimal digits; raises TypeError for what it does not know."""
+    """16 hexadecimal digits; raises TypeError for a type that it does not know."""
     hashed = hashlib.shake_128()
     _feed(hashed, value, 8)
     return hashed.hexdigest(8)
@@ -53,7 +53,7 @@ def _feed(hashed: Any, value: Any, depth: int) -> None:
 
 
 def _feed_torch(hashed: Any, tensor: Any) -> None:
-    # Neither copies nor changes a tensor that lies in the CPU's memory in order; draws nothing, no gradient.
+    # Neither copies nor changes a contiguous CPU tensor; draws no random numbers and records no gradient.
     here = tensor.detach().to("cpu").contiguous()
     if str(here.layout) != "torch.strided" or here.is_conj() or here.is_neg():
         raise TypeError(f"a tensor of layout {here.layout}")

@@ -1,4 +1,4 @@
-"""Which rank this process is, and of how many: from the framework that joined it, or from what started it."""
+"""Which rank this process is, and of how many: from the framework that it joined, or from its launcher."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 TABLE = ("RANK_TABLE_FILE", "RANK_TABLE_PATH")
 MOST = 64 << 20
-"""Characters of a file that are read."""
+"""The most characters of a file that are read."""
 
 
 class Place(NamedTuple):
@@ -21,7 +21,7 @@ class Place(NamedTuple):
 
 
 class Unplaced(Exception):
-    """Why it is not known which rank this is, or of how many."""
+    """It is unknown which rank this is, or of how many; the text says why."""
 
 
 def place() -> Place:
@@ -29,11 +29,11 @@ def place() -> Place:
     if found is None:
         names = ", ".join(dict.fromkeys(f"{rank} and {world}" for rank, world in _variables(outer=False)))
         raise Unplaced(
-            "nothing says which of how many ranks this is: torch.distributed is not set up, and neither are "
+            "the rank of this process is unknown: torch.distributed is not set up, and neither are "
             f"{names}, nor RANK_TABLE_FILE with DEVICE_ID"
         )
     if found.rank >= found.world:
-        raise Unplaced(f"{found.source} say that this is rank {found.rank} of {found.world}")
+        raise Unplaced(f"according to {found.source}, this is rank {found.rank} of {found.world}")
     return found
 
 
@@ -44,18 +44,19 @@ def torch_distributed() -> Any:
 
 
 def _places() -> Iterator[Place]:
-    """The surest first."""
+    """All sources that give a place, the surest first."""
     distributed = torch_distributed()
     if distributed is not None:
         yield Place(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
-    yield from _joined_mindspore()
-    yield from _numbered(_variables(outer=False))
-    yield from _tabled()
-    yield from _numbered(_variables(outer=True))  # a loop in a batch script starts ranks unknown to these
+    yield from _from_mindspore()
+    yield from _from_variables(_variables(outer=False))
+    yield from _from_rank_table()
+    # Last, because a loop in a batch script starts ranks that these do not count.
+    yield from _from_variables(_variables(outer=True))
 
 
-def _joined_mindspore() -> Iterator[Place]:
-    """Where MindSpore deals out the ranks, only it knows them, once init() is over."""
+def _from_mindspore() -> Iterator[Place]:
+    """If MindSpore assigns the ranks, only MindSpore knows them, and only after init()."""
     module = sys.modules.get("mindspore.communication.management")
     joined = getattr(module, "GlobalComm", None)
     if module is not None and getattr(joined, "INITED", False):
@@ -63,13 +64,13 @@ def _joined_mindspore() -> Iterator[Place]:
 
 
 def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
-    """A rank's number and how many there are: first those of the launcher that says what a process is."""
+    """Variables for the rank and the number of ranks; launchers that set a process's role come first."""
     try:
         from doctor.smoke.hook_impl.told import ROWS
     except (ImportError, SyntaxError, TypeError) as error:
         why = f"{type(error).__name__}: {str(error)[:100]}"
         raise Unplaced(
-            f"cluster-doctor itself does not run in this Python ({why}); where it does, "
+            f"cluster-doctor itself does not run in this Python ({why}); in one where it does, "
             "`python3 -m doctor.smoke.hook hook.zip` writes the hook as one file for Python 3.8 and later"
         ) from None
     for row in sorted(ROWS, key=lambda row: not os.environ.get(row["role"])):
@@ -77,7 +78,7 @@ def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
             yield from ((rank, world) for rank in row["rank"] for world in row["world"])
 
 
-def _numbered(pairs: Iterator[tuple[str, str]]) -> Iterator[Place]:
+def _from_variables(pairs: Iterator[tuple[str, str]]) -> Iterator[Place]:
     for rank, world in pairs:
         if (own := _number(rank)) is not None and (count := _number(world)) is not None:
             yield Place(own, count, f"{rank} and {world}")
@@ -88,8 +89,8 @@ def _number(name: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _tabled() -> Iterator[Place]:
-    """A rank table with the rank, or with the device that this process was given."""
+def _from_rank_table() -> Iterator[Place]:
+    """The place in a rank table, by the rank or by the device that this process was given."""
     name = next((name for name in TABLE if os.environ.get(name)), None)
     rank, device = _number("RANK_ID"), _number("DEVICE_ID")
     if name is None or (rank is None and device is None):
@@ -130,7 +131,7 @@ def _seats(table: Any, server: str = "", rank: int | None = None) -> Iterator[tu
 
 
 def _is_here(server: str) -> bool:
-    """Whether it is the name or an address of this host: nobody may bind to an address of another."""
+    """Whether it is a name or an address of this host: binding to the address of another host fails."""
     if server == socket.gethostname():
         return True
     if not server.replace(".", "").isdigit() and ":" not in server:

@@ -34,9 +34,10 @@ def neighbours(world: int, size: int) -> HookLayout:
 
 
 def from_data(calls: Sequence[Call]) -> HookLayout:
-    """Ranks that always read the same tokens are taken for one model-parallel group.
+    """Ranks that always read the same tokens are taken to be one model-parallel group.
 
-    If they are replicas, the sameness itself is wrong: to have different masks is then a fault either way.
+    If they are replicas instead, reading the same tokens is itself wrong: different masks are a fault in
+    either case.
     """
     read = {}
     for rank in sorted(set(calls[0]).intersection(*calls[1:])):
@@ -59,13 +60,13 @@ def divergences(calls: Sequence[Call], layout: HookLayout) -> tuple[Divergence, 
 
 
 def ungrouped(call: Call, layout: HookLayout) -> tuple[int, ...]:
-    """The ranks that gave tokens and were compared with no other rank, because their layout is not known."""
+    """The ranks that gave tokens and were compared with no other rank, because their layout is unknown."""
     grouped = {rank for group in layout.groups for rank in group}
     return () if layout.told else tuple(r for r in call if call[r].get("tokens") and r not in grouped)
 
 
 def compares(call: Call, layout: HookLayout) -> bool:
-    """Whether two ranks at least gave what the rule compares between them."""
+    """Whether at least two ranks gave something that the rule compares between them."""
     pairs = [(part, ranks) for part in PARTS for ranks in layout.groups]
     pairs += [(part, ranks) for part in ("tokens", "mask") for ranks in layout.replicas]
     return any(sum(bool(call.get(rank, {}).get(part)) for rank in ranks) > 1 for part, ranks in pairs)
@@ -79,7 +80,7 @@ def _inside(
         counted = Counter(hashes.values()).most_common()
         if len(counted) > 1:
             right, votes = counted[0]
-            # Only a majority says who is right.
+            # Only a majority decides who is right.
             decided = 2 * votes > len(hashes)
             ranks = tuple(rank for rank in hashes if not decided or hashes[rank] != right)
             yield Divergence("differs", part, ranks, tuple(hashes), number, layout.told)
@@ -87,7 +88,7 @@ def _inside(
 
 
 def _same_tokens(calls: Sequence[Call], layout: HookLayout, ranks: tuple[int, ...]) -> Iterable[Divergence]:
-    """Replicas that read the same."""
+    """Replicas that read the same tokens."""
     known: set[int] = set()
     for number, call in enumerate(calls, 1):
         for same in _alike({rank: call.get(rank, {}).get("tokens", "") for rank in ranks}):
@@ -97,8 +98,8 @@ def _same_tokens(calls: Sequence[Call], layout: HookLayout, ranks: tuple[int, ..
 
 
 def _same_masks(calls: Sequence[Call], ranks: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Masks count only if they change from call to call and are yet the same on several ranks: masks that
-    never change are not drawn but fixed, for causality or full length.
+    """Masks count only if they change from call to call and are still the same on several ranks: masks that
+    never change are not drawn but fixed, such as causal ones.
     """
     drawn = {}
     for rank in ranks:
@@ -108,7 +109,7 @@ def _same_masks(calls: Sequence[Call], ranks: tuple[int, ...]) -> list[tuple[int
 
 
 def _alike(hashes: Mapping[int, str]) -> list[tuple[int, ...]]:
-    """The ranks that share a hash, where more than one does; "" is no hash."""
+    """The groups of at least two ranks that share a hash; "" is not a hash."""
     by_hash: dict[str, list[int]] = {}
     for rank, value in hashes.items():
         if value:

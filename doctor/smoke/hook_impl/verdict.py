@@ -31,7 +31,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`status` is "agree", "diverge" or "not compared"; `text` says it, and is empty when all is well."""
+    """`status` is "agree", "diverge" or "not compared"; `text` explains it, and is empty if all is well."""
 
     status: str
     call: int
@@ -39,7 +39,7 @@ class Verdict:
     missing: tuple[int, ...] = ()
     """Ranks that did not call in time."""
     unread: tuple[str, ...] = ()
-    """Parts that some rank gave as something that cannot be hashed, and why."""
+    """Why some parts that ranks gave could not be hashed."""
     text: str = ""
 
     @property

@@ -1,7 +1,8 @@
-"""What a smoke run proves, and against whom. Pure: the same result, the same charges.
+"""What a smoke run proves, and against whom. Pure: the same result always gives the same charges.
 
-Judged in the order of certainty: a run that ended early is judged by why it ended; what ran to its end by its
-exact invariants first and by statistics last. What follows from a fault that is already charged is left out.
+The judges run in the order of certainty. A run that ended early is judged by why it ended; a complete one
+by its exact invariants first and by statistics last. Consequences of a fault that is already charged are left
+out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One cell of a finished run, as the judges of its numbers see it: by places, replicas and steps."""
+"""One cell of a finished run, as the judges of its numbers need it: by places, replicas and steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_ARITHMETIC = ("python", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`seen` is in the order of places. What a rank reports of steps that are not in the plan is left out."""
+    """One cell; `seen` is in the order of places. Reports of steps that are not in the plan are left out."""
 
     number: int
     shape: CellShape
@@ -33,7 +33,7 @@ class Cell:
 
     @property
     def within(self) -> float | None:
-        """How close results must be that count as equal, as a share of all magnitudes; None: in every bit."""
+        """How close equal results must be, as a share of all magnitudes; None if every bit must be equal."""
         return tolerance(self.seen)
 
     @property
@@ -83,7 +83,7 @@ class Vote(NamedTuple):
 
 
 def vote(values: Mapping[int, Hashable]) -> Vote | None:
-    """Who is out of step; None where all agree. Of two that differ, either may be wrong."""
+    """Which keys differ from the majority; None if all agree. If two values tie, either may be wrong."""
     if len(set(values.values())) < 2:
         return None
     common, times = Counter(values.values()).most_common(1)[0]
@@ -93,10 +93,10 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
 
 
 def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hashable | None]) -> Vote | None:
-    """The vote of the largest group of places with an equal basis, which must agree in every bit. Without a
-    known basis a place has no vote.
+    """The vote of the largest group of places with an equal basis, which must agree in every bit. A place
+    without a known basis has no vote.
 
-    Voters on one host may share a fault of that host: alone they are not a majority over another host.
+    Voters on one host may share a fault of that host: they alone do not form a majority over another host.
     """
     groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
     for place, value in values.items():
@@ -126,14 +126,14 @@ def alike(cell: Cell, places: Iterable[int]) -> bool:
 
 
 def everybody(result: SmokeResult, charge: Charge, cell: Cell) -> Charge:
-    """The charge against all ranks of a cell; it names them only where other cells are without fault."""
+    """The charge against all ranks of a cell; it names them only if there are other cells."""
     if len(result.plan.cells) == 1:
         return replace(charge, ranks=(), victims=cell.ranks)
     return replace(charge, ranks=cell.ranks, undecided=True)
 
 
 def without(charge: Charge, ranks: Iterable[int]) -> Charge | None:
-    """The charge with these ranks acquitted; None when none is left."""
+    """The charge without these ranks; None if no rank is left."""
     gone = set(ranks)
     left = tuple(rank for rank in charge.ranks if rank not in gone)
     return replace(charge, ranks=left) if left else None

@@ -9,15 +9,15 @@ from doctor.smoke.result import SmokePlan
 from doctor.text.ranks import ranks_text as ranks_text
 
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
-"""Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
+"""Checks whose charges leave a host fit for a job, unless a charge has a severity of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """One fault. `ranks` are the culprits; `hosts` are the culprits when it is a host and not one of its
+    """One fault. `ranks` are the culprits; `hosts` are the culprits if a host is at fault and not one of its
     ranks. With neither, no one in particular is at fault. `kind` distinguishes the faults of one check.
 
-    The words name neither a host nor a rank that is a culprit: the report does. They may name others.
+    The texts do not name the culprit host or rank, because the report does. They may name others.
     """
 
     check: str
@@ -33,19 +33,19 @@ class Charge:
     peer: str | None = None
     """The other end of a link that is at fault."""
     confidence: Confidence = Confidence.CERTAIN
-    """Of a charge whose culprits are known; one that is `undecided` is a suspicion."""
+    """The confidence if the culprits are known; an `undecided` charge is a suspicion."""
     severity: Severity | None = None
     evidence: tuple[Evidence, ...] = ()
     commands: tuple[str, ...] = ()
     undecided: bool = False
-    """The culprits are suspects: it was one of them, and it is not known which."""
+    """The culprits are suspects: it was one of them, but it is unknown which."""
 
     def culprit_hosts(self, plan: SmokePlan) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*(plan.seat(rank).host for rank in self.ranks), *self.hosts]))
 
 
 def since_text(step: int, right_until: int | None) -> str:
-    """Since when something is wrong that was last seen right at `right_until`."""
+    """Since when something is wrong, if it was last right at step `right_until`."""
     if right_until is not None and right_until + 1 < step:
         return f"from a step between {right_until + 1} and {step} on"
     return f"from step {step} on"

@@ -1,4 +1,4 @@
-"""Collectives that gave something else than their closed form, and sums that are not those of their parts."""
+"""Collectives whose results differ from their closed form, and sums that are not the sums of their parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUMMING = ("all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather")
 
 
 class Wrong(NamedTuple):
-    """One wrong result, taken apart; `source` is the place whose part it was."""
+    """One wrong result, parsed; `source` is the place that the wrong part came from."""
 
     place: int
     said: CollectiveWrong
@@ -47,7 +47,7 @@ def judge_collective(result: SmokeResult) -> Iterator[Charge]:
 
 
 def _phase(cell: Cell) -> Iterator[Charge]:
-    """In the order of the calls: what a group gives after a member failed may be that member's fault."""
+    """Charges in the order of the calls: after a member failed, results of its groups may be its fault."""
     guilty: set[int] = set()
     for (_, _, members), wrongs in sorted(_by_call(cell).items()):
         if guilty.isdisjoint(members):
@@ -86,7 +86,7 @@ def _guilt(members: list[int], wrongs: list[Wrong]) -> Guilt:
 
 
 def _contribution(members: list[int], wrongs: list[Wrong]) -> Guilt:
-    """All members hold a wrong result: whose part, left out or added twice, explains all of them?"""
+    """The guilt if all members hold a wrong result: one part, left out or added twice, may explain all."""
     suspects = set(members)
     for wrong in wrongs:
         suspects &= _explaining(members, wrong)
@@ -97,7 +97,7 @@ def _contribution(members: list[int], wrongs: list[Wrong]) -> Guilt:
 
 
 def _explaining(members: list[int], wrong: Wrong) -> set[int]:
-    """The places whose part is the difference between what came and what should have come."""
+    """The places whose part equals the difference between the result and what was expected."""
     if wrong.op not in _SUMMING or wrong.source is not None:
         return set()
     try:

@@ -1,7 +1,7 @@
-"""Silent corruption: ranks that compute something else than their neighbours from the same numbers.
+"""Silent corruption: ranks that compute different results than their neighbours from the same numbers.
 
 Three witnesses: a product of whole numbers; gradients of the training, computed again by the rank itself and
-by the next two replicas; and gradients that each rank computes all alone.
+by two other replicas; and gradients that each rank computes alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CHECK = "smoke-corruption"
 
 
 def judge_corruption(result: SmokeResult) -> Iterator[Charge]:
-    """Each rank is charged once, by the first witness; where one is sure, mere suspicions do not count."""
+    """Each rank is charged once, by the first witness; a suspicion is dropped if a suspect is guilty."""
     charges = list(_golden(result))
     for cell in cells(result):
         charges += _audited(cell)
@@ -54,7 +54,7 @@ def _golden(result: SmokeResult) -> Iterator[Charge]:
     else:
         return
     if odd:
-        words = "it computes another product of whole numbers than the other ranks"
+        words = "its product of whole numbers differs from that of the other ranks"
         yield _product_charge(hashes, odd, words, "golden", decided)
 
 
@@ -101,7 +101,7 @@ def _audited(cell: Cell) -> Iterator[Charge]:
 
 
 def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charge]:
-    """What one audit shows, a charge for each replica.
+    """What one audit shows: one charge for each replica.
 
     A rank that shares its model with tensor-parallel peers computes with what they computed. So when several
     ranks of one replica are off together, one of them is at fault and the others only repeat it.
@@ -117,14 +117,17 @@ def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charg
         if not transient.isdisjoint(places):
             kind, words = "transient", "the gradient that it used is not the one that it computes again"
         elif cell.within is not None:
-            # Parameters were compared roughly: one that is off shows on any of those that share the model.
+            # Parameters were compared roughly: a wrong one shows on any of the ranks that share the model.
             places, kind = replica, "gradient"
-            words = "it computes other gradients than its neighbours, or with a parameter that is off"
+            words = "it computes different gradients than its neighbours, or has a wrong parameter"
         elif own_only and cell.shape.dp > 2:
             kind = "data"
-            words = "its gradient of its own batch is wrong, and those of others' batches are right"
+            words = "its gradient for its own batch is wrong, and those for other replicas' batches are right"
         else:
-            kind, words = "gradient", "it computes other gradients than its neighbours from the same numbers"
+            kind, words = (
+                "gradient",
+                "it computes different gradients than its neighbours from the same numbers",
+            )
         decided = len(places) == 1 or (kind == "data" and places == replica)
         yield _audit_charge(cell, step, audits, places, kind, words, decided)
     if not transient and not odd:
@@ -137,8 +140,8 @@ def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charg
 def _disagreeing(
     cell: Cell, step: int, audits: Mapping[int, Audit]
 ) -> tuple[dict[int, set[int]], set[tuple[int, ...]]]:
-    """Place -> the replicas whose batches it computed differently from the two others; and the replicas that
-    differ where it is unknown which of them is wrong.
+    """Place -> the replicas whose batches it computed differently from the two others; and groups of replicas
+    that differ, if it is unknown which of them is wrong.
     """
     odd: dict[int, set[int]] = defaultdict(set)
     torn: set[tuple[int, ...]] = set()
@@ -164,7 +167,7 @@ def _disagreeing(
 def _ballots(
     votes: Iterable[tuple[int, Iterable[int], Iterable[str]]],
 ) -> list[tuple[int, dict[int, str]]]:
-    """Batch -> place -> hash of its gradient there; from places, their batches and the hashes of these."""
+    """Batch -> place -> hash of its gradient there; made from places with their batches and hashes."""
     ballots: dict[int, dict[int, str]] = defaultdict(dict)
     for place, batches, hashes in votes:
         for batch, got in zip(batches, hashes, strict=False):
@@ -173,14 +176,14 @@ def _ballots(
 
 
 def _computed_with(cell: Cell, dp: int, step: int) -> Hashable:
-    """The parameters of a replica before the step, and its arithmetic. None: not known."""
+    """The parameters of a replica before the step, and its arithmetic; None if unknown."""
     parts: list[Hashable] = []
     for place in cell.replica(dp):
         seen = cell.seen[place]
         before = cell.steps(place).get(step - 1) if step else seen.init
         if before is None:
             return None
-        same = before.params if cell.within is None else ""  # they are compared by themselves
+        same = before.params if cell.within is None else ""  # parameters are compared elsewhere
         parts.append((same, arithmetic(seen.started)))
     return tuple(parts)
 
@@ -206,8 +209,8 @@ def _audit_charge(
         check=CHECK,
         kind=kind,
         summary=f"{words} (step {step})",
-        expected=f"the same gradient of one batch, {cell.closeness}, whoever computes it",
-        actual="another gradient" if decided else "different gradients",
+        expected=f"the same gradient for one batch, {cell.closeness}, whichever rank computes it",
+        actual="a different gradient" if decided else "different gradients",
         ranks=cell.numbers(places),
         victims=cell.numbers(peers - set(places)),
         phase="train",
@@ -218,7 +221,7 @@ def _audit_charge(
 
 
 def _alone(cell: Cell) -> Iterator[Charge]:
-    """Each batch was computed by its own place and the next two, each on a whole model of its own."""
+    """Gradients computed alone: each batch by its own place and by two others, on a whole model."""
     seen: Mapping[int, RankSeen] = dict(enumerate(cell.seen))
     if cell.within is not None:
         seen = close_solos(seen, {p: places_again(cell.shape, p) for p in cell.places}, cell.within)
@@ -236,9 +239,9 @@ def _alone(cell: Cell) -> Iterator[Charge]:
             yield Charge(
                 check=CHECK,
                 kind="alone",
-                summary="all alone, it computes other gradients than its neighbours from the same numbers",
-                expected=f"the same gradient of one batch on every rank, {cell.closeness}",
-                actual=f"another one than {'the two others' if decided else 'the other'}",
+                summary="alone, it computes different gradients than its neighbours from the same numbers",
+                expected=f"the same gradient for one batch on every rank, {cell.closeness}",
+                actual=f"a different one than {'the two others' if decided else 'the other'}",
                 ranks=cell.numbers(places),
                 phase="audit",
                 undecided=not decided,

@@ -1,4 +1,4 @@
-"""Charges processes that died and hosts that were lost. What died because a peer did is a victim."""
+"""Charges processes that died and hosts that were lost. Those that died because a peer did are victims."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _lost_hosts(result: SmokeResult) -> Iterator[Charge]:
 
 
 def had_started(result: SmokeResult, host: str) -> bool:
-    """Whether some rank of the host got as far as waiting for the others."""
+    """Whether any rank of the host got as far as waiting for the others."""
     ranks = [result.ranks[seat.rank] for seat in result.plan.on(host)]
     return any(seen.started or PHASES.index(seen.phase) >= READY for seen in ranks)
 

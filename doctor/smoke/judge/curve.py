@@ -1,8 +1,8 @@
-"""How far above its batches' own least a healthy loss is at each step. Pure.
+"""How far a healthy loss is above the lowest possible loss of its batches at each step. Pure.
 
-What a batch's hidden tokens cost somebody who knows the theme of each sequence is known beforehand. It is
-taken off: the scatter of the batches is most of a loss's scatter after 20 steps, and hides a training that
-stopped halfway.
+The lowest possible loss of a batch is that of a model that knows the theme of each sequence. It is known
+beforehand and is subtracted: after 20 steps most of a loss's scatter comes from the batches, and would hide a
+training that stopped halfway.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ EXPECTED = {
     4: (4.07, 1.91, 0.63, 0.27, 0.156, 0.12, 0.11, 0.1, 0.085),
     8: (4.07, 1.61, 0.44, 0.19, 0.118, 0.108, 0.103, 0.09, 0.08),
 }
-"""At these steps, by the replicas that there are at least: more data a step teach faster. Means of healthy
-runs with 300, 120, 60 and 25 seeds.
+"""The expected excess at these steps, by the least number of replicas: with more data a step the loss falls
+faster. Means of healthy runs with 300, 120, 60 and 25 seeds.
 """
 TOLERANCE = 2.2
-"""The last losses of these runs were at most 1.7 times as far above as expected, after 30 steps 1.45 times;
-its logarithm has a standard deviation of 0.17 with one replica, and of less with more.
+"""The excess of the last losses of these runs was at most 1.7 times the expected one, and 1.45 times after 30
+steps; its logarithm has a standard deviation of 0.17 with one replica, and less with more.
 """
 REPLICAS = 4
-"""Of as many the loss is compared; the others train the same model."""
+"""The loss of this many replicas is compared; the others train the same model."""
 
 
 @lru_cache(maxsize=4096)
 def least_of(shape: CellShape, step: int, dp: int) -> float:
-    """The loss of a replica's batch for somebody who knows what each sequence mostly consists of."""
+    """The lowest possible loss of a replica's batch: that of a model that knows each sequence's theme."""
     batch = batch_of(shape, step, dp)
     tokens = array("q", batch.tokens)
     costs: list[float] = []
@@ -51,7 +51,7 @@ def least_of(shape: CellShape, step: int, dp: int) -> float:
 
 
 def excess(shape: CellShape, curves: Sequence[Sequence[float | None]], steps: range) -> float | None:
-    """The mean loss above the least of its batches; None where a loss was no number."""
+    """The mean loss above the lowest of its batches; None if a loss was NaN or infinite."""
     above: list[float] = []
     for dp, curve in enumerate(curves[:REPLICAS]):
         for step in steps:
@@ -68,13 +68,13 @@ def allowed(replicas: int, steps: range) -> float:
 
 
 def expected(replicas: int, steps: range) -> float:
-    """What it is in the mean of healthy runs."""
+    """The mean excess of healthy runs over these steps."""
     table = EXPECTED[max(number for number in EXPECTED if number <= replicas)]
     return fmean(_at(table, step) for step in steps)
 
 
 def _at(table: Sequence[float], step: int) -> float:
-    """Between two steps of the table it falls by an equal part at each; after the last it stays."""
+    """The value at a step: between two steps of the table it falls exponentially; after the last it stays."""
     after = bisect_right(STEPS, step)
     if after in (0, len(STEPS)):
         return table[max(0, after - 1)]

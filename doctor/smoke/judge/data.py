@@ -1,4 +1,4 @@
-"""All that the numbers of a run prove, without what only follows from something else.
+"""Judges the numbers of a run, and leaves out charges that only follow from others.
 
 The first deviation counts. What comes after it in the same cell may be its consequence, and is left out,
 unless it is a fact about one rank that no other rank can cause.
@@ -33,7 +33,7 @@ TRAIN = PHASES.index("train")
 ON_ITS_OWN = {"golden", "golden-again", "alone", "init", "collective"}
 """Kinds that show a fault of a rank, or of a phase, that nothing earlier in the run can cause."""
 HARMLESS = {"library", "stream", "device-product"}
-"""Kinds of which nothing follows: the training draws from a generator of its own."""
+"""Kinds without consequences: the training draws from a generator of its own."""
 WITHIN_STEP = {
     "nan": 1,
     "nan-replica": 1,
@@ -43,28 +43,30 @@ WITHIN_STEP = {
     "data": 3,
     "gradient": 3,
 }
-"""A wrong gradient is summed and spoils all replicas alike: where one of them has other parameters, these
-explain its other gradient, and never the reverse."""
+"""A wrong gradient is summed and spoils all replicas alike. If one of them has different parameters, these
+explain its different gradient, never the reverse."""
 AFTER_STEP = 4
 FOLLOWS_FROM_DATA = {"tp-loss", "transient", "data", "gradient", "replica"}
-"""What other data of a rank do to all ranks of its replica."""
+"""Kinds that wrong data of a rank cause on all ranks of its replica."""
 
 
 def judge_data(result: SmokeResult, earlier: Sequence[Charge] = ()) -> tuple[Charge, ...]:
-    """`earlier`: what is charged already, for how the run ended."""
+    """`earlier`: the charges for how the run ended."""
     plan = result.plan
-    data = list(_joined(judge_masks(result), judge_streams(result)))
+    data = list(_data_charges(judge_masks(result), judge_streams(result)))
     judges = (judge_collective, judge_desync, judge_nan, judge_corruption, judge_loss)
     others = [charge for judge in judges for charge in judge(result)]
-    found = [*data, *(charge for charge in others if not _from_data(plan, charge, data))]
-    found = [charge for charge in found if not _solved(charge, [*earlier, *found])]
+    found = [*data, *(charge for charge in others if not _comes_from_data(plan, charge, data))]
+    found = [charge for charge in found if not _is_narrowed_down(charge, [*earlier, *found])]
     grounds = [charge for charge in [*earlier, *found] if charge.kind not in HARMLESS and _counts(charge)]
-    kept = [charge for charge in found if not _follows(plan, charge, grounds, earlier)]
+    kept = [charge for charge in found if not _is_consequence(plan, charge, grounds, earlier)]
     return (*sorted(kept, key=_moment), *judge_speed(result), *judge_links(result))
 
 
-def _joined(masks: Iterable[Charge], streams: Iterable[Charge]) -> Iterator[Charge]:
-    """A rank's data and its random streams: what deviates first is charged, the other is evidence of it."""
+def _data_charges(masks: Iterable[Charge], streams: Iterable[Charge]) -> Iterator[Charge]:
+    """Charges for data and random streams. If both deviate on a rank, the first is charged, with the other as
+    evidence.
+    """
     masked: list[Charge | None] = list(masks)
     for stream in streams:
         left: Charge | None = stream
@@ -97,7 +99,7 @@ def _counts(charge: Charge) -> bool:
 
 
 def _cells(plan: SmokePlan, charge: Charge) -> set[int]:
-    """The cells that a charge is about; all of them where nobody is named."""
+    """The cells that a charge is about; all of them if it names nobody."""
     found = {plan.seat(rank).cell for rank in (*charge.ranks, *charge.victims)}
     found |= {seat.cell for host in charge.hosts for seat in plan.on(host)}
     return found or set(range(len(plan.cells)))
@@ -107,16 +109,16 @@ def _replicas(plan: SmokePlan, charge: Charge) -> set[tuple[int, int]]:
     return {(plan.seat(rank).cell, plan.seat(rank).place // plan.tp) for rank in charge.ranks}
 
 
-def _from_data(plan: SmokePlan, charge: Charge, data: Iterable[Charge]) -> bool:
-    """Whether it is what a replica does whose data are others than they should be."""
+def _comes_from_data(plan: SmokePlan, charge: Charge, data: Iterable[Charge]) -> bool:
+    """Whether the charge is explained by wrong data of the same replica."""
     if charge.kind not in FOLLOWS_FROM_DATA:
         return False
     spoilt = {each for other in data if other.kind not in HARMLESS for each in _replicas(plan, other)}
     return bool(charge.ranks) and not spoilt.isdisjoint(_replicas(plan, charge))
 
 
-def _solved(charge: Charge, others: Iterable[Charge]) -> bool:
-    """Whether another charge says which of these suspects it was, or names fewer of them."""
+def _is_narrowed_down(charge: Charge, others: Iterable[Charge]) -> bool:
+    """Whether another charge narrows these suspects down to fewer."""
     suspects = set(charge.ranks)
     return charge.undecided and any(
         _counts(other) and set(other.ranks) < suspects
@@ -125,20 +127,24 @@ def _solved(charge: Charge, others: Iterable[Charge]) -> bool:
     )
 
 
-def _follows(plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier: Sequence[Charge]) -> bool:
-    """Whether something happened before it, in its cell, of which it may be the consequence."""
+def _is_consequence(
+    plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier: Sequence[Charge]
+) -> bool:
+    """Whether the charge may be the consequence of something that happened before it in its cell."""
     if charge.check == DATA:
         return False
     if charge.kind in ON_ITS_OWN:
-        return charge.kind == "collective" and any(_confused(plan, charge, ground) for ground in earlier)
+        return charge.kind == "collective" and any(
+            _met_wrong_call(plan, charge, ground) for ground in earlier
+        )
     mine, moment = _cells(plan, charge), _moment(charge)
     for ground in grounds:
         if ground is charge or mine.isdisjoint(_cells(plan, ground)):
             continue
         phase, step, within = _moment(ground)
         if ground in earlier:
-            # A call left out pairs with the next of the same kind for several steps before two looks have
-            # shown it, and the first wrong sum is that of a rank without fault.
+            # Peers pair a missing call with the next one of the same kind, for several steps until two looks
+            # show it, and the first wrong sum is on a rank without fault.
             early = (min(phase, TRAIN), -math.inf, 0)
             if (early if ground.check == MISMATCH else (phase, step, 0)) <= moment:
                 return True
@@ -147,7 +153,7 @@ def _follows(plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier
     return False
 
 
-def _confused(plan: SmokePlan, charge: Charge, ground: Charge) -> bool:
-    """Whether a call of the collectives phase met another one than its own: its result is nobody's fault."""
+def _met_wrong_call(plan: SmokePlan, charge: Charge, ground: Charge) -> bool:
+    """Whether a call of the collectives phase was paired with the wrong one: its result is nobody's fault."""
     same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
     return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]

@@ -1,4 +1,4 @@
-"""Replicas that are not, or are no longer, the same; and tensor-parallel peers whose losses differ."""
+"""Replicas that are different from the start or become so, and tensor-parallel peers whose losses differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECK = "smoke-desync"
 
 
 def judge_desync(result: SmokeResult) -> Iterator[Charge]:
-    """Per cell the first deviation only: whatever comes later follows from it."""
+    """Only the first deviation of each cell: whatever comes later follows from it."""
     for cell in cells(result):
         if charges := list(_initial(cell)):
             yield from charges
@@ -36,7 +36,7 @@ def judge_desync(result: SmokeResult) -> Iterator[Charge]:
 
 
 def _initial(cell: Cell) -> Iterator[Charge]:
-    """Against the reference, where somebody has it: what all of them have alike is no desync."""
+    """First parameters that differ from the reference or, if no rank matches it, from their replicas."""
     inits = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
     wanted = {tp: reference_init(cell.shape, tp) for tp in range(cell.shape.tp)} if inits else {}
     right = {place for place, got in inits.items() if got == wanted[cell.shape.tp_of(place)]}
@@ -52,9 +52,9 @@ def _initial(cell: Cell) -> Iterator[Charge]:
     yield Charge(
         check=CHECK,
         kind="init",
-        summary="its parameters are others than its replicas' before the first step",
+        summary="its parameters differ from those of its replicas before the first step",
         expected="the parameters that the seed gives, the same in every replica",
-        actual=f"other parameters on {len(odd)} of {len(inits)} ranks",
+        actual=f"different parameters on {len(odd)} of {len(inits)} ranks",
         ranks=cell.numbers(odd),
         phase="train",
         undecided=not decided,
@@ -63,7 +63,7 @@ def _initial(cell: Cell) -> Iterator[Charge]:
 
 
 def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
-    """Ranks that went on with their own gradient alone."""
+    """Ranks that went on with only their own gradient."""
     losses = [loss for loss in first_loss(cell) if loss.unreduced]
     if not losses:
         return
@@ -73,7 +73,7 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
     charge = Charge(
         check=CHECK,
         kind="no-sync",
-        summary=f"its gradient is its own alone and not the sum over the replicas, from step {step} on",
+        summary=f"its gradient is only its own and not the sum over the replicas, from step {step} on",
         expected=f"the sum of {cell.shape.dp} replicas' gradients (projection {first.wanted:.9g})",
         actual=f"its own gradient (projection {first.got:.9g})",
         ranks=cell.numbers(places),
@@ -115,14 +115,14 @@ def _sums(losses: Mapping[int, float | None]) -> dict[int, Sums]:
 
 
 def _weights(cell: Cell, said: Mapping[int, TrainStep], column: list[int]) -> Mapping[int, str]:
-    """The parameters of these ranks, in a form that is equal where they are."""
+    """The parameters of these ranks, as texts that are equal if the parameters are."""
     if cell.within is None:
         return {place: said[place].params for place in column}
     return close({p: weights for p in column if (weights := said[p].weights)}, cell.within)
 
 
 def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Charge]:
-    """The gradients were right, and parameters differ after the step: the update or the memory."""
+    """Parameters that differ after a step with right gradients: the update or the memory is at fault."""
     odd: set[int] = set()
     decided = True
     lines: list[str] = []

@@ -1,8 +1,8 @@
-"""Whether a rank's page fits the rank's schedule, and how it does not.
+"""Whether a rank's page fits the rank's schedule, and if not, how it deviates.
 
-A page shows one rank only, and a healthy rank's schedule is known in full. So what is off here was done by
-this rank: no fault of a peer can move it off its own schedule. A page is looked at now and then, so it proves
-too few or too many collectives up to a moment; what the rank reports of each step proves the step.
+A page shows one rank only, and a healthy rank's schedule is known in full. So this rank itself caused what
+deviates: no fault of a peer can move it off its own schedule. A page is read only now and then, so it proves
+too few or too many collectives up to some moment; what the rank reports of each step proves the step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op"]
 
 @dataclass(frozen=True, slots=True)
 class PageDeviation:
-    """What a page shows, and the call that was due there; there is none behind the end of the schedule."""
+    """What a page shows, and the call that was due there; None after the end of the schedule."""
 
     kind: DeviationKind
     sample: Sample
@@ -38,7 +38,7 @@ def entries_of(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
 
 
 def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation | None:
-    """None when the page is what it must be, and when it was being written while it was read."""
+    """How a page deviates; None if it does not, or if it was being written while it was read."""
     if sample.version % 2:
         return None
     entries = entries_of(shape, place)
@@ -56,7 +56,7 @@ def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation 
 
 
 class Lapse(NamedTuple):
-    """The first training step in which a rank entered another number of a group's collectives than `due`."""
+    """The first training step in which a rank entered more or fewer of a group's collectives than `due`."""
 
     step: int
     group: str
@@ -65,15 +65,15 @@ class Lapse(NamedTuple):
 
 
 class StepsCounted(NamedTuple):
-    """What a rank's reports of its training steps say of the collectives that it entered."""
+    """What a rank's reports of its training steps prove about the collectives that it entered."""
 
     right: int
-    """So many steps from the first one on had all their collectives, and no more."""
+    """The number of steps, from the first one on, with exactly the collectives that were due."""
     lapse: Lapse | None
 
 
 def counted(steps: Iterable[TrainStep], shape: CellShape, place: int) -> StepsCounted:
-    """Steps that do not say what they entered, and those after them, prove nothing."""
+    """Compare the reports with the schedule. Steps without counts, and all after them, prove nothing."""
     reports = {report.step: report for report in steps}
     before: Mapping[str, int] = _entered_before(shape, place)
     for step, due in enumerate(_entered_by_step(shape, place)):
@@ -97,7 +97,7 @@ def _entered_before(shape: CellShape, place: int) -> Counter[str]:
 
 @lru_cache(maxsize=1024)
 def _entered_by_step(shape: CellShape, place: int) -> tuple[Counter[str], ...]:
-    """The same at the end of each training step."""
+    """Group -> collectives that are due by the end of each training step."""
     mine = [entry for entry in entries_of(shape, place) if entry.phase == "train"]
     calls = {step: list(group) for step, group in groupby(mine, lambda entry: entry.call.step)}
     total = Counter(_entered_before(shape, place))
@@ -129,8 +129,8 @@ def _kind(sample: Sample, due: ScheduledCall | None, entries: Sequence[Scheduled
     past = [entry for entry in entries if _moment(entry) < here]
     now = [entry for entry in entries if _moment(entry) == here]
     if sample.inside and not any(entry.call.group == sample.group for entry in now):
-        return "order"  # one that the schedule does not have here at all
-    # Fewer than belong to what lies behind it, or more than there are so far: of its group, of the others.
+        return "order"  # the schedule has no such call here at all
+    # Fewer than the past steps have, or more than there are so far: first in its group, then in the others.
     for own, entered in ((True, sample.seq), (False, sample.position - sample.seq)):
         least = sum(own == (entry.call.group == sample.group) for entry in past)
         most = least + sum(own == (entry.call.group == sample.group) for entry in now)

@@ -1,4 +1,4 @@
-"""What the libraries' random streams gave at each step: which rank had another seed or a stray draw."""
+"""What the libraries' random streams gave at each step: which rank had a wrong seed or a stray draw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WHO_DRAWS = (
 
 
 class StreamTurn(NamedTuple):
-    """Where a rank's stream leaves what it should be. Equal for ranks that suffer the same."""
+    """The step at which a rank's stream goes wrong, and how. Equal for ranks with the same fault."""
 
     step: int
     right_until: int | None
@@ -32,13 +32,13 @@ class StreamTurn(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def _wanted(shape: CellShape, step: int, dp: int) -> dict[str, str]:
-    """What plain Python knows of the draws of a replica, by stream."""
+def _reference_draws(shape: CellShape, step: int, dp: int) -> dict[str, str]:
+    """The draws of a replica that plain Python can compute, by stream."""
     return reference_streams(shape, step, dp * shape.tp)
 
 
 def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[Charge]:
-    """`other`: stream -> ranks whose library gives other numbers anyway, which must not be compared."""
+    """`other`: stream -> ranks that are not compared, because their library gives other numbers anyway."""
     fingerprint = reference_fingerprint()
     for cell in cells(result):
         streams: dict[tuple[StreamTurn, frozenset[int]], list[str]] = defaultdict(list)
@@ -66,7 +66,7 @@ def _names(cell: Cell) -> list[str]:
     return sorted({n for place in cell.places for said in cell.batches(place).values() for n in said.streams})
 
 
-def _drawn(cell: Cell, place: int, name: str) -> dict[int, str]:
+def _draws_of(cell: Cell, place: int, name: str) -> dict[int, str]:
     said = cell.batches(place)
     return {step: said[step].streams[name] for step in sorted(said) if name in said[step].streams}
 
@@ -76,12 +76,14 @@ def _against_reference(cell: Cell, places: list[int], name: str) -> dict[int, St
     for place in places:
         right: int | None = None
         own = cell.shape.dp_of(place)
-        for step, got in _drawn(cell, place, name).items():
-            if got == _wanted(cell.shape, step, own).get(name):
+        for step, got in _draws_of(cell, place, name).items():
+            if got == _reference_draws(cell.shape, step, own).get(name):
                 right = step
                 continue
             replicas = range(cell.shape.dp)
-            whose = next((dp for dp in replicas if got == _wanted(cell.shape, step, dp).get(name)), None)
+            whose = next(
+                (dp for dp in replicas if got == _reference_draws(cell.shape, step, dp).get(name)), None
+            )
             if whose is not None:
                 story = f"drew the random numbers of replica {whose} instead of replica {own}"
             elif right is None:
@@ -94,8 +96,8 @@ def _against_reference(cell: Cell, places: list[int], name: str) -> dict[int, St
 
 
 def _against_peers(cell: Cell, places: list[int], name: str) -> dict[int, StreamTurn]:
-    """Without a reference: equal inside a replica, different between replicas; the first step that is not."""
-    drawn = {place: _drawn(cell, place, name) for place in places}
+    """Without a reference: the first ranks that differ inside a replica, or agree between replicas."""
+    drawn = {place: _draws_of(cell, place, name) for place in places}
     right: int | None = None
     for step in sorted({step for said in drawn.values() for step in said}):
         values = {place: said[step] for place, said in drawn.items() if step in said}
@@ -134,17 +136,17 @@ def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None
 def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[str]) -> Charge:
     since = since_text(turn.step, turn.right_until)
     hashes = [
-        f"{cell.name(place)}: {name} {_drawn(cell, place, name)[turn.step]}"
+        f"{cell.name(place)}: {name} {_draws_of(cell, place, name)[turn.step]}"
         for place in cell.places
         for name in names
-        if turn.step in _drawn(cell, place, name)
+        if turn.step in _draws_of(cell, place, name)
     ]
     return Charge(
         check=CHECK,
         kind="stream",
         summary=f"its stream{'s' if len(names) > 1 else ''} of {', '.join(names)} {turn.story}, {since}",
-        expected="the same random numbers inside a replica, and other ones in each replica",
-        actual=f"other draws at step {turn.step}",
+        expected="the same random numbers inside a replica, and different ones in each replica",
+        actual=f"different draws at step {turn.step}",
         ranks=cell.numbers(guilty),
         phase="train",
         step=turn.step,

@@ -10,7 +10,7 @@ from doctor.smoke.result import RankSeen
 
 Death = Literal["killed", "left", "exception", "aborted", "connection"]
 ORDER: tuple[Death, ...] = ("killed", "left", "exception", "aborted")
-"""The surest cause first. Native code aborts also when a peer sends it nonsense, so that comes last."""
+"""The surest cause first. Aborts come last: native code also aborts if a peer sends it nonsense."""
 
 _CONNECTION = re.compile(
     r"connection (?:closed|reset|refused|was likely closed|aborted)|closed by (?:remote )?peer|reset by peer"
@@ -43,7 +43,7 @@ _COMMANDS = {
 
 
 def signal_of(seen: RankSeen) -> int | None:
-    """The signal that ended it; a shell in between says 128 more."""
+    """The signal that ended it; a shell in between reports it with 128 added."""
     if seen.exit is None or seen.error is not None:
         return None
     if seen.exit.signal is not None:
@@ -57,7 +57,7 @@ def ended_badly(seen: RankSeen) -> bool:
 
 
 def way_of(seen: RankSeen) -> Death:
-    """Of a rank that ended badly."""
+    """How a rank died that ended badly."""
     said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
     number = signal_of(seen)
     if number not in (None, signal.SIGABRT):
@@ -70,7 +70,7 @@ def way_of(seen: RankSeen) -> Death:
 
 
 def ending_words(seen: RankSeen) -> str:
-    """What became of its process, after "its process"."""
+    """How its process ended, to follow the words "its process"."""
     number = signal_of(seen)
     if number is not None:
         return _SIGNALS.get(number, f"was killed by {signal_name(number)}")
@@ -86,12 +86,12 @@ def signal_name(number: int) -> str:
 
 
 def commands(seen: RankSeen) -> tuple[str, ...]:
-    """What shows, on its host and after the run, why its process ended so."""
+    """Commands that show on its host, after the run, why its process ended like that."""
     number = signal_of(seen)
     return () if number is None else _COMMANDS.get(number, (_LOG,))
 
 
 def said(seen: RankSeen) -> str:
-    """All that a rank said of its end, for looking up peers in it."""
+    """All that a rank reported about its end, to look for peers in it."""
     error = f"{seen.error.text}\n" if seen.error else ""
     return error + (seen.exit.words if seen.exit else "")

@@ -1,4 +1,4 @@
-"""Whether the all-reduced gradient is the sum of what replicas put in, by its projection on fixed signs."""
+"""Whether the all-reduced gradient is the sum of the replicas' gradients, by projections on fixed signs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import Cell
 
 LIMIT = 1e-7
-"""Of the sum of all magnitudes; healthy runs stay below 5e-10."""
+"""The allowed error as a share of all magnitudes; healthy runs stay below 5e-10."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A sum that is not the sum of its parts. `places` hold it, out of the `column` that was reduced.
+    """A sum that is not the sum of its parts. `places`, out of the reduced `column`, hold it.
 
-    `unreduced`: what they hold is their own part alone. `lost` is the place whose part is missing in it.
+    `unreduced`: they hold only their own part. `lost` is the place whose part is missing in the sum.
     """
 
     step: int
@@ -34,7 +34,7 @@ class Loss:
 
 
 def first_loss(cell: Cell) -> tuple[Loss, ...]:
-    """Those of the first step that has any, a column each."""
+    """The wrong sums of the first step that has any, by column."""
     if cell.shape.dp < 2:
         return ()
     for step, said in enumerate(cell.common_steps(cell.places)):
@@ -57,7 +57,7 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
     if not math.isfinite(wanted) or not math.isfinite(allowed):
         return
     wrong = [place for place in column if abs(results[place] - wanted) > allowed]
-    # A part that is next to nothing says nothing about whether it was added.
+    # A part that is almost zero does not show whether it was added.
     alone = [p for p in wrong if abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]
     if alone:
         yield Loss(step, tuple(column), tuple(alone), wanted, results[alone[0]], unreduced=True)
@@ -70,7 +70,7 @@ def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iter
 
 
 def projections(cell: Cell, step: int) -> str:
-    """What the ranks put in and what came out, a line each."""
+    """The projections of what each rank put in and got out, one line each."""
     lines = []
     for place in cell.places[:32]:
         said = cell.steps(place).get(step)

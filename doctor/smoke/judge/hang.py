@@ -1,4 +1,4 @@
-"""Charges who keeps the others waiting: stopped, stuck outside of collectives, or cut off."""
+"""Charges the ranks that keep the others waiting: stopped, stuck outside of collectives, or cut off."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def judge_hang(result: SmokeResult) -> Iterator[Charge]:
 
 
 def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
-    """Cells that stood still for long and went on; that nobody moved names nobody."""
+    """Cells that stood still for long and then went on. No rank moved, so no rank is named."""
     for hiccup in result.hiccups:
         cell = EndedCell(result, result.plan.seat(hiccup.rank).cell)
         yield Charge(
@@ -49,7 +49,7 @@ def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
             kind="hiccup",
             summary=f"all ranks stood still for {hiccup.seconds:.1f} s and went on",
             expected="progress without a pause",
-            actual=f"{hiccup.seconds:.1f} s without a move",
+            actual=f"no rank moved for {hiccup.seconds:.1f} s",
             hosts=only_host(cell),
             victims=tuple(seen.rank for seen in cell.ranks),
             phase=hiccup.phase,
@@ -124,14 +124,14 @@ def _inside(cell: EndedCell) -> Iterator[Charge]:
     elif failing_network(cell):
         yield from network_charges(cell, what, *where(sinks[0]))
     else:
-        known = "the hosts reach each other" if cell.result.mesh else "nobody tried the network meanwhile"
+        known = "the hosts reach each other" if cell.result.mesh else "the network was not tested meanwhile"
         yield _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
 
 
 def _outside(
     cell: EndedCell, hosts: tuple[str, ...], here: Sequence[RankSeen], guilty: Sequence[RankSeen]
 ) -> Charge:
-    """Ranks of one host that never entered what others wait in; the words are of the one furthest behind."""
+    """Ranks of one host that never entered what others wait in, described by the one furthest behind."""
     first = min(here, key=lambda seen: looks(seen)[-1].position)
     page = looks(first)[-1]
     due = cell.entries(first.rank)[page.position]
@@ -173,8 +173,8 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -
 
 
 def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
-    """The time is over and the ranks were still moving: a warning, since nothing is proved to be broken. What
-    the run did not come to stays undecided.
+    """A warning if time ran out while ranks were still moving: nothing is proved to be broken. What the run
+    did not reach stays undecided.
     """
     if not cells:
         return
@@ -184,9 +184,7 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
     if end.kind == "deadline":
         words = f"the run was not over after {end.seconds:.0f} s; it was slow and did not hang"
     else:
-        words = (
-            f"nobody moved for {_limit(cells[0])}, and then some ranks went on: slow, or a hang that ended"
-        )
+        words = f"no rank moved for {_limit(cells[0])}, and then some went on: slow, or a hang that ended"
     phase, step = where(last)
     yield Charge(
         check="smoke-hang",
@@ -226,7 +224,7 @@ def _waits(cell: EndedCell) -> Iterator[Evidence]:
 
 
 def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
-    """The ranks are gone by now: what made one stick may still be seen on its host."""
+    """Commands for its host: the ranks are gone by now, but what made one hang may still be visible."""
     found = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50")
     if len(cell.plan.hosts) == 1:
         return found

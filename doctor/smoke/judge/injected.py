@@ -1,4 +1,4 @@
-"""Whether what was broken on purpose was found: a run that misses it does not pass."""
+"""Whether the injected faults were found: a run that misses one does not pass."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from doctor.smoke.result import Injection, SmokeResult
 
 
 def judge_injected(result: SmokeResult, charges: Sequence[Charge]) -> Iterator[Charge]:
-    """`charges`: all that the run proves. A fault that a run did not come to, because it ended early, is not
-    missed; nor is the second one where the first ended it.
+    """`charges`: all that the run proves. A fault that the run did not reach, because it ended early, is not
+    missed; nor is a second one if the first ended the run.
     """
     whole = result.end.kind == "done"
     injected = [each for each in result.plan.injected if each.kind in KINDS]
@@ -35,7 +35,7 @@ def judge_injected(result: SmokeResult, charges: Sequence[Charge]) -> Iterator[C
 
 
 def _found(result: SmokeResult, injection: Injection, charges: Sequence[Charge]) -> bool:
-    """Whether its own check speaks of it, or another one accuses the ranks that it was done to."""
+    """Whether its own check reports it, or another check names the injected ranks."""
     kind, plan = KINDS[injection.kind], result.plan
     seat = plan.seat(injection.rank)
     struck = {injection.rank}

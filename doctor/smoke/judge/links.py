@@ -1,6 +1,6 @@
 """Slow links, from transfers between hosts: a host whose pairs are slow, or one pair among fast ones.
 
-A host is held against the pairs that it is not in, so that it cannot hide behind what it spoils itself.
+A host is compared with the pairs that it is not in, so that it cannot hide behind pairs that it slows down.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ SLOWER = 0.12
 NOISY, SLOWER_IF_NOISY = 0.08, 0.30
 PAIR_FACTOR = 0.5
 BLIND = 0.1
-"""Of the usual rate: where only a host below that could be named, nothing was compared."""
+"""If only a host below this share of the usual rate could have been named, no comparison was made."""
 APART, LEAST_OTHER_PAIRS = 0.5, 3
-"""All its pairs carry less than half of what the slowest of the others does: no noise does that twice."""
+"""A host stands apart if all its pairs carry less than half of the slowest other pair: noise never does that
+twice.
+"""
 LATE_FACTOR, LATE_SECONDS, LATE_IF_SHARED = 5.0, 0.001, 0.02
-"""Where ranks wait for their processors, a turn takes some slices of the scheduler."""
+"""If ranks wait for their processors, a turn takes some time slices of the scheduler."""
 
 
 class Stage(NamedTuple):
-    """What one meeting of all pairs gave: bytes a second, and seconds of a round trip."""
+    """The results of one meeting of all pairs: bytes a second, and seconds of a round trip."""
 
     rates: dict[Pair, float]
     trips: dict[Pair, float]
@@ -45,7 +47,7 @@ class Stage(NamedTuple):
 
 def judge_links(result: SmokeResult) -> Iterator[Charge]:
     shared = waited(result, [seen.rank for seen in result.ranks])
-    for stages, hosts in _measured(result):
+    for stages, hosts in _stages_and_hosts(result):
         noise = _repeat_noise(stages)
         slow = [host for host in hosts if _is_slow_each_time(stages, host, noise)]
         trips = {pair: min(stage.trips[pair] for stage in stages) for pair in stages[0].trips}
@@ -64,10 +66,10 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
 
 
 def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
-    """Those that were slow each time by what a steady network shows, but not beyond the noise of this one."""
+    """Hosts that were slow each time by the limit for noisy networks, but within the noise of this one."""
     return [
         host
-        for stages, hosts in _measured(result)
+        for stages, hosts in _stages_and_hosts(result)
         for host in hosts
         if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in stages)
         and not _is_slow_each_time(stages, host, _repeat_noise(stages))
@@ -75,8 +77,8 @@ def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
 
 
 def too_noisy(result: SmokeResult) -> bool:
-    """Whether transfers differed so much that no host could have been named, however slow."""
-    measured = list(_measured(result))
+    """Whether transfers varied so much that no host could have been named, however slow."""
+    measured = list(_stages_and_hosts(result))
     return bool(measured) and all(
         _limit(max(_repeat_noise(stages), _noise(stage.rates, host)), len(hosts) - 1) <= BLIND
         for stages, hosts in measured
@@ -85,7 +87,7 @@ def too_noisy(result: SmokeResult) -> bool:
     )
 
 
-def _measured(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
+def _stages_and_hosts(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
     """Both stages and the hosts of each cell in which all pairs met twice."""
     for cell in cells(result):
         stages = [_stage(result.plan, cell, stage) for stage in STAGES]
@@ -95,13 +97,13 @@ def _measured(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
 
 
 def _noise(rates: Mapping[Pair, float], host: str) -> float:
-    """How far the pairs without this host are from each other."""
+    """How much the rates of the pairs without this host differ from each other."""
     others = [math.log(rate) for rate in _split(rates, host)[1]]
     return spread(others) if others else 0.0
 
 
 def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
-    """Both ends say how it went; the slower word counts for the rate, the quicker for the round trip."""
+    """Both ends report a transfer; the slower report counts for the rate, the quicker for the round trip."""
     rates: dict[Pair, list[float]] = defaultdict(list)
     trips: dict[Pair, list[float]] = defaultdict(list)
     for place in cell.places:
@@ -118,22 +120,22 @@ def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
 
 
 def _split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[float]]:
-    """Of the pairs that the host is in, and of the others."""
+    """The values of the pairs that the host is in, and those of the others."""
     own = [value for pair, value in values.items() if host in pair]
     return own, [value for pair, value in values.items() if host not in pair]
 
 
 def _repeat_noise(stages: Sequence[Stage]) -> float:
-    """How far a pair is from itself when it meets again, as a standard deviation of logarithms."""
+    """How much a pair varies between its two meetings, as a standard deviation of logarithms."""
     first, second = (stage.rates for stage in stages)
     apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items()]
     if len(apart) < FEW_PAIRS:
-        return max(apart)  # a median of so few is often too small by luck
+        return max(apart)  # a median of so few values is often too small by luck
     return MAD * median(apart) / math.sqrt(2)
 
 
 def _limit(noise: float, votes: int) -> float:
-    """Below which part of the usual rate a median of so many is slow."""
+    """The share of the usual rate below which a median of `votes` pairs is slow."""
     slower = max(SLOWER, 5 * noise * 1.25 / math.sqrt(min(votes, 3)))
     return 1 - max(slower, SLOWER_IF_NOISY if noise > NOISY else 0.0)
 
@@ -150,7 +152,7 @@ def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
 
 
 def _is_below(rates: Mapping[Pair, float], host: str, part: float) -> bool:
-    """More than half of its pairs, held against what most of the other hosts carry among themselves."""
+    """Whether more than half of its pairs carry less than this part of what other hosts usually do."""
     own, others = _split(rates, host)
     if len(own) < 2 or not others:
         return False
@@ -163,14 +165,14 @@ def _is_apart(rates: Mapping[Pair, float], host: str) -> bool:
 
 
 def _usual(rates: Mapping[Pair, float], host: str) -> float:
-    """What the other hosts carry without this one. By host: one very fast host makes nobody else slow."""
+    """The usual rate among the other hosts, taken by host: one very fast host makes nobody else slow."""
     without = {pair: rate for pair, rate in rates.items() if host not in pair}
     hosts = {name for pair in without for name in pair}
     return median_low(median_low(_split(without, name)[0]) for name in hosts)
 
 
 def _is_late(trips: Mapping[Pair, float], host: str, least: float) -> bool:
-    """All its round trips are longer than any between the others."""
+    """Whether all its round trips are longer than any between the others."""
     own, others = _split(trips, host)
     if len(own) < 2 or not others:
         return False
@@ -180,7 +182,7 @@ def _is_late(trips: Mapping[Pair, float], host: str, least: float) -> bool:
 
 
 def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> bool:
-    """Both ends are fast with everybody else."""
+    """Whether this pair is slow although both ends are fast with everybody else."""
     others = {other: rate for other, rate in rates.items() if other != pair}
     if any(all(end not in other for other in others) for end in pair):
         return False
@@ -191,7 +193,7 @@ def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> boo
 
 
 def _rate(value: float) -> str:
-    """In bits a second."""
+    """The rate in bits a second; `value` is in bytes a second."""
     bits = 8 * value
     return f"{bits / 1e9:.2f} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.1f} Mbit/s"
 
@@ -228,7 +230,7 @@ def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool
 
 
 def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, float]:
-    """Of the pairs that the host is in, and of the others."""
+    """The medians of the pairs that the host is in, and of the others."""
     own, others = zip(*(_split(values, host) for values in stages), strict=True)
     return median(chain(*own)), median(chain(*others))
 
@@ -259,7 +261,7 @@ def _pair_charge(plan: SmokePlan, stages: Sequence[Stage], pair: Pair) -> Charge
 
 
 def _table(stages: Sequence[Stage], host: str) -> str:
-    """The pairs of that host first, the slowest of each first."""
+    """All pairs, one per line: those of the host first, each part from the slowest on."""
     pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
     lines = []
     for pair in pairs[:24]:
@@ -270,7 +272,7 @@ def _table(stages: Sequence[Stage], host: str) -> str:
 
 
 def _look(plan: SmokePlan, hosts: Sequence[str]) -> tuple[str, ...]:
-    """At the port that has the data address: its speed, what it loses."""
+    """Commands that show the speed and the losses of the port with the data address."""
     commands = []
     for host in hosts:
         address = plan.addresses.get(host)

@@ -1,8 +1,8 @@
-"""What the loss says: too slow a fall, one that stops halfway, a replica that lags, jumps, labels that leak,
-numbers that are none.
+"""What the loss shows: a fall that is too slow or stops halfway, a lagging replica, jumps, leaking labels,
+NaN and infinity.
 
-The limits are from healthy runs with 200 seeds: two replicas of two ranks, 16 sequences each a step. What the
-last losses must have come down to is in `curve`.
+The limits come from healthy runs with 200 seeds: two replicas of two ranks, 16 sequences each a step. `curve`
+knows the level that the last losses must have reached.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-loss-stall"
 BUDGETS = ((30, 10, 0.7), (20, 6, 0.6), (15, 5, 0.5))
-"""From so many steps on, the mean of so many last ones must have covered so much of the way to the floor."""
+"""(steps, last, part): with at least that many steps, the mean of the last losses must have covered that part
+of the way to the floor.
+"""
 FIRST = 3
 LARGEST = 1e100
-"""What is larger is no number for us, so that sums of them are."""
+"""A larger loss counts as infinite, so that sums of losses stay finite."""
 GAP = 0.55
-"""Between a replica and the others, over ten steps: five standard deviations."""
+"""The allowed gap between a replica and the others, over ten steps: five standard deviations."""
 HALFWAY = 0.5
-"""A replica can only lag behind others that have come half as far as they must."""
+"""A replica can only lag behind others that have covered this part of what they must cover."""
 SPIKE = 3.0
 SPIKE_AFTER, SPIKE_WINDOW = 10, 8
 CURVE_SD = 0.06
-"""Of the mean of the last ten losses of two replicas."""
+"""The standard deviation of the mean of the last ten losses of two replicas."""
 FALLING = -0.1
-"""A curve that goes nowhere ends up to so much above its beginning, as a part of the way."""
+"""A curve that merely does not fall ends at most this far above its beginning, as a part of the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,13 @@ class LossSummary:
     steps: int
     """Steps that all ranks finished."""
     curve: tuple[float | None, ...]
-    """The mean loss of each step; null if a loss was not a number."""
+    """The mean loss of each step; null if a loss was NaN or infinite."""
     drop: float | None
-    """The part of the way to the floor; null with too few steps to say, or if a loss was not a number."""
+    """The part of the way to the floor; null with too few steps to tell, or if a loss was NaN or infinite."""
     limit: float | None
-    """The part of the way that is needed; null with too few steps to say."""
+    """The part of the way that is needed; null with too few steps to tell."""
     floor: float
-    """What nobody can get below."""
+    """The lowest possible loss."""
     replica_gap: float | None
     """How far the worst replica is above the median of the others."""
 
@@ -66,7 +68,7 @@ def loss_summary(result: SmokeResult, cell: int = 0) -> LossSummary:
 
 
 def judge_loss(result: SmokeResult) -> Iterator[Charge]:
-    """When all cells fail alike, it is nobody's fault."""
+    """If all cells fail alike, no rank is at fault."""
     found = [(cell, list(_judge(cell))) for cell in cells(result)]
     common = [charge for _, charges in found for charge in charges if not charge.ranks]
     if len(found) > 1 and len(common) == len(found) and len({charge.kind for charge in common}) == 1:
@@ -102,7 +104,7 @@ def _mean(curves: Sequence[Sequence[float | None]]) -> list[float | None]:
 
 
 def _budget(steps: int) -> tuple[int, float | None]:
-    """How many last steps count, and the part of the way that they must have covered."""
+    """The number of last steps that count, and the part of the way that they must have covered."""
     for least, tail, limit in BUDGETS:
         if steps >= least:
             return tail, limit
@@ -111,12 +113,12 @@ def _budget(steps: int) -> tuple[int, float | None]:
 
 def _drop(curve: Sequence[float], tail: int) -> float:
     first = fmean(curve[:FIRST])
-    # A loss that begins at the floor has no way to go; what it then does is not learning.
+    # A loss that begins at the floor cannot fall any further; what it does from there is not learning.
     return (first - fmean(curve[-tail:])) / max(first - FLOOR, 0.1)
 
 
 def _gaps(curves: Sequence[Sequence[float | None]], tail: int) -> list[float]:
-    """Each replica's last losses above the median of the others'; none where some are no numbers."""
+    """How far each replica's last losses are above the median of the others'; [] if any is not finite."""
     ends = [_mean_of(curve[-tail:]) for curve in curves]
     known = [end for end in ends if end is not None]
     if len(known) < len(ends) or len(known) < 2:
@@ -160,8 +162,8 @@ def _judge(cell: Cell) -> Iterator[Charge]:
 
 
 def _frozen(cell: Cell, curve: Sequence[float]) -> Charge | None:
-    """Every step of a healthy run changes every rank's parameters. Where it does so on some ranks only, they
-    are no longer the same: smoke-desync. It has no step, because any other fault of the run may be its cause.
+    """A charge if a step changed no rank's parameters: in a healthy run it changes all of them. If it changed
+    some only, that is smoke-desync. The charge has no step, because any other fault may be its cause.
     """
     before = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
     for step, said in enumerate(cell.common_steps(cell.places)):
@@ -169,7 +171,7 @@ def _frozen(cell: Cell, curve: Sequence[float]) -> Charge | None:
             return _everybodys(
                 "frozen",
                 f"the parameters did not change in step {step}: nothing is learned there",
-                "other parameters after every step",
+                "changed parameters after every step",
                 f"on every rank the same parameters before and after step {step}",
                 curve,
                 confidence=Confidence.CERTAIN,
@@ -184,7 +186,7 @@ def _stalled(curve: Sequence[float], tail: int, limit: float, shown: str) -> Cha
     if drop >= limit:
         return None
     diverged = drop < FALLING
-    covered = f"{max(0.0, drop):.0%} of the way to the least that is possible ({FLOOR:.2f})"
+    covered = f"{max(0.0, drop):.0%} of the way to the lowest possible loss ({FLOOR:.2f})"
     return _everybodys(
         "diverged" if diverged else "stall",
         "the loss rose instead of falling" if diverged else "the loss did not fall as it must",
@@ -203,7 +205,7 @@ def _stopped(cell: Cell, curves: Sequence[Sequence[float | None]], curve: Sequen
     return _everybodys(
         "stopped",
         "the loss stopped falling too early",
-        f"at most {most:.2f} above the least that the batches of the last {len(steps)} steps allow",
+        f"at most {most:.2f} above the lowest loss that the batches of the last {len(steps)} steps allow",
         f"{above:.2f} above it",
         curve,
     )
@@ -212,7 +214,7 @@ def _stopped(cell: Cell, curves: Sequence[Sequence[float | None]], curve: Sequen
 def _lag(
     cell: Cell, curves: Sequence[Sequence[float | None]], tail: int, limit: float, shown: str
 ) -> Charge | None:
-    """Against the replicas that are behind the others, if the others do learn."""
+    """A charge against the replicas that are behind the others, if the others do learn."""
     gaps, allowed = _gaps(curves, tail), GAP * math.sqrt(BUDGETS[0][1] / tail)
     lagging = [dp for dp, gap in enumerate(gaps) if gap > allowed]
     rest = _mean([curve for dp, curve in enumerate(curves) if dp not in lagging])
@@ -253,14 +255,14 @@ def _spike(curve: Sequence[float]) -> Charge | None:
 
 
 def _risen(curve: Sequence[float]) -> Charge | None:
-    """Of a run that is too short for a jump to be told from its beginning."""
+    """A rise, in a run that is too short to tell a jump from its beginning."""
     most = max(curve, default=0.0)
     if not curve or most <= SPIKE * curve[0]:
         return None
     return _everybodys(
         "diverged",
         "the loss rose instead of falling",
-        f"at most {SPIKE:.0f} times {curve[0]:.2f}, where it began",
+        f"at most {SPIKE:.0f} times the first loss, {curve[0]:.2f}",
         f"{most:.2f} at step {curve.index(most)}",
         curve,
     )

@@ -1,4 +1,4 @@
-"""Tokens, masks and labels, against what the seed, the step and the replica alone must give."""
+"""Compares tokens, masks and labels with what the seed, the step and the replica determine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Triple = tuple[str, str, str]
 
 
 class DataDeviation(NamedTuple):
-    """How one rank's data first deviate. Equal for ranks that suffer the same."""
+    """How one rank's data first deviate. Equal for ranks with the same fault."""
 
     step: int
     right_until: int | None
-    """The last step looked at where they were right."""
+    """The last examined step at which they were right."""
     parts: tuple[str, ...]
     story: str
     kind: str
@@ -44,7 +44,7 @@ def judge_masks(result: SmokeResult) -> Iterator[Charge]:
 
 @lru_cache(maxsize=4096)
 def _wanted(shape: CellShape, step: int, dp: int) -> Triple:
-    """What a replica must train on."""
+    """The hashes of what a replica must train on."""
     return reference_batch(shape, step, dp * shape.tp)
 
 
@@ -66,7 +66,7 @@ def _deviation(cell: Cell, place: int) -> DataDeviation | None:
 
 
 def _story(cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...]) -> tuple[str, str]:
-    """Whose data it has, if that is known, and how it differs from its peers, as kind and words."""
+    """Whose data the rank has, if known, or how it differs from its peers: as a kind and a text."""
     own = cell.shape.dp_of(place)
     what = (
         "mask" if "mask" in parts and "tokens" not in parts else "labels" if parts == ("labels",) else "batch"

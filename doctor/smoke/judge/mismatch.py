@@ -1,8 +1,8 @@
-"""Charges ranks that entered another collective than their schedule has.
+"""Charges ranks that entered a different collective than their schedule has.
 
-It says what is proved: what was called instead of what, whether too few or too many were entered, and the
-step only where the rank's own reports leave no other. A collective too few or too many pairs with the next
-one of the same kind, so that it comes to light later than it happened.
+A charge states only what is proved: what was called instead of what, whether too few or too many were
+entered, and the step only if the rank's own reports leave no other. One collective too few or too many is
+paired with the next one of the same kind, so it comes to light later than it happened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from doctor.smoke.result import RankSeen, SmokeResult
 
 @dataclass(frozen=True, slots=True)
 class _Proof:
-    """What one rank did. `step`: the training step in which it did that, None where it is not known."""
+    """What one rank did, and the training `step` in which it did so; None if that is unknown."""
 
     page: PageDeviation
     lapse: Lapse | None
@@ -57,7 +57,7 @@ def _proof(cell: EndedCell, rank: int, found: PageDeviation) -> _Proof:
     place = cell.plan.seat(rank).place
     right, lapse = counted(cell.result.ranks[rank].steps, cell.shape, place)
     if found.kind in ("op", "dtype", "shape"):
-        # Its number in its group is right, so it is this very call that is wrong.
+        # Its number in its group is right, so the wrong call is this one.
         return _Proof(found, None, sample.step if sample.phase == "train" else None)
     if lapse is not None:
         return _Proof(found, lapse, lapse.step)
@@ -81,7 +81,7 @@ def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen], 
         # The program that dies is often not the one at fault.
         evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),
         commands=(
-            # All ranks run the same program: one that does something else has another torch, or bad memory.
+            # All ranks run the same program: one that deviates has a different torch, or bad memory.
             f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
             "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",
         ),
@@ -98,7 +98,7 @@ def _what(found: PageDeviation) -> object:
 
 
 def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
-    """What it did, and what was due."""
+    """What the rank did, and what was due."""
     if proof.lapse is not None:
         return _lapse_words(proof.lapse, entries)
     sample, due = proof.page.sample, proof.page.due
@@ -120,7 +120,7 @@ def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
         "shape": f"it entered {name} with {sample.bytes} bytes instead of {call.bytes}",
         "op": f"it called {sample.op} where its peers called {call.op}, as {name}",
         "skip": f"it left out a collective{until}: {other}",
-        "extra": f"it called a collective too many{until}: {other}",
+        "extra": f"it called one collective too many{until}: {other}",
         "order": other,
     }[proof.page.kind], expected
 
@@ -132,7 +132,7 @@ def _lapse_words(lapse: Lapse, entries: Sequence[ScheduledCall]) -> tuple[str, s
     mine = [entry for entry in calls if entry.call.group == lapse.group]
     if len(mine) == 1 and lapse.entered == 0:
         return f"it left out {call_words(mine[0])}", call_words(mine[0])
-    verb = "left out a collective" if lapse.entered < lapse.due else "called a collective too many"
+    verb = "left out a collective" if lapse.entered < lapse.due else "called one collective too many"
     return (
         f"it {verb}: it entered {_times(lapse.entered, lapse.group)} in {place} instead of {lapse.due}",
         due,

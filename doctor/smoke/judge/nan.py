@@ -1,4 +1,4 @@
-"""Losses and gradients that are no numbers, from the rank whose own were the first."""
+"""Losses and gradients that are NaN or infinite: charges the rank whose own were the first."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-loss-nan"
 BLOWN_UP = 3.0
-"""Losses that grew so many times above the first ones ended in no number because of the numerics."""
+"""A loss that first grew to more than this many times its beginning became NaN by divergence."""
 
 
 def judge_nan(result: SmokeResult) -> Iterator[Charge]:
-    """`finite` was looked at before anything was summed over replicas: the first rank stands alone."""
+    """`finite` is about values before they are summed over replicas, so it shows the first rank alone."""
     for cell in cells(result):
         steps = [(place, said) for place in cell.places for said in cell.steps(place).values()]
         bad = [(said.step, place) for place, said in steps if not said.finite]
@@ -30,15 +30,17 @@ def judge_nan(result: SmokeResult) -> Iterator[Charge]:
         blown_up = began > 0 and highest > BLOWN_UP * began
         charge = _charge(cell, first, places)
         if blown_up or len(places) == len(cell.places):
-            why = ": it grew without bound before" if blown_up else " on all ranks at once"
-            everyone = replace(charge, summary=f"loss or gradient is no number at step {first}{why}")
+            why = ", after growing without bound" if blown_up else " on all ranks at once"
+            everyone = replace(
+                charge, summary=f"the loss or gradient is NaN or infinite at step {first}{why}"
+            )
             yield everybody(result, everyone, cell)
             continue
         yield from _by_replica(cell, charge, places)
 
 
 def _by_replica(cell: Cell, charge: Charge, places: list[int]) -> Iterator[Charge]:
-    """Tensor-parallel peers catch it from one another in the same step."""
+    """One charge for each replica: tensor-parallel peers pass NaN on to each other in the same step."""
     for dp in range(cell.shape.dp):
         mine = [place for place in places if cell.shape.dp_of(place) == dp]
         if len(mine) == 1:
@@ -57,8 +59,8 @@ def _charge(cell: Cell, first: int, places: list[int]) -> Charge:
     return Charge(
         check=CHECK,
         kind="nan",
-        summary=f"its own loss or gradient was no number (NaN or infinite) at step {first}, before any of it "
-        "was summed with the others'",
+        summary=f"its own loss or gradient was NaN or infinite at step {first}, before it was summed with "
+        "those of the others",
         expected="finite numbers",
         actual=f"NaN or infinite from step {first} on",
         victims=cell.numbers(set(cell.places) - set(places)),

@@ -1,4 +1,4 @@
-"""What the sockets say when ranks hang inside a collective or lose each other."""
+"""What connections show if ranks hang inside a collective or lose each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMANDS = (
 
 
 def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
-    """What explains the failing connections between hosts of the cell."""
+    """The causes of failing connections between hosts of the cell."""
     mesh = cell.result.mesh
     if mesh is None:
         return ()
@@ -45,7 +45,7 @@ def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
 def network_charges(
     cell: EndedCell, what: str, phase: str = "join", step: int | None = None
 ) -> Iterator[Charge]:
-    """`what` hangs or broke; each blame of the mesh is one charge."""
+    """One charge for each blame of the mesh; `what` is the text of what hangs or broke."""
     mesh = cell.result.mesh
     for blame in failing_network(cell):
         outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
@@ -95,8 +95,8 @@ def _evidence(link: Link) -> Evidence:
 
 
 def lost_each_other(cell: EndedCell) -> Charge:
-    """Ranks ended only because connections broke, and the sockets are well again: whom do they name?"""
-    suspects, said_by = _named(cell)
+    """The charge if ranks ended only because connections broke, and the network works again."""
+    suspects, said_by = _hosts_at_broken_ends(cell)
     lone = tuple(seen.rank for seen in cell.fallen) if not suspects and len(cell.fallen) == 1 else ()
     words = "ranks ended because their connections to each other broke; no process died before"
     several = len(suspects) > 1
@@ -121,15 +121,15 @@ def lost_each_other(cell: EndedCell) -> Charge:
     )
 
 
-def _named(cell: EndedCell) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
-    """The host that most broken connections have at one end; both, where there is but one connection."""
+def _hosts_at_broken_ends(cell: EndedCell) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
+    """The host that most broken connections share, or both hosts of the only one; and the ranks' reports."""
     ends: dict[str, set[str]] = defaultdict(set)
     words: list[tuple[int, str]] = []
     for seen in cell.fallen:
         own, text = cell.plan.seat(seen.rank).host, said(seen)
         words.append((seen.rank, text))
         for host in cell.hosts:
-            if host != own and _says(text, cell.plan.addresses.get(host, "")):
+            if host != own and _contains_address(text, cell.plan.addresses.get(host, "")):
                 ends[own].add(host)
                 ends[host].add(own)
     ranked = sorted(ends, key=lambda host: -len(ends[host]))
@@ -140,8 +140,8 @@ def _named(cell: EndedCell) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
     return (), words
 
 
-def _says(text: str, address: str) -> bool:
-    """Whether the address stands in the text, and not as a part of another one."""
+def _contains_address(text: str, address: str) -> bool:
+    """Whether the text contains the address, and not as a part of another one."""
     if not address:
         return False
     return re.search(rf"(?<![0-9A-Fa-f.]){re.escape(address)}(?!\.?[0-9A-Fa-f])", text) is not None

@@ -1,4 +1,4 @@
-"""Words that the judges share: calls, phases, process states, stacks."""
+"""Texts that the judges share: calls, phases, process states, stacks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def call_words(entry: ScheduledCall) -> str:
 
 
 def shown_words(sample: Sample) -> str:
-    """The collective that a page shows. A rank that has left it may be in another phase or step by now."""
+    """The collective that a page shows. A rank that has left it may already be in another phase or step."""
     name = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
     if not sample.inside:
         return name
@@ -57,7 +57,7 @@ def _of(phase: str, step: int) -> str:
 
 
 def doing(phase: str, step: int) -> str:
-    """Where a rank is, after "it is"."""
+    """Where a rank is, to follow the words "it is"."""
     if phase == "train":
         return f"in training step {step}"
     if phase == "join" and step < len(JOINING):
@@ -66,7 +66,7 @@ def doing(phase: str, step: int) -> str:
 
 
 def page_words(sample: Sample) -> str:
-    """A whole page."""
+    """A whole page as a text."""
     place = f"phase {sample.phase}" + (f", step {sample.step}" if sample.phase == "train" else "")
     if sample.position == 0:
         return f"{place}; no collective entered yet"
@@ -76,7 +76,7 @@ def page_words(sample: Sample) -> str:
 
 
 def state_words(seen: RankSeen) -> str:
-    """What the process did while its page stood still, after "its process"."""
+    """What the process does while its page stands still, to follow the words "its process"."""
     state = _STATES.get(seen.state, "is in an unknown state")
     if seen.cpu is None or seen.state in ("T", "t", "Z", "X"):
         return state
@@ -88,7 +88,7 @@ def state_words(seen: RankSeen) -> str:
 
 
 def evidence(seen: RankSeen) -> list[Evidence]:
-    """What is known of one rank: its page, its process, its stack and its last words."""
+    """What is known about one rank: its page, its process, its stack and the report of its backend."""
     found: list[Evidence] = []
     name = f"rank {seen.rank}"
     if seen.samples:
@@ -104,24 +104,24 @@ def evidence(seen: RankSeen) -> list[Evidence]:
 
 
 def evidence_of(ranks: Iterable[RankSeen]) -> tuple[Evidence, ...]:
-    """The same, of the first few."""
+    """The evidence for the first few of these ranks."""
     return tuple(each for seen in islice(ranks, SHOWN) for each in evidence(seen))
 
 
 def consequences(
     cell: EndedCell, guilty: Container[int], ending: Callable[[RankSeen], str]
 ) -> Iterator[Evidence]:
-    """Ranks that died because of the guilty ones, and how."""
+    """Evidence for ranks that died because of the guilty ones, and how."""
     fallen = (seen for seen in cell.fallen if seen.rank not in guilty)
     for seen in islice(fallen, SHOWN):
         yield Evidence(f"rank {seen.rank}, in consequence", one_line(ending(seen)))
 
 
 def top_of(stack: str) -> str:
-    """The innermost frames of the main thread, of what faulthandler or py-spy wrote."""
+    """The innermost frames of the main thread in the output of faulthandler or py-spy."""
     lines = [line[:_LINE] for line in stack.splitlines()[:2000] if line.strip()]
     heads = [n for n, line in enumerate(lines) if re.match(r"(?:Current thread|Thread) ", line)]
-    # faulthandler says the main thread last, unless it is the one that the signal struck.
+    # faulthandler shows the main thread last, unless it is the one that got the signal.
     start = next((n for n in heads if lines[n].startswith("Current") or "MainThread" in lines[n]), None)
     if start is None:
         start = heads[-1] if heads else 0
@@ -134,7 +134,7 @@ def top_of(stack: str) -> str:
 
 
 def one_line(text: str, most: int = 200) -> str:
-    """The text on one line, cut."""
+    """The text on one line, cut at `most` characters."""
     line = " ".join(text[: 4 * most].split())
     return line if len(line) <= most else line[: most - 1] + "…"
 

@@ -1,4 +1,4 @@
-"""Ranks that compute more slowly than the others, and hosts whose processor is taken by somebody else."""
+"""Ranks that compute more slowly than the others, and hosts whose processor is shared with other work."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.result import SmokeResult
 
 SKIPPED = 3
-"""First steps, in which caches fill and kernels compile."""
+"""The number of first steps in which caches fill and kernels compile."""
 LEAST_STEPS = 10
 LEAST_RANKS = 4
 SLOWER = 0.12
-"""Innocents were up to 7 % slower with two ranks to a core."""
+"""Healthy ranks were up to 7 % slower with two ranks to a core."""
 SLOWER_IF_SHARED, SHARED = 0.30, 1.15
-"""And up to 25 % where ranks had to wait for processors that did other work in between: where time is so many
-times processor time.
+"""Healthy ranks were up to 25 % slower if they had to wait for processors that did other work in between: if
+time is at least SHARED times processor time.
 """
 OFTEN = 0.8
 ALIKE, AS_MANY = 0.5, 16
-"""How far ranks are apart on a machine that does other work, as a part of how far one step is from the next:
-0.47 in 359 innocent ranks beside hogs. As good as measured on so many ranks.
+"""The spread between ranks on a machine that does other work, as a part of the spread between steps: 0.47 in
+359 healthy ranks beside other load. It counts as much as a measurement on AS_MANY ranks.
 """
 FALSE_ALARMS = 1 / 1000
-"""In so many runs may chance name anybody."""
+"""The share of runs in which chance may name a healthy rank."""
 LEAST_HOSTS = 3
 TAKEN = 1.3
-"""Time over processor time of one's own computing."""
+"""The ratio of time to processor time in a rank's own computing above which a host is shared."""
 MAD = 1.4826
-"""What makes a standard deviation of a median distance from the median."""
+"""The factor from a median distance from the median to a standard deviation."""
 
 
 def judge_speed(result: SmokeResult) -> Iterator[Charge]:
-    """A host that is shared explains that its ranks are slow."""
+    """Charges for shared hosts, then for slow ranks on the others: a shared host explains slow ranks."""
     contention = list(_contention(result))
     yield from contention
     shared = {host for charge in contention for host in charge.hosts}
@@ -47,33 +47,33 @@ def judge_speed(result: SmokeResult) -> Iterator[Charge]:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Their standard deviation, as far as outliers do not make it."""
+    """Their standard deviation, estimated robustly against outliers."""
     middle = median(values)
     return MAD * median(abs(value - middle) for value in values)
 
 
 def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
-    """Whether these ranks, on the whole, shared their processors with each other or with somebody else."""
+    """Whether these ranks, on the whole, shared their processors with each other or with other work."""
     halves = [half for rank in ranks for half in _waiting(result, rank)]
     return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
 
 
-def _counted(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
-    """The last two thirds of the steps: what slows down when it is warm is slow at the end."""
+def _later_steps(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
+    """The last two thirds of the steps: a processor that slows down when it is warm is slow at the end."""
     said = {step.step: step for step in result.ranks[rank].steps if step.step < result.plan.steps}
     first = max(SKIPPED, (max(said, default=0) + 1) // 3)
     return {number: step for number, step in said.items() if number >= first}
 
 
 def perhaps_slow(result: SmokeResult) -> list[int]:
-    """Ranks that took longer than they may, in steps too uneven to hold it against them."""
-    paces = (pace for _, paces in _compared(result) for pace in paces.items())
+    """Ranks that took longer than allowed, but whose steps are too uneven to prove it."""
+    paces = (pace for _, paces in _paces_by_product(result) for pace in paces.items())
     return sorted(rank for rank, pace in paces if pace.ratio > 1 + SLOWER and not pace.slow)
 
 
 def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
     """One charge for the slow ranks of each host."""
-    for middles, paces in _compared(result):
+    for middles, paces in _paces_by_product(result):
         slow: dict[str, dict[int, float]] = defaultdict(dict)
         for rank, pace in paces.items():
             host = result.plan.seat(rank).host
@@ -84,8 +84,8 @@ def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
 
 
 class _Pace(NamedTuple):
-    """How many times as long as the others a rank computes at the same step: the median, above what that is
-    slow beyond doubt, and in which part of the steps it was slower at all than it may be.
+    """How many times as long as the others a rank computes at the same step. `ratio` is the median. Above
+    `limit` it is slow beyond doubt. `often` is the share of steps in which it was slower than allowed.
     """
 
     ratio: float
@@ -97,11 +97,11 @@ class _Pace(NamedTuple):
         return self.ratio > self.limit and self.often >= OFTEN
 
 
-def _compared(result: SmokeResult) -> Iterator[tuple[dict[int, float], dict[int, _Pace]]]:
-    """Ranks on devices of one kind: the median seconds that each computes at a step, and its pace."""
+def _paces_by_product(result: SmokeResult) -> Iterator[tuple[dict[int, float], dict[int, _Pace]]]:
+    """For ranks on devices of one kind: the median seconds that each computes at a step, and its pace."""
     products: dict[object, dict[int, dict[int, float]]] = defaultdict(dict)
     for seen in result.ranks:
-        burnt = {n: step.cpu for n, step in _counted(result, seen.rank).items() if step.cpu > 0}
+        burnt = {n: step.cpu for n, step in _later_steps(result, seen.rank).items() if step.cpu > 0}
         if len(burnt) >= LEAST_STEPS:
             products[arithmetic(seen.started)][seen.rank] = burnt
     for burnt_by in products.values():
@@ -111,7 +111,7 @@ def _compared(result: SmokeResult) -> Iterator[tuple[dict[int, float], dict[int,
 
 
 def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: float) -> dict[int, _Pace]:
-    """`slower`: by which part more is slow."""
+    """`slower`: a rank that takes this part longer than the others is slow."""
     times = {rank: each for rank in burnt_by if (each := _times_as_long(rank, burnt_by))}
     ratios = {rank: median(each) for rank, each in times.items()}
     uneven = median(spread([math.log(time) for time in each]) for each in times.values()) if times else 0.0
@@ -125,7 +125,7 @@ def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: float) -> dict[i
 
 
 def _times_as_long(rank: int, burnt_by: Mapping[int, Mapping[int, float]]) -> list[float]:
-    """As the others, step by step: what slows all of them at a step is nobody's."""
+    """How many times as long as the others, step by step: what slows all of them at a step does not count."""
     return [
         own / median(theirs)
         for step, own in burnt_by[rank].items()
@@ -134,8 +134,8 @@ def _times_as_long(rank: int, burnt_by: Mapping[int, Mapping[int, float]]) -> li
 
 
 def _beyond_doubt(others: Sequence[float], uneven: float) -> float:
-    """What is beyond what ranks differ by, all in logarithms. A few ranks may be close to each other by luck,
-    so what steps differ by counts as well.
+    """The logarithm of a ratio that chance cannot explain. A few ranks may be close to each other by luck, so
+    the spread between steps counts as well.
     """
     apart = spread(others) if others else 0.0
     known = len(others) - 1
@@ -163,7 +163,7 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Cha
 
 
 def _contention(result: SmokeResult) -> Iterator[Charge]:
-    """Only beside hosts that are not shared: where all are, the run itself is too large for them."""
+    """Charges hosts that are shared, unless all are: then the run itself is too large for them."""
     if result.plan.backend != "gloo":
         return
     halves = {
@@ -174,21 +174,21 @@ def _contention(result: SmokeResult) -> Iterator[Charge]:
     if len(waits) < LEAST_HOSTS:
         return
     taken = [host for host in waits if _stands_apart(host, min(halves[host]), waits)]
-    if 2 * len(taken) < len(waits):  # else it is hard to say who is unusual
+    if 2 * len(taken) < len(waits):  # else it is unclear which hosts are unusual
         for host in taken:
             yield _shared(result, host, waits[host], waits)
 
 
 def _stands_apart(host: str, least: float, waits: Mapping[str, float]) -> bool:
-    """Whether all its ranks waited all the time: for a moment, or for one rank, that happens to everybody."""
+    """Whether all its ranks waited all the time: for a moment, or to one rank, that happens on any host."""
     others = [other for name, other in waits.items() if name != host]
     usual, noise = median(others), spread([math.log(other) for other in others])
     return usual < TAKEN and least > TAKEN and least > usual * max(TAKEN, math.exp(5 * min(noise, 10.0)))
 
 
 def _waiting(result: SmokeResult, rank: int) -> list[float]:
-    """Time over processor time, of the median step of either half."""
-    steps = _counted(result, rank).values()
+    """The ratio of time to processor time in the median step of each half of the steps."""
+    steps = _later_steps(result, rank).values()
     ratios = [max(1.0, step.compute / step.cpu) for step in steps if step.cpu > 0 and step.compute > 0]
     middle = len(ratios) // 2
     return [median(ratios[:middle]), median(ratios[middle:])] if len(ratios) >= LEAST_STEPS else []
@@ -202,7 +202,7 @@ def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, fl
     return Charge(
         check="smoke-contention",
         kind="shared",
-        summary=f"its processor is shared with somebody else: computing takes {ratio:.1f} times the "
+        summary=f"its processor is shared with other work: computing takes {ratio:.1f} times the "
         "processor time that it gets",
         expected=f"1.0, and at most {TAKEN}; {usual:.2f} on the other hosts",
         actual=f"{ratio:.2f}{busy}",

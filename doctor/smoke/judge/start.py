@@ -15,7 +15,7 @@ from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankSeen, SmokeResult
 
 SLOW_NAMES = 2.0
-"""Seconds for a reverse lookup that are worth a word: torch makes one for each connection."""
+"""A reverse lookup that takes this many seconds is mentioned: torch does one for each connection."""
 
 
 def judge_start(result: SmokeResult) -> Iterator[Charge]:
@@ -55,7 +55,7 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
 
 
 def _never_ready(cell: EndedCell) -> Iterator[Charge]:
-    """All ranks of the run wait for the last one that is not ready."""
+    """All ranks of the run wait for those that are not ready."""
     living = [seen for seen in cell.result.ranks if not seen.done and seen.exit is None]
     late = [seen for seen in living if PHASES.index(phase_of(seen)) < READY]
     if not late:
@@ -64,14 +64,14 @@ def _never_ready(cell: EndedCell) -> Iterator[Charge]:
             kind="store",
             summary="all ranks are ready, and the rendezvous store for which they wait never opened",
             expected="the store opens a port on the head's data address",
-            actual="no port was told",
+            actual="no port was reported",
             hosts=(cell.plan.head,),
             victims=tuple(seen.rank for seen in living),
             phase="ready",
             confidence=Confidence.SUSPECT,
         )
         return
-    stuck = [seen for seen in late if _proved(seen)]
+    stuck = [seen for seen in late if _is_proved(seen)]
     yield from _behind(cell, stuck, [seen for seen in living if seen not in late])
 
 
@@ -79,19 +79,19 @@ def _never_joined(cell: EndedCell) -> Iterator[Charge]:
     stall = cell.stall
     late = [cell.ranks[place] for place in stall.places]
     if phase_of(late[0]) == "join" and failing_network(cell):
-        # Who cannot connect drags others with it: the sockets know better who is the first.
+        # A rank that cannot connect holds up others: failed connections show better which one is first.
         yield from network_charges(cell, "ranks are joining the process group and do not get in")
         return
     if stall.kind == "behind":
         rest = [seen for seen in cell.living if seen not in late]
-        yield from _behind(cell, [seen for seen in late if _proved(seen)], rest)
+        yield from _behind(cell, [seen for seen in late if _is_proved(seen)], rest)
         return
     yield Charge(
         check="smoke-not-started",
         kind="together",
         summary="all ranks are joining the process group and none gets in; no single rank is behind",
         expected="every rank connects to the store and to its peers",
-        actual=f"nobody moved for {_seconds(cell)}",
+        actual=f"no rank moved for {_seconds(cell)}",
         hosts=only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
         phase="join",
@@ -102,14 +102,14 @@ def _never_joined(cell: EndedCell) -> Iterator[Charge]:
 
 
 def _behind(cell: EndedCell, late: Sequence[RankSeen], rest: Sequence[RankSeen]) -> Iterator[Charge]:
-    """`late` are the last, `rest` wait for them; without anybody in it, all of them are as late."""
+    """`late` are the last ranks, for which `rest` wait; if `rest` is empty, all are equally late."""
     if not late:
         yield Charge(
             check="smoke-not-started",
             kind="unproved",
             summary="the ranks never joined each other, and none of the last ones was proved to stand still",
             expected="every rank joins",
-            actual=f"nobody moved for {_seconds(cell)}",
+            actual=f"no rank moved for {_seconds(cell)}",
             victims=tuple(seen.rank for seen in cell.living),
             confidence=Confidence.SUSPECT,
             evidence=evidence_of(cell.living),
@@ -128,8 +128,8 @@ def _late(
     first = late[0]
     phase = phase_of(first)
     pages = looks(first)
-    doing_what = f"it is still {doing(phase, pages[-1].step)}" if pages else "nothing was ever heard of it"
-    # In the join phase a rank may also be kept by a peer.
+    doing_what = f"it is still {doing(phase, pages[-1].step)}" if pages else "nothing was ever heard from it"
+    # In the join phase a rank may also be held up by a peer.
     sure = Confidence.STRONG if phase == "join" else Confidence.CERTAIN
     waiting = "like all the others"
     if rest:
@@ -155,8 +155,8 @@ def _late(
     )
 
 
-def _proved(seen: RankSeen) -> bool:
-    """Seen twice at the same place, or never: one look alone proves nothing."""
+def _is_proved(seen: RankSeen) -> bool:
+    """Whether the rank was seen twice at the same place, or never: a single look proves nothing."""
     pages = looks(seen)[-2:]
     return not seen.samples or (len(pages) == 2 and pages[0].version == pages[1].version)
 
@@ -172,5 +172,5 @@ def _names(cell: EndedCell) -> Iterator[Evidence]:
         if host is not None and host.reverse_dns is not None and host.reverse_dns >= SLOW_NAMES:
             yield Evidence(
                 f"reverse lookup on {name}",
-                f"of the head's address took {host.reverse_dns:.1f} s; torch does one for each connection",
+                f"for the head's address took {host.reverse_dns:.1f} s; torch does one for each connection",
             )

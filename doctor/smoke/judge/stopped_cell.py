@@ -1,7 +1,7 @@
-"""One cell of ranks as the judges see it, and which of them is to judge it.
+"""One cell of a run that ended early, and which judge is responsible for it.
 
-Rules are tried in the order of their certainty; the first that applies has the cell, and what the later ones
-would find is a consequence of it.
+Rules are tried in the order of their certainty. The first that applies decides; what later ones would find is
+a consequence.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class EndedCell:
 
     @cached_property
     def off(self) -> dict[int, PageDeviation]:
-        """Ranks whose page is off their schedule: at two looks, or for ever because they are dead."""
+        """Ranks whose page is off their schedule: at two looks, or at the last one if they are dead."""
         found: dict[int, PageDeviation] = {}
         for place, seen in enumerate(self.ranks):
             pages = looks(seen)[-2:]
@@ -75,8 +75,8 @@ class EndedCell:
 
     @cached_property
     def frozen(self) -> bool:
-        """Whether none of the living moved between two looks. That the cell hung is the watcher's word; of
-        another cell it takes proof.
+        """Whether no living rank moved between two looks. That is enough for the cell that the watcher ended;
+        in any other cell, every rank must have stood still for the limit.
         """
         moved = any(len({page.version for page in looks(seen)[-2:]}) > 1 for seen in self.living)
         if moved or not self.living:
@@ -121,13 +121,13 @@ class EndedCell:
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
 
     def python_of(self, seen: RankSeen) -> str:
-        """The interpreter of a rank's host, as it may stand in a command."""
+        """The interpreter of a rank's host, as it can be typed in a command."""
         host = self.result.host(self.plan.seat(seen.rank).host)
         return host.to_type if host else PLAIN
 
 
 def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:
-    """The cells that the rules of these causes have."""
+    """The cells that one of these causes explains."""
     if result.end.kind in ("done", "interrupted"):
         return
     for number in range(len(result.plan.cells)):
@@ -137,7 +137,7 @@ def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:
 
 
 def _explained(cell: EndedCell) -> bool:
-    """Whether it lost a host: what its ranks did then proves nothing against any of them."""
+    """Whether the cell lost a host: what its ranks did then proves nothing against any of them."""
     end = cell.result.end
     if end.kind in ("exit", "stopped", "mismatch") and end.cell == cell.number:
         return False
@@ -166,13 +166,13 @@ def place_of(seen: RankSeen) -> tuple[str, int]:
 
 
 def where(seen: RankSeen) -> tuple[str, int | None]:
-    """The same, with a step only where it is one of the training."""
+    """The phase of the last look, and its step if that is a training step."""
     phase, step = place_of(seen)
     return phase, step if phase == "train" else None
 
 
 def by_host(plan: SmokePlan, ranks: Iterable[RankSeen]) -> Iterator[tuple[tuple[str, ...], list[RankSeen]]]:
-    """Culprits, one host after another; the host itself is named when it is all of its several ranks."""
+    """Culprits by host; the host itself is named if it has several ranks and all of them are culprits."""
     hosts: dict[str, list[RankSeen]] = {}
     for seen in sorted(ranks, key=lambda seen: seen.rank):
         hosts.setdefault(plan.seat(seen.rank).host, []).append(seen)
@@ -182,5 +182,5 @@ def by_host(plan: SmokePlan, ranks: Iterable[RankSeen]) -> Iterator[tuple[tuple[
 
 
 def only_host(cell: EndedCell) -> tuple[str, ...]:
-    """Whom a fault of all ranks is laid to: their host where there is one only, else nobody."""
+    """Who is at fault if all ranks are: their host if there is only one, else nobody."""
     return cell.hosts if len(cell.hosts) == 1 else ()

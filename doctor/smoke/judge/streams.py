@@ -1,7 +1,7 @@
-"""The random streams of the libraries: whether a seed gives the same on all hosts, and goes on giving it.
+"""The random streams of the libraries: whether a seed gives the same numbers on all hosts, at every step.
 
-First what a fixed seed gives, which shows another library. Then what was drawn at each step, which shows
-another seed or a stray draw.
+First comes what a fixed seed gives, which shows a different library. Then comes what was drawn at each step,
+which shows a wrong seed or a stray draw.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from doctor.text.interpreter import PLAIN
 
 CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
-"""Which library a stream is of, where it has another name."""
+"""The library of a stream whose name is different."""
 _PROGRAMS = {
     "python": "import random as r, sys; print(sys.version, r.__file__); r.seed(1); print(r.random())",
     "numpy": "import numpy as n; print(n.__version__, n.__file__); n.random.seed(1); print(n.random.rand())",
@@ -37,7 +37,7 @@ def judge_streams(result: SmokeResult) -> Iterator[Charge]:
     charges: dict[object, list[tuple[str, Charge]]] = defaultdict(list)
     for name in sorted({name for said in started.values() for name in said.streams}):
         prints = {rank: said.streams[name] for rank, said in started.items() if name in said.streams}
-        # The products of devices draw in ways of their own.
+        # Every device product draws in its own way.
         common = _product(started, prints) if name == "device" else None
         among = {r: p for r, p in prints.items() if common is None or started[r].product == common}
         if found := _odd(among, known.get(name)):
@@ -55,14 +55,14 @@ def judge_streams(result: SmokeResult) -> Iterator[Charge]:
 
 
 def _product(started: Mapping[int, Started], ranks: Mapping[int, str]) -> str:
-    """The commonest product of these ranks' devices; of as many, the first."""
+    """The most common product of these ranks' devices; in a tie, the first."""
     products = [started[rank].product for rank in sorted(ranks)]
     return max(dict.fromkeys(products), key=products.count)
 
 
 def _odd(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
-    """Whom a known fingerprint names, if anybody has it; else the majority. Where all agree, nobody:
-    that is one more version of the library, and it is everywhere.
+    """The ranks without the known fingerprint, if any rank has it; else those outside the majority. None if
+    all agree: then all have the same unknown version of the library.
     """
     if wanted in prints.values():
         odd = tuple(sorted(rank for rank, got in prints.items() if got != wanted))
@@ -89,7 +89,7 @@ def _library(
     return Charge(
         check=CHECK,
         kind="library",
-        summary=f"the same seed gives other random numbers there from {name} ({why})",
+        summary=f"the same seed gives different random numbers there from {name} ({why})",
         expected=f"the same numbers from {name} on every rank"
         + (f": fingerprint {wanted}" if wanted else ""),
         actual=f"{name}: {library} {own}",
@@ -103,13 +103,13 @@ def _library(
 
 
 def _merged(names: list[str], charges: list[Charge]) -> Charge:
-    """One charge for ranks of which several streams are others."""
+    """One charge for ranks on which several streams differ."""
     first = charges[0]
     if len(charges) == 1:
         return first
     return replace(
         first,
-        summary=f"the same seed gives other random numbers there from {', '.join(names)}",
+        summary=f"the same seed gives different random numbers there from {', '.join(names)}",
         expected="; ".join(charge.expected for charge in charges),
         actual="; ".join(charge.actual for charge in charges),
         evidence=tuple(evidence for charge in charges for evidence in charge.evidence),
@@ -122,8 +122,8 @@ def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) 
     return Charge(
         check=CHECK,
         kind="device-product",
-        summary=f"its device is another product ({products}) and draws other random numbers from the same "
-        f"seed than {common}: masks drawn on the device will differ, those drawn on the CPU will not",
+        summary=f"its device is a different product ({products}) and draws other random numbers from the "
+        f"same seed than {common}: masks drawn on the device will differ, those drawn on the CPU will not",
         expected=f"one product in the whole job: {common}",
         actual=products,
         ranks=ranks,
@@ -133,7 +133,7 @@ def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) 
 
 
 def _python(result: SmokeResult, host: str) -> str:
-    """The interpreter of the run, where its path is known and can be typed: two shells will read it."""
+    """The run's interpreter on a host, if its path is known and needs no quotes: two shells will read it."""
     seen = result.host(host)
     return seen.to_type if seen else PLAIN
 

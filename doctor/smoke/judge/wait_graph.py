@@ -1,4 +1,4 @@
-"""Who waits for whom, in a cell whose ranks stand still. Ranks are named by their places in the cell here."""
+"""Which ranks wait for which, in a cell that stands still. Ranks are named by their places in the cell."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ JOIN = PHASES.index("join")
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """Why nobody goes on.
+    """Why no rank goes on.
 
-    `behind`: `places` never got as far as the first collective, and others wait there. `together`: nobody
+    `behind`: `places` never got as far as the first collective, and others wait there. `together`: no rank
     got there. `outside`: `places` never entered what others wait in. `inside`: `places` have all entered the
-    same collective, and it does not end. `alone`: nobody waits for anybody, all are outside.
+    same collective, and it does not end. `alone`: no rank waits for another, all are outside.
     """
 
     kind: Literal["behind", "together", "outside", "inside", "alone"]
@@ -31,7 +31,7 @@ class Stall:
 
 
 def stall_of(shape: CellShape, pages: Mapping[int, Sample | None], phases: Mapping[int, str]) -> Stall:
-    """Of the ranks that have not ended; `pages` has None where no page was ever seen."""
+    """The stall of the ranks that have not ended; `pages` has None if a page was never seen."""
     early = {
         place: (PHASES.index(phases[place]), page.step if page else 0)
         for place, page in pages.items()
@@ -51,7 +51,7 @@ def stall_of(shape: CellShape, pages: Mapping[int, Sample | None], phases: Mappi
 
 
 def waits_for(shape: CellShape, pages: Mapping[int, Sample]) -> dict[int, tuple[int, ...]]:
-    """Each rank inside a collective -> its members that have not entered it. Who is gone has entered all."""
+    """Each rank inside a collective -> its members that have not entered it. Ended ranks have entered all."""
     waits: dict[int, tuple[int, ...]] = {}
     for place, page in pages.items():
         entries = entries_of(shape, place)
@@ -68,10 +68,10 @@ def waits_for(shape: CellShape, pages: Mapping[int, Sample]) -> dict[int, tuple[
 
 
 def position_of(shape: CellShape, place: int, entry: ScheduledCall, other: int) -> int:
-    """Where the same collective is in another member's schedule."""
+    """The position of the same collective in another member's schedule."""
     members = entry.call.members
     if members:
-        # A pair has no numbers of its own: what counts is how often these two have met.
+        # A pair has no numbering of its own: what counts is how often these two have met.
         before = [each for each in entries_of(shape, place)[: entry.position] if each.call.members == members]
         meetings = [each.position for each in entries_of(shape, other) if each.call.members == members]
         return meetings[len(before) - 1]

@@ -1,6 +1,6 @@
-"""Devices that do not get the same bits each time: how closely their results may be compared.
+"""Devices whose results are not the same bits each time: how closely these results may be compared.
 
-Where any rank of a cell wavered in the training's first step, numbers take the place of hashes, and those
+If any rank of a cell wavered in the training's first step, numbers are compared instead of hashes, and those
 that lie close together count as equal.
 """
 
@@ -17,7 +17,7 @@ from doctor.smoke.result import RankSeen, SmokeResult
 
 K = TypeVar("K", bound=Hashable)
 LEAST, TIMES, MOST = 1e-5, 20, 1e-2
-"""A difference counts from so many times what was seen among equal tries on, within these limits."""
+"""A difference counts if it exceeds TIMES the spread of repeated runs, clamped to LEAST…MOST."""
 
 
 def wavering(result: SmokeResult) -> tuple[int, ...]:
@@ -30,7 +30,7 @@ def _wavers(seen: RankSeen) -> bool:
 
 
 def tolerance(ranks: Iterable[RankSeen]) -> float | None:
-    """Up to this share of all magnitudes results of these ranks count as equal; None: in every bit."""
+    """The share of all magnitudes by which equal results of these ranks may differ; None: not by a bit."""
     spreads = [seen.bits.spread for seen in ranks if seen.bits and _wavers(seen)]
     return min(max(LEAST, TIMES * max(spreads)), MOST) if spreads else None
 
@@ -38,9 +38,9 @@ def tolerance(ranks: Iterable[RankSeen]) -> float | None:
 def close_audits(
     audits: Mapping[int, Audit], what: Mapping[int, Sequence[Hashable]], within: float
 ) -> dict[int, Audit]:
-    """The same audits, with words in place of hashes that are equal for gradients that are close.
+    """The same audits, with texts instead of hashes: texts of close gradients are equal.
 
-    `what` is what a place computed again, its own first: the same where the gradients should be.
+    `what`: place -> what it computed again, its own first. Equal entries should give equal gradients.
     """
     said: dict[tuple[int, int], Sums] = {}
     same: dict[tuple[int, int], Hashable] = {}
@@ -65,7 +65,7 @@ def close_audits(
 def close_solos(
     ranks: Mapping[int, RankSeen], what: Mapping[int, Sequence[Hashable]], within: float
 ) -> dict[int, RankSeen]:
-    """The same for what ranks computed alone."""
+    """The same for gradients that ranks computed alone."""
     audits = {
         place: Audit(0, "", (), (seen.solo.sums[0], *seen.solo.sums))
         for place, seen in ranks.items()
@@ -78,7 +78,7 @@ def close_solos(
 
 
 def close(values: Mapping[K, Sums], within: float) -> dict[K, str]:
-    """Words that are equal for values without a gap between them that is larger than `within` allows."""
+    """Texts for values: equal if no gap between the values is larger than `within` allows."""
     allowed = within * max((sums[1] for sums in values.values()), default=0.0)
     words: dict[K, str] = {}
     first = last = 0.0

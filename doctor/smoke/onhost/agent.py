@@ -1,11 +1,11 @@
 """The smoke agent: starts, watches and ends the ranks of one host on behalf of the controller.
 
-Standard library only, Python 3.6 and later, one thread, no torch. It ends when its stdin does, on command, or
-when no line came for as long as its lease, and ends every process that it started.
+Standard library only, Python 3.6 and later, one thread, no torch. It ends on command, when its stdin
+ends, or when no line comes for as long as its lease, and then ends every process that it started.
 
-Commands are JSON objects, one a line, with a kind in "do": start, join, look, stacks, beat, stop. Other lines
-are ignored. Answers have a kind in "say": ready, imported, store, spawned, event, pages, exit, stacks, dns,
-memory, trouble, bye (the last one).
+Commands are JSON objects, one per line, with their kind in "do": start, join, look, stacks, beat, stop. Other
+lines are ignored. Answers have their kind in "say": ready, imported, store, spawned, event, pages, exit,
+stacks, dns, memory, trouble, bye (the last one).
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from doctor.smoke.onhost.ranks import parse
 
 STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
 END_SECONDS = 2.0
-ENOUGH = 1 << 20  # bytes unsaid, beyond which it reads nothing more from ranks
+ENOUGH = 1 << 20  # unsent bytes, beyond which it reads nothing more from ranks
 OFTEN, SELDOM = 0.1, 0.5
 POLL = 0.02
 MOST = 5 * POLL
@@ -34,8 +34,8 @@ class Stillness:
     """For how long nothing has moved on this host, counted in the agent's own looks.
 
     A look counts for a few turns at most: an agent that itself got no CPU for a second has not seen a rank
-    stand still for a second. Nor has a rank stood still that waited for a processor; `gap` holds its pauses
-    all the same, so that the limit is larger where ranks wait.
+    stand still for a second. A rank that waited for a processor has not stood still either; `gap` includes
+    its pauses all the same, so that the limit is larger if ranks wait.
     """
 
     def __init__(self) -> None:
@@ -47,15 +47,15 @@ class Stillness:
         self._looked = time.monotonic()
 
     def seconds(self) -> float:
-        """What the time since the last look counts for."""
+        """How many seconds the time since the last look counts for."""
         now = time.monotonic()
         self._seconds = min(now - self._looked, MOST)
         self._looked = now
         return self._seconds
 
     def poll(self, moved: bool, phase: "tuple[int, bool] | None", still: float) -> None:
-        """A look at all pages; `phase` is that of the rank farthest behind, None without living ranks. For
-        `still` seconds at least each of them has stood still, without its waits for a processor.
+        """Count a look at all pages. `phase` is that of the rank furthest behind; None without living ranks.
+        Each of them has stood still for at least `still` seconds, without its waits for a processor.
         """
         self._pause = 0.0 if phase is None else self._pause + self._seconds
         if phase != self._phase:
@@ -175,7 +175,7 @@ class SmokeAgent(HostAgent):
         if host.trouble:
             self._give_up(host.trouble)
         elif host.state_changed or now - self.shown_at >= (OFTEN if self.moved else SELDOM):
-            self._show(None)  # without any rank yet it still says that this host answers
+            self._show(None)  # even without ranks, it shows that this host answers
 
     def _show(self, number: Any) -> None:
         assert self.host is not None

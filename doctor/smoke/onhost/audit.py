@@ -1,4 +1,4 @@
-"""Whether a rank computes what the others do: alone, on its own device, without any collective."""
+"""Whether a rank computes what the others do: each alone, on its own device, without any collective."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.smoke.onhost.trainplan import GOLDEN_SIZE, places_again
 
 
 def run(trainer: Trainer) -> None:
-    """Compute gradients of the rank's own batch and of those before it, on a whole model; wait for all."""
+    """Compute gradients of the rank's own batch and of others, on a whole model; then wait for all ranks."""
     comm = trainer.comm
     shape = comm.shape._replace(dp=1, tp=1, hosts=(1,))
     alone = Comm(shape, 0, comm.page, comm.device, dict.fromkeys(shape.groups), comm.say)

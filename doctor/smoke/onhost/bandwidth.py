@@ -20,7 +20,7 @@ from doctor.smoke.onhost.comm import Comm
 
 
 def run(comm: Comm) -> None:
-    """The last call keeps every rank there until all have measured."""
+    """Measure with all peers. The last call keeps every rank here until all have measured."""
     if not bandwidth_calls(comm.shape, comm.place):
         return
     transfers = _Transfers(comm)
@@ -33,7 +33,7 @@ def run(comm: Comm) -> None:
 
 
 class _Transfers:
-    """Transfers of one rank, with buffers that grow as its links allow and are used again."""
+    """The transfers of one rank, with reused buffers that grow as its links allow."""
 
     def __init__(self, comm: Comm) -> None:
         self.comm = comm
@@ -44,10 +44,10 @@ class _Transfers:
         return torch.zeros(size, dtype=torch.uint8, device=self.comm.device.torch)
 
     def round_trip(self, peer: int) -> float:
-        """The quickest of several, in seconds: distance delays each of them, a busy processor only some.
+        """The quickest of several round trips, in seconds: distance delays all, a busy processor only some.
 
-        Each end sends again once it has received, so that two turns are one round trip; the first turn waits
-        until the peer is there.
+        Each end sends again once it has received, so two turns are one round trip; the first turn waits for
+        the peer to arrive.
         """
         out, into = self._buffer(PING), self._buffer(PING)
         moments: list[float] = []

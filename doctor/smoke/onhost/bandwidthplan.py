@@ -1,7 +1,7 @@
 """The plan of the bandwidth phase: which hosts meet when, how much they send, and what their pages show.
 
-Pure and without torch. One rank of each host takes part, so that the hosts' links are measured and not the
-ranks' share of them. Every pair of hosts meets twice: a link that is slow in both stages is slow.
+Pure and without torch. One rank of each host takes part, so that hosts' links are measured and not the
+ranks' shares of them. Every pair of hosts meets twice: a link that is slow in both stages is slow.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 PING = 8
 """Bytes of a small message."""
 PINGS = 11
-"""Turns of small messages: one to meet, and then two for each of five round trips."""
+"""Turns of small messages: one to meet, then two for each of five round trips."""
 PIECE = 65536
-"""Bytes of the first piece of a transfer; what the page shows for the whole transfer."""
+"""Bytes of the first piece of a transfer; the page shows this size for the whole transfer."""
 LARGEST_PIECE = 32 * 2**20
 LONG_ENOUGH = 0.1
-"""Seconds of a transfer that count; shorter ones are off by a tenth."""
+"""Seconds that a transfer must last; shorter ones are off by a tenth."""
 _TURN = 0.02
 _MOST_ROUNDS = 15
 _MOST_TURNS = 512
@@ -33,7 +33,7 @@ class Meeting(NamedTuple):
 
 
 def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
-    """What a rank's page shows in this phase: nothing with a single host."""
+    """The calls that a rank's page shows in this phase; none with a single host."""
     if len(shape.hosts) < 2:
         return []
     calls: list[CollectiveCall] = []
@@ -45,7 +45,7 @@ def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
 
 
 def meetings(shape: CellShape, place: int) -> list[Meeting]:
-    """The meetings of a rank, in order: none unless it is the first of its host."""
+    """The meetings of a rank, in order; none unless it is the first rank of its host."""
     firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
     if place not in firsts:
         return []
@@ -61,7 +61,7 @@ def meetings(shape: CellShape, place: int) -> list[Meeting]:
 
 
 def rounds(hosts: int) -> list[list[tuple[int, int]]]:
-    """A tournament: in each round every host meets one other, an odd one rests; all pairs meet once."""
+    """A tournament: in each round every host meets one other, an odd one out rests; all pairs meet once."""
     seats = list(range(hosts + hosts % 2))
     found: list[list[tuple[int, int]]] = []
     for _ in seats[1:]:
@@ -72,24 +72,24 @@ def rounds(hosts: int) -> list[list[tuple[int, int]]]:
 
 
 class TransferPace:
-    """How large the pieces of a transfer are and when it ends, agreed by both ends without a further message.
+    """How large the pieces of a transfer are and when it ends, agreed by both ends without further messages.
 
-    Each piece carries how long the one before took its sender. So after each piece both ends know both
-    times of the one before, and what they conclude from the longer of them is the same at both ends.
+    Each piece carries the time that its sender took for the piece before. So after each piece both ends know
+    both times of the piece before, and draw the same conclusion from the longer one.
     """
 
     def __init__(self) -> None:
         self.size = PIECE
-        """Of the next piece."""
+        """Bytes of the next piece."""
         self.turns = 0
         self.bytes = 0
-        """Without the first piece, and without pieces too small to fill the link."""
+        """All bytes except the first piece and pieces too small to fill the link."""
         self.seconds = 0.0
         self.done = False
         self._before = PIECE
 
     def turn(self, mine: int, theirs: int) -> None:
-        """A piece went through. The microseconds are of the piece before it, if there was one."""
+        """Count a piece that went through. The microseconds belong to the piece before it, if any."""
         self.turns += 1
         before, self._before = self._before, self.size
         if self.turns == 1:

@@ -1,7 +1,7 @@
-"""The plan of the collectives phase: which collectives, on what, and what they must give.
+"""The plan of the collectives phase: which collectives, on which data, and what they must give.
 
-Pure and without torch: the ranks follow it, and the controller knows from it what every page must say.
-Payloads are small whole numbers, so that every sum is exact in every dtype, whatever order it is made in.
+Pure and without torch: the ranks follow it, and the controller learns from it what every page must show.
+Payloads are small whole numbers, so that every sum is exact in every dtype and in every order.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ BYTES = {
     "uint8": 1,
 }
 LARGEST = {"bfloat16": 256, "float16": 2048, "int8": 127, "uint8": 255}
-"""Up to here a dtype holds every whole number; the other dtypes hold them up to 2**24 at least."""
+"""A dtype holds every whole number up to this one; the other dtypes hold them up to at least 2**24."""
 
 COMMON = ("float32", "bfloat16", "int32")
-"""What people train with, in every size and with every collective."""
+"""The dtypes that people train with: tried in every size and with every collective."""
 FURTHER = {
     # Reductions that ProcessGroupGloo's GENERATE_ALL_TYPES has (measured with torch 2.13: int16 is refused).
     "gloo": ("float64", "float16", "int64", "int8", "uint8"),
-    # ncclDataType of ProcessGroupNCCL: no int16 there either.
+    # ncclDataType of ProcessGroupNCCL, which has no int16 either.
     "nccl": ("float64", "float16", "int64", "int8", "uint8"),
-    # kHCCLAllReduceTypes of torch_npu's ProcessGroupHCCL; float64 only on the newest chips.
+    # kHCCLAllReduceTypes of torch_npu's ProcessGroupHCCL; float64 exists only on the newest chips.
     "hccl": ("float16", "int64", "int16", "int8"),
 }
-"""What the backend must be able to add up as well."""
+"""Further dtypes that the backend must be able to add up."""
 SIZES = (1, 1000, 65536)
 PERIOD = 22
 """All payloads repeat after this many elements."""
@@ -51,12 +51,12 @@ RECIPES = (
 
 
 def allowed(shape: CellShape, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that the devices of the run can add up."""
+    """The dtypes among these that the devices of the run can add up."""
     return tuple(dtype for dtype in dtypes if not shape.dtypes or dtype in shape.dtypes)
 
 
 def common(shape: CellShape) -> tuple[str, ...]:
-    """What people train with there: float16, where there is no bfloat16."""
+    """The dtypes that people train with on these devices: float16 if there is no bfloat16."""
     return allowed(
         shape, tuple(dict.fromkeys(each if allowed(shape, (each,)) else "float16" for each in COMMON))
     )
@@ -69,7 +69,7 @@ class Trial(NamedTuple):
     recipe: tuple[str, ...]
     dtype: str
     elements: int
-    """Of the whole payload, a multiple of the number of members where the recipe cuts it up."""
+    """Elements of the whole payload; a multiple of the number of members if the recipe cuts it up."""
     root: int = 0
 
 
@@ -80,7 +80,7 @@ def trials(shape: CellShape, place: int) -> list[Trial]:
         members = len(shape.members(group, place))
         if members < 2:
             continue
-        # What a dtype or a size can break, it breaks in the world; the other groups can have wrong members.
+        # A fault of a dtype or a size shows in the world group; the other groups can only have wrong members.
         sizes, dtypes = (SIZES, common(shape)) if group == "world" else (SIZES[1:2], COMMON[:1])
         cases = [(recipe, dtype, size) for dtype in dtypes for size in sizes for recipe in RECIPES]
         if group == "world":
@@ -98,7 +98,7 @@ def trials(shape: CellShape, place: int) -> list[Trial]:
 
 
 def collective_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
-    """What a rank's page shows in this phase."""
+    """The calls that a rank's page shows in this phase."""
     calls: list[CollectiveCall] = []
     for trial in trials(shape, place):
         part = trial.elements // len(shape.members(trial.group, place))
@@ -114,7 +114,7 @@ def pattern(place: int, shift: int = 0) -> list[int]:
 
 
 def addends(members: list[int], dtype: str) -> dict[int, list[int]]:
-    """Each member's payload of a reduction: only ones and zeros where no other sum would be exact."""
+    """Each member's payload of a reduction: only ones and zeros if other sums would not be exact."""
     largest = LARGEST.get(dtype, 2**24)
     whole = {place: pattern(place) for place in members}
     if 11 * len(members) <= largest:
@@ -126,6 +126,6 @@ def addends(members: list[int], dtype: str) -> dict[int, list[int]]:
 
 
 def total(members: list[int], dtype: str) -> list[int]:
-    """One period of what a reduction over the members gives."""
+    """One period of the result of a reduction over the members."""
     payloads = addends(members, dtype).values()
     return [sum(payload[i] for payload in payloads) for i in range(PERIOD)]

@@ -1,4 +1,4 @@
-"""The collectives phase: each one must give exactly what its closed form says."""
+"""The collectives phase: each collective must give exactly the result of its closed form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MOST_SAID = 50
 _REFUSALS = ("invalid scalar type", "unsupported", "not support", "no support", "not implemented")
-"""How backends refuse an operation on a dtype; all members of a group get the same refusal."""
+"""Texts with which backends refuse an operation on a dtype; all members of a group get the same refusal."""
 
 
 def run(comm: Comm) -> None:
@@ -35,7 +35,7 @@ class _Phase:
         self.unsupported: list[str] = []
 
     def run(self, trial: Trial) -> None:
-        """The second collective of a recipe follows also after a refused first one, as in the schedule."""
+        """Run a recipe. Its second collective follows even if the first is refused, as scheduled."""
         members = self.comm.shape.members(trial.group, self.comm.place)
         steps = {
             "all_reduce": self._all_reduce,
@@ -64,7 +64,7 @@ class _Phase:
         return x
 
     def _broadcast(self, trial: Trial, members: list[int], reduced: Tensor) -> None:
-        """Of the sum, so that the two are worth an all-reduce."""
+        """Broadcast the sum, so that both collectives together are an all-reduce."""
         self._try(trial, "broadcast", lambda: self.comm.broadcast(reduced, trial.group, trial.root))
         self._compare(trial, "broadcast", reduced, total(members, trial.dtype))
 
@@ -79,7 +79,7 @@ class _Phase:
         return part
 
     def _gather_sum(self, trial: Trial, members: list[int], part: Tensor) -> None:
-        """Of the parts of a sum, so that the two are worth an all-reduce."""
+        """Gather the parts of a sum, so that both collectives together are an all-reduce."""
         rows = self._try(trial, "all_gather", lambda: self.comm.all_gather(part, trial.group))
         if rows is not None and f"reduce_scatter {trial.dtype}" not in self.unsupported:
             self._compare(trial, "all_gather", rows.flatten(), total(members, trial.dtype))
@@ -117,7 +117,7 @@ class _Phase:
             return call()
         except (RuntimeError, TypeError, ValueError) as error:
             refused = any(words in str(error).lower() for words in _REFUSALS)
-            # A refusal breaks the task queue of torch_npu: nothing that follows would work.
+            # A refusal breaks the task queue of torch_npu: nothing after it would work.
             if not refused or self.comm.device.backend == "hccl":
                 raise
             self.unsupported.append(f"{op} {trial.dtype}")

@@ -1,6 +1,6 @@
 """The only way to call a collective: each one is marked on the rank's page before and after.
 
-Nothing here knows what the collectives are for. All of them go through `Comm._call`, which faults on purpose
+Nothing here knows what the collectives are for. All of them go through `Comm._call`, which injected faults
 replace.
 """
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
 
 
 def make_groups(shape: CellShape, place: int, timeout: float, device: Device) -> Groups:
-    """The groups of a rank, None where it would be alone. Call it on all ranks at the same time."""
+    """The groups of a rank; None for one in which it would be alone. Call this on all ranks at once."""
     groups: Groups = dict.fromkeys(shape.groups)
     groups["world"] = dist.group.WORLD if shape.world > 1 else None
     limit = device.init_kwargs(timeout)["timeout"]
     for name in shape.groups[1:]:
         for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
             if len(members) > 1:
-                # A new group has torch's own timeout, half an hour, unless it is given one.
+                # Without a timeout of its own, a new group has torch's: half an hour.
                 made = dist.new_group(list(members), limit, device.backend)
                 if place in members:
                     groups[name] = made
@@ -41,13 +41,13 @@ def make_groups(shape: CellShape, place: int, timeout: float, device: Device) ->
 
 
 def join(comm: Comm) -> None:
-    """Go once through every group, so that what is connected on first use is connected."""
+    """Use every group once, so that connections that are made on first use exist."""
     for call in join_calls(comm.shape):
         comm.all_reduce(comm.ones(1), call.group)
 
 
 class Comm:
-    """The collectives of one rank. In a group of one member they do nothing, and leave no mark.
+    """The collectives of one rank. In a group of one member they do nothing and leave no mark.
 
     `wait` is the time spent inside them so far. Roots and sources are indexes in their group, peers are
     places in the cell.
@@ -81,7 +81,7 @@ class Comm:
         self._call(group, "broadcast", x, lambda: dist.broadcast(x, member, group=self.groups[group]))
 
     def reduce(self, x: Tensor, group: str, root: int = 0) -> None:
-        """The sum is at the root; what the others hold afterwards is undefined."""
+        """Only the root gets the sum; what the others hold afterwards is undefined."""
         member = self.shape.members(group, self.place)[root]
         self._call(group, "reduce", x, lambda: dist.reduce(x, member, group=self.groups[group]))
 
@@ -100,7 +100,7 @@ class Comm:
         return part
 
     def all_to_all(self, x: Tensor, group: str) -> Tensor:
-        """Part i of the result is what member i had for this rank."""
+        """Part i of the result is the part that member i had for this rank."""
         result = x.clone()
         self._call(
             group, "all_to_all", x, lambda: dist.all_to_all_single(result, x, group=self.groups[group])
@@ -108,11 +108,11 @@ class Comm:
         return result
 
     def converse(self, first: Tensor, do: Callable[[], None]) -> None:
-        """Many swaps with one peer under one mark, which shows the first tensor sent."""
+        """Run many swaps with one peer under one mark, which shows the first tensor that is sent."""
         self._call("pair", "exchange", first, do)
 
     def swap(self, out: Tensor, into: Tensor, peer: int) -> None:
-        """Send and receive at the same time, inside `converse`: without a mark of its own."""
+        """Send and receive at the same time, inside `converse` and without a mark of its own."""
         turns = [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
         for work in dist.batch_isend_irecv(turns):
             work.wait()
@@ -123,7 +123,7 @@ class Comm:
             return
         self.seq[group] = self.seq.get(group, 0) + 1
         dtype = str(x.dtype).replace("torch.", "")
-        self.device.synchronise()  # what is still being computed is not waiting
+        self.device.synchronise()  # time for pending computation does not count as waiting
         self.page.enter(group, self.seq[group], op, dtype, x.numel() * x.element_size())
         began = time.perf_counter()
         do()

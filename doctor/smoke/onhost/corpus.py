@@ -1,4 +1,4 @@
-"""What the smoke run trains on: sequences that are mostly one token, some of their tokens hidden.
+"""The data that the smoke run trains on: sequences that are mostly one token, with some tokens hidden.
 
 A batch is a function of the seed, the step and the replica, so that ranks of one replica get the same batch,
 replicas get different ones, and the controller knows the hashes of all of them. Nothing here needs torch.
@@ -17,19 +17,19 @@ from doctor.smoke.onhost.shape import CellShape
 SEQUENCES = 16
 LENGTH = 32
 HIDDEN = 0
-"""The token that stands for a hidden one; it is never drawn."""
+"""The token that replaces a hidden one; it is never drawn."""
 NOISE = 0.1
 MASKED = 0.15
 
 OTHER = NOISE / (VOCABULARY - 1)
 THEME = 1 - NOISE + OTHER
-"""How often a token is a certain other one, and how often its sequence's theme."""
+"""The probabilities that a token is one particular other token, and that it is its sequence's theme."""
 FLOOR = -THEME * math.log(THEME) - (VOCABULARY - 2) * OTHER * math.log(OTHER)
-"""Entropy in nats of a token whose sequence's theme is known: no loss can stay below it."""
+"""The entropy in nats of a token whose sequence's theme is known: no loss can stay below it."""
 
 
 class TokenBatch(NamedTuple):
-    """The bytes of three matrices, a sequence a row: 64-bit tokens, a mask of bytes, 64-bit labels."""
+    """The bytes of three matrices, one sequence per row: 64-bit tokens, a mask of bytes, 64-bit labels."""
 
     tokens: bytes
     mask: bytes
@@ -58,13 +58,13 @@ def tokens_of(shape: CellShape, step: int, dp: int) -> list[int]:
 
 
 def mask_of(shape: CellShape, step: int, dp: int, salt: str = "") -> list[int]:
-    """1 where a token is hidden: at least one in each sequence. With a salt, another mask."""
+    """1 for each hidden token, with at least one in each sequence. A salt gives a different mask."""
     drawn = words(f"{shape.seed} mask {step} {dp}{salt}", SEQUENCES * LENGTH)
     return one_each([int(chance(MASKED, word)) for word in drawn])
 
 
 def one_each(mask: list[int]) -> list[int]:
-    """The mask with the first token hidden of each sequence that has none."""
+    """The mask, with the first token hidden in each sequence that has no hidden token."""
     for first in range(0, len(mask), LENGTH):
         if not any(mask[first : first + LENGTH]):
             mask[first] = 1
@@ -72,7 +72,7 @@ def one_each(mask: list[int]) -> list[int]:
 
 
 def masked(tokens: list[int], mask: list[int]) -> TokenBatch:
-    """Tokens and mask as a batch; a label is the hidden token, and 0 elsewhere."""
+    """Tokens and mask as a batch; a label is the hidden token, or 0 if the token is not hidden."""
     labels = [token if hidden else 0 for token, hidden in zip(tokens, mask)]  # noqa: B905
     return TokenBatch(array("q", tokens).tobytes(), bytes(mask), array("q", labels).tobytes())
 

@@ -1,7 +1,7 @@
 """What a rank computes on: the CPU (gloo), a CUDA or ROCm device (nccl) or an Ascend NPU (hccl).
 
-Only the CPU's part was run on its hardware. Those of nccl and hccl follow the sources of torch, torch_npu and
-NCCL, and were tried against stand-ins.
+Only the part for the CPU was run on its hardware. Those for nccl and hccl follow the sources of torch,
+torch_npu and NCCL, and were tried against stand-ins.
 
 Use: `os.environ.update(device.environment(timeout))`, then `set_up()`, then `init_process_group` with
 `init_kwargs(timeout)`. The variables come first because CANN reads some of them when it is loaded.
@@ -38,23 +38,23 @@ class Device:
 
     @property
     def product(self) -> str:
-        """Its name; results are compared bit by bit only between devices of one name."""
+        """The name of its product; only devices of one product are compared bit by bit."""
         return platform.machine()
 
     def set_up(self) -> None:
         """Make it the current device of this process; raises if there is no such device."""
 
     def be_deterministic(self) -> None:
-        """Compute the same bits each time, where the device can: the CPU does so anyway."""
+        """Compute the same bits each time, if the device can: the CPU does so anyway."""
 
     def synchronise(self) -> None:
-        """Wait until it has done all that it was given."""
+        """Wait until the device has finished all its work."""
 
     def seed(self, seed: int) -> None:
         """Seed its own random stream, which is not torch's stream of the CPU."""
 
     def rand(self, count: int) -> Tensor | None:  # noqa: ARG002
-        """Draw from its own random stream, on the device; None where it has none of its own."""
+        """Draw from its own random stream, on the device; None if it has no stream of its own."""
         return None
 
     def versions(self) -> dict[str, str]:
@@ -65,27 +65,27 @@ class Device:
         return {}
 
     def init_kwargs(self, timeout: float | None = None) -> dict[str, Any]:
-        """For `init_process_group`."""
+        """The arguments for `init_process_group`."""
         limit = {} if timeout is None else {"timeout": timedelta(seconds=timeout)}
         return {"backend": self.backend, **limit}
 
     def evidence(self) -> str:
-        """What the backend itself knows of a hang, in a few lines. Another thread may call it.
+        """What the backend itself knows about a hang, in a few lines. Another thread may call it.
 
-        gloo knows nothing: in torch's Flight Recorder its collectives stay "scheduled" for ever.
+        gloo knows nothing: in torch's Flight Recorder its collectives stay "scheduled" forever.
         """
         return ""
 
 
 class _Accelerator(Device):
-    """torch.cuda and torch_npu.npu have the same names for these."""
+    """The functions that have the same names in torch.cuda and torch_npu.npu."""
 
     _kind: str
     _module: str
 
     @property
     def _api(self) -> Any:
-        # Not at the top: only the rank may load it, never the process that it was forked from.
+        # Not imported at the top: only the rank may load it, never the process that it is forked from.
         return importlib.import_module(self._module)
 
     @property
@@ -104,9 +104,9 @@ class _Accelerator(Device):
         self._api.set_device(self.number)
 
     def be_deterministic(self) -> None:
-        """An operation that cannot be is warned of, and shows when the training tries its first gradient."""
+        """torch warns of an operation that cannot be; the trial of the first gradient shows it, too."""
         warnings.filterwarnings("ignore", message=".* does not have a deterministic implementation")
-        # As use_deterministic_algorithms, which loads the compiler as well.
+        # Like use_deterministic_algorithms, which also loads the compiler.
         importlib.import_module("torch").set_deterministic_debug_mode("warn")
 
     def synchronise(self) -> None:
@@ -122,7 +122,7 @@ class _Accelerator(Device):
 
 
 class Cuda(_Accelerator):
-    """A torch for ROCm has the same names: its `torch.cuda` is HIP, its "nccl" is RCCL."""
+    """A CUDA or ROCm device. A torch for ROCm has the same names: `torch.cuda` is HIP, "nccl" is RCCL."""
 
     backend = "nccl"
     _kind = "cuda"
@@ -131,18 +131,18 @@ class Cuda(_Accelerator):
     def versions(self) -> dict[str, str]:
         torch = importlib.import_module("torch")
         # A tuple of numbers, with a suffix at its end if there is one.
-        nccl = _asked(lambda: ".".join(str(part) for part in self._api.nccl.version()))
+        nccl = _answer_of(lambda: ".".join(str(part) for part in self._api.nccl.version()))
         hip = getattr(torch.version, "hip", None)
         runtime = {"hip": str(hip)} if hip else {"cuda": str(torch.version.cuda or "")}
-        return _known({**runtime, "rccl" if hip else "nccl": nccl})
+        return _without_empty({**runtime, "rccl" if hip else "nccl": nccl})
 
     def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
         """https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"""
         wanted = {
-            # The old name and the new one of the Flight Recorder's size; older torch has none by default.
+            # The old and the new name of the Flight Recorder's size; in older torch it is off by default.
             "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
             "TORCH_FR_BUFFER_SIZE": "2000",
-            # On by default, and it writes files into the home or /tmp.
+            # It is on by default and writes files into the home directory or /tmp.
             "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
             # Without it cuBLAS may round differently each time.
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
@@ -156,8 +156,10 @@ class Cuda(_Accelerator):
         return wanted
 
     def evidence(self) -> str:
-        dump = _asked(lambda: importlib.import_module("torch._C._distributed_c10d")._dump_nccl_trace_json())
-        return _joined(("Flight Recorder", evidence.recorded(dump)), ("NCCL RAS", evidence.ras()))
+        dump = _answer_of(
+            lambda: importlib.import_module("torch._C._distributed_c10d")._dump_nccl_trace_json()
+        )
+        return _paragraphs(("Flight Recorder", evidence.recorded(dump)), ("NCCL RAS", evidence.ras()))
 
 
 class NpuDevice(_Accelerator):
@@ -168,11 +170,11 @@ class NpuDevice(_Accelerator):
     def versions(self) -> dict[str, str]:
         npu = importlib.import_module("torch_npu")
         ask = self._api.utils
-        return _known(
+        return _without_empty(
             {
                 "torch_npu": str(getattr(npu, "__version__", "")),
-                "cann": _asked(lambda: ask.get_cann_version("CANN")),
-                "hccl": _asked(lambda: ask.get_cann_version("HCCL")),
+                "cann": _answer_of(lambda: ask.get_cann_version("CANN")),
+                "hccl": _answer_of(lambda: ask.get_cann_version("HCCL")),
             }
         )
 
@@ -186,11 +188,11 @@ class NpuDevice(_Accelerator):
             "TORCH_HCCL_TRACE_BUFFER_SIZE": "2000",
             "TORCH_HCCL_DUMP_ON_TIMEOUT": "0",
             "HCCL_DETERMINISTIC": "true",
-            # Guides to torch_npu set it: without, older HCCL lets no process in that is not on a list.
+            # Guides to torch_npu set it: without it, older HCCL admits only processes on a list.
             "HCCL_WHITELIST_DISABLE": os.environ.get("HCCL_WHITELIST_DISABLE", "1"),
-            # A rank table is of the whole job; the cells of this run are parts of it. Empty: HCCL negotiates.
+            # A rank table describes the whole job, a cell is a part of it. Empty: HCCL negotiates.
             "RANK_TABLE_FILE": "",
-            # CANN's errors go to our own output instead of files: the older and the newer name of it.
+            # CANN's errors go to our own output instead of files; by the older and the newer name.
             "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
             "ASCEND_LOG_PRINT_TO_STDOUT": "1",
             "ASCEND_GLOBAL_LOG_LEVEL": "3",
@@ -202,35 +204,35 @@ class NpuDevice(_Accelerator):
 
     def evidence(self) -> str:
         # `dump_hccl_trace_json` of torch_npu/csrc/distributed/Init.cpp
-        dump = _asked(
+        dump = _answer_of(
             lambda: importlib.import_module("torch_npu")._C._distributed_c10d._dump_hccl_trace_json()
         )
-        return _joined(("Flight Recorder", evidence.recorded(dump)))
+        return _paragraphs(("Flight Recorder", evidence.recorded(dump)))
 
 
 def _hccl_limits(timeout: float) -> tuple[int, int, int]:
-    """Seconds for connecting, for executing and for the group, each longer than the one before, or the first
-    error would be the wrong one. Connecting may be 120 to 7200 and takes up to 20 more; executing is rounded
-    down to a multiple of 68 by the first generation.
+    """Seconds for connecting, for executing and for the group, each longer than the one before: otherwise the
+    first error would be the wrong one. Connecting may be 120 to 7200 and takes up to 20 more. The first
+    generation rounds executing down to a multiple of 68.
     """
     connect = min(max(math.ceil(timeout), 120), 7200)
     execute = ((connect + 20) // 68 + 1) * 68
     return connect, execute, execute + 60
 
 
-def _asked(question: Callable[[], Any]) -> Any:
-    """The answer, or "" where this version of a library does not have the function."""
+def _answer_of(question: Callable[[], Any]) -> Any:
+    """The answer, or "" if this version of a library does not have the function."""
     try:
         return question()
     except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
         return ""
 
 
-def _known(versions: dict[str, str]) -> dict[str, str]:
+def _without_empty(versions: dict[str, str]) -> dict[str, str]:
     return {name: str(version) for name, version in versions.items() if version}
 
 
-def _joined(*said: tuple[str, str]) -> str:
+def _paragraphs(*said: tuple[str, str]) -> str:
     return "\n".join(f"{who}:\n{text}" for who, text in said if text)
 
 

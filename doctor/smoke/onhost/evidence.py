@@ -1,7 +1,7 @@
-"""What NCCL and torch themselves know of a hang, in a few lines: evidence besides the pages, never a verdict.
+"""What NCCL and torch themselves know about a hang, in a few lines: evidence beside the pages, not a verdict.
 
-Standard library only, and Python 3.6, so that a process without torch can ask too. All of it is bounded: a
-backend that hangs may answer late, never, or with too much.
+Standard library only, Python 3.6 and later, so that a process without torch can ask too. Time and size are
+bounded: a backend that hangs may answer late, never, or with too much.
 """
 
 import json
@@ -17,9 +17,9 @@ _DUMP = 64 << 20
 
 
 def recorded(dump: "str | bytes") -> str:
-    """A Flight Recorder dump in JSON: how far each group got, and what it waits for; "" if it says nothing.
+    """A Flight Recorder dump in JSON: how far each group got, and what it waits for; "" if it shows nothing.
 
-    The layout is that of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp, which torch_npu's follows:
+    The format is that of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp, which torch_npu's follows:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/FlightRecorderDetail.hpp
     """
     if len(dump) > _DUMP:
@@ -63,7 +63,7 @@ def _short(value: Any, longest: int = 60, instead: str = "?") -> str:
 
 
 def ras_address() -> "tuple[str, int]":
-    """Where NCCL's processes of this host answer: see `NCCL_RAS_ADDR` in NCCL's environment variables."""
+    """The address at which NCCL's processes on this host answer: see NCCL's variable `NCCL_RAS_ADDR`."""
     host, colon, port = os.environ.get("NCCL_RAS_ADDR", "").rpartition(":")
     if not colon or not port.isdigit() or not 0 < int(port[:6]) < 65536:
         return "localhost", RAS_PORT
@@ -79,7 +79,7 @@ def ras(address: "tuple[str, int] | None" = None, limit: float = 6.0) -> str:
     said = bytearray()
     try:
         with socket.create_connection(address or ras_address(), timeout=min(1.0, limit)) as wire:
-            # NCCL itself waits this long for its processes that do not answer: here those that hang.
+            # NCCL itself waits this long for processes that do not answer: here those that hang.
             wire.sendall(f"timeout {max(1, int(limit) - 2)}\nstatus\n".encode())
             while len(said) < 16 * _TEXT:
                 wire.settimeout(max(0.01, end - time.monotonic()))
@@ -88,8 +88,8 @@ def ras(address: "tuple[str, int] | None" = None, limit: float = 6.0) -> str:
                     break
                 said += part
     except (OSError, ValueError):
-        pass  # what came before is worth having
-    # It first acknowledges the time-out with a line of its own.
+        pass  # the part that has arrived is worth having
+    # NCCL first acknowledges the timeout with a line of its own.
     text = said.decode("utf-8", "replace").splitlines()
     lines = [_short(line, 400, " ").rstrip() for line in text if line.strip() not in ("", "OK")]
     return "\n".join(lines)[:_TEXT]

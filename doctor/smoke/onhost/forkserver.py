@@ -1,11 +1,11 @@
-"""Imports torch once and forks the ranks from there, each a ready process within milliseconds.
+"""Imports torch once and forks the ranks from that process: each is ready within milliseconds.
 
 A child that is forked while another thread runs can inherit a lock that is never released. So this process
 stays single-threaded: it forks the rendezvous store into a process of its own, and if importing torch started
 a thread, each rank gets a fresh interpreter instead.
 
-stdin is a file with the program and then one line of JSON, from the agent. Reports are JSON lines in a pipe.
-When the agent is gone, everything here ends.
+stdin is a file from the agent: the program, then one line of JSON. Reports are JSON lines in a pipe. When the
+agent is gone, everything here ends.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ class ForkServer:
         wanted = "torch"
         try:
             version = _import_torch()
-            wanted = f"what runs on torch {version} and Python {sys.version.split()[0]}"
+            wanted = f"the smoke run with torch {version} and Python {sys.version.split()[0]}"
             importlib.import_module(RANK)
         except BaseException as error:
             traceback.print_exc()
@@ -90,7 +90,7 @@ class ForkServer:
         self._watch()
 
     def _watch(self) -> None:
-        """Report every end, until the agent closes its side."""
+        """Report every process that ends, until the agent closes its side."""
         poll = select.poll()
         poll.register(self.config["life"], select.POLLIN)
         poll.register(self.bell, select.POLLIN)
@@ -119,8 +119,11 @@ class ForkServer:
                 self.report("store-ended", code=code, signal=number)
 
     def _fork(self, seat: "Seat | None") -> int:
-        """A rank, or the store: a child that holds no descriptor of the others and never returns."""
-        for buffered in (sys.stdout, sys.stderr):  # both sides of a fork would write what is in them
+        """Fork a rank, or the store: a child that holds no descriptors of the others and never returns."""
+        for buffered in (
+            sys.stdout,
+            sys.stderr,
+        ):  # otherwise both sides of the fork would write their contents
             buffered.flush()
         pid = os.fork()
         if pid == 0:
@@ -143,7 +146,7 @@ class ForkServer:
         return pid
 
     def _start(self, index: int) -> int:
-        """The store or a rank in an interpreter of its own, which imports torch again."""
+        """Start the store or a rank in an interpreter of its own, which imports torch again."""
         config = dict(self.config, seat=index, forkserver=self.pid)
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
         seat = None if index == STORE else self.seats[index]
@@ -158,12 +161,12 @@ class ForkServer:
             else [config["report"]],
         )
         os.close(stdin)
-        self.kept.append(started)  # When forgotten it would be reaped elsewhere.
+        self.kept.append(started)  # Once forgotten, it would be reaped elsewhere.
         return started.pid
 
 
 def _be_alone(config: "Config") -> None:
-    """What `ForkServer._start` has started."""
+    """The body of a process that `ForkServer._start` has started."""
     try:
         die_with_parent(config["forkserver"])
         default_signals()
@@ -210,14 +213,14 @@ def _be_rank(config: "Config", seat: "Seat") -> None:
 def _import_torch() -> str:
     torch = importlib.import_module("torch")
     importlib.import_module("torch.distributed")
-    # In a forked child importing it costs time, in a broken installation it must not matter.
+    # Importing it in each forked child would cost time; a broken installation must not matter here.
     with contextlib.suppress(Exception):
         importlib.import_module("numpy.random")
     return str(torch.__version__)
 
 
 def _open_store(address: str, timeout: float) -> Any:
-    """The store, on the data address if this torch accepts a socket, else on all addresses."""
+    """Open the store: on the data address if this torch accepts a socket, else on all addresses."""
     make = importlib.import_module("torch.distributed").TCPStore
     options = {
         "is_master": True,

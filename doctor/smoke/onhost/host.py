@@ -28,7 +28,7 @@ FORKSERVER = "doctor.smoke.onhost.forkserver"
 
 
 class NotStarted(Exception):
-    """Why there is no run on this host."""
+    """The run cannot start on this host; the text says why."""
 
 
 class HostRanks:
@@ -123,16 +123,16 @@ class HostRanks:
     # Watching.
 
     def phase(self) -> "tuple[int, bool] | None":
-        """The phase of the living rank that is farthest behind, and whether its first step is over."""
+        """The phase of the living rank that is furthest behind, and whether its first step is over."""
         living = [rank for rank in self.ranks if rank.living]
         return min(((rank.page[PHASE], rank.page[STEP] > 0) for rank in living), default=None)
 
     def still(self) -> float:
-        """For how long each living rank has stood still, at least."""
+        """For how many seconds, at least, every living rank has stood still."""
         return min((rank.still for rank in self.ranks if rank.living), default=0.0)
 
     def look(self, seconds: float) -> bool:
-        """Whether any page moved."""
+        """Look at all living ranks; returns whether any page moved."""
         moved = False
         for rank in self.ranks:
             if rank.living:
@@ -203,7 +203,7 @@ class HostRanks:
             self._ended(self.ranks[report["index"]], report, said)
 
     def _ended(self, rank: Rank, report: "dict[str, Any]", said: "list[Said]") -> None:
-        """Its last output comes first: the pipes outlive it."""
+        """Handle the end of a rank. Its last output comes first: the pipes outlive it."""
         rank.look(self.memory, 0.0)
         rank.read_output()
         said += [{"say": "event", "rank": rank.number, "event": event} for event in rank.read_events()]
@@ -215,7 +215,7 @@ class HostRanks:
         said.append(dict(how, say="exit", rank=rank.number, words=words, last=rank.shown()))
 
     def _last_words(self) -> str:
-        """Why the fork server is gone."""
+        """Why the fork server ended, with its last output."""
         assert self._forkserver is not None
         left = os.waitid(os.P_PID, self._forkserver.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         how = "it is gone"
@@ -223,7 +223,7 @@ class HostRanks:
             how = ("exit status %d" if left.si_code == os.CLD_EXITED else "signal %d") % left.si_status
         started = any(rank.pid for rank in self.ranks)
         what = "the process that started the ranks ended" if started else f"{self.python} ended early"
-        return "{} ({}): {}".format(what, how, _tail(self._words) or "it said nothing")
+        return "{} ({}): {}".format(what, how, _tail(self._words) or "it printed nothing")
 
     # Commands.
 
@@ -246,7 +246,7 @@ class HostRanks:
         return max((rank.peak for rank in self.ranks), default=0)
 
     def stop(self) -> "list[tuple[int, str]]":
-        """Kill and reap everything. Returns what could not be killed: pid and state."""
+        """Kill and reap everything. Returns the processes that could not be killed: pid and state."""
         for rank in self.ranks:
             rank.measure()
         if self._lookup is not None:
@@ -265,7 +265,7 @@ def _allow_descriptors(wanted: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Without reaping it: until then no other process group can get its number."""
+    """Whether the process has ended. It is not reaped, so that no other process group can get its number."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
@@ -273,6 +273,6 @@ def _has_ended(pid: int) -> bool:
 
 
 def _tail(words: bytes) -> str:
-    """The last lines that a program printed, as one."""
+    """The last lines that a program printed, as one line."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines()]
     return " | ".join([line for line in lines if line][-3:])[:600]

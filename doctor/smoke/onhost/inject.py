@@ -1,7 +1,7 @@
-"""Faults on purpose, done to one rank: `doctor smoke --inject KIND@rank[:step]`.
+"""Faults that are injected into a rank on purpose: `doctor smoke --inject KIND@rank[:step]`.
 
 No other code on the hosts knows of them; see `inject_points`. A rank's page shows when its fault began, so
-that the run knows how long it took to find it.
+that the run knows how long it took to find the fault.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_REPLICA = ("same-data", "no-sync", "shuffled")
 
 
 def before_join(injects: list[dict[str, Any]], place: int, page: Page) -> None:
-    """Faults of a rank that has not joined yet."""
+    """Carry out faults that come before the rank joins."""
     if any(told["kind"] == "never-join" and told["rank"] == place for told in injects):
         page.disturb()
         _sleep()
@@ -64,7 +64,7 @@ def _spin() -> None:
 
 
 def _raise() -> None:
-    raise RuntimeError("a fault on purpose (--inject exception)")
+    raise RuntimeError("an injected fault (--inject exception)")
 
 
 def _extra(rank: FaultyRank, x: Tensor, go_on: Callable[[], None]) -> None:
@@ -73,7 +73,7 @@ def _extra(rank: FaultyRank, x: Tensor, go_on: Callable[[], None]) -> None:
 
 
 def _order(rank: FaultyRank, go_on: Callable[[], None]) -> None:
-    """The audit's last collective, before its time."""
+    """Call the audit's last collective too early."""
     rank.comm.all_reduce(rank.comm.ones(1), "world")
     go_on()
 
@@ -84,7 +84,7 @@ def _mask(rank: FaultyRank) -> None:
 
 
 def _stray(rank: FaultyRank) -> None:
-    """As with a loader that draws its masks from Python's global stream."""
+    """Act like a loader that draws its masks from Python's global stream."""
     shape, dp = rank.comm.shape, rank.trainer.dp
     rank.at_step(random.random)
     rank.remask(lambda step: mask_of(shape, step, dp, hashed(repr(random.getstate()).encode())))
@@ -108,7 +108,7 @@ def _same_data(rank: FaultyRank) -> None:
 
 
 def _shuffled(rank: FaultyRank) -> None:
-    """Labels are permuted, in the same way on all ranks of the replica."""
+    """Permute the labels, in the same way on all ranks of the replica."""
 
     def change(step: int, sample: DeviceBatch) -> DeviceBatch:
         labels = sample.labels.clone()
@@ -122,7 +122,7 @@ def _shuffled(rank: FaultyRank) -> None:
 
 
 def _no_sync(rank: FaultyRank) -> None:
-    """The collective itself is called as it should be."""
+    """Throw the sum away; the collective itself is called as it should be."""
 
     def reduce(inner: Callable[[], None]) -> None:
         own = rank.trainer.model.grad.clone()
@@ -153,7 +153,7 @@ def _rate(rank: FaultyRank, rate: float) -> None:
 
 
 def _slow(rank: FaultyRank) -> None:
-    """On a device, time is that of the wall clock without the time in collectives."""
+    """Compute twice as long. On a device, that is wall-clock time without the time in collectives."""
     comm = rank.comm
     on_cpu = comm.device.torch.type == "cpu"
 

@@ -1,6 +1,6 @@
-"""How faults on purpose get into a rank: they replace or wrap methods of its `Comm` and its `Trainer`.
+"""How injected faults get into a rank: they replace or wrap methods of its `Comm` and its `Trainer`.
 
-Each fault shows on the rank's page when it began.
+Each fault marks on the rank's page when it began.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:
-    """`around` is called instead, with what it replaces as its first argument."""
+    """Replace a method by `around`, which gets the original method as its first argument."""
     setattr(thing, name, functools.partial(around, getattr(thing, name)))
 
 
@@ -36,10 +36,10 @@ class FaultyRank:
         self.early = step is None
         """No step was given."""
         self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp"
-        """Whose all-reduce a fault of the training's collectives changes."""
+        """The group whose all-reduce is changed by faults in the training's collectives."""
 
     def at_step(self, do: Callable[[], Any]) -> None:
-        """Once, when the step begins."""
+        """Do this once, when the step begins."""
 
         def begins(inner: Callable[[int], None], step: int) -> None:
             inner(step)
@@ -50,7 +50,7 @@ class FaultyRank:
         wrap(self.trainer, "step_begins", begins)
 
     def each_batch(self, change: Callable[[int, DeviceBatch], DeviceBatch]) -> None:
-        """All batches from the step on."""
+        """Change all batches from the step on."""
 
         def batch(inner: Callable[[int], DeviceBatch], step: int) -> DeviceBatch:
             sample = inner(step)
@@ -62,7 +62,7 @@ class FaultyRank:
         wrap(self.trainer, "batch", batch)
 
     def each_gradient(self, change: Callable[[Tensor], Any]) -> None:
-        """The rank's own gradient from the step on, after it is computed; audits compute it again without."""
+        """Change the rank's own gradient from the step on. Audits compute it again without the change."""
 
         def gradient(inner: Callable[[DeviceBatch], float], sample: DeviceBatch) -> float:
             loss = inner(sample)
@@ -74,7 +74,7 @@ class FaultyRank:
         wrap(self.trainer, "gradient", gradient)
 
     def one_call(self, instead: Callable[[Tensor, Callable[[], None]], Any]) -> None:
-        """Call it instead of one all-reduce of the step, which is its second argument."""
+        """Call `instead` in place of one all-reduce of the step; its second argument calls the original."""
         done = False
 
         def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
@@ -90,7 +90,7 @@ class FaultyRank:
         wrap(self.comm, "_call", call)
 
     def each_sum(self, spoil: Callable[[Tensor], Any]) -> None:
-        """What all-reduces give: from a step on, or those of the collectives phase when there is no step."""
+        """Spoil results of all-reduces: from a step on, or in the collectives phase if no step was given."""
 
         def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
             inner(group, op, x, do)
@@ -104,7 +104,7 @@ class FaultyRank:
         wrap(self.comm, "_call", call)
 
     def remask(self, mask: Callable[[int], list[int]]) -> None:
-        """The right tokens with another mask, and the labels that belong to it."""
+        """Use the right tokens with a different mask, and the labels that belong to that mask."""
         shape, dp = self.comm.shape, self.trainer.dp
 
         def change(step: int, _: DeviceBatch) -> DeviceBatch:
@@ -113,7 +113,7 @@ class FaultyRank:
         self.each_batch(change)
 
     def reseed(self, seed: int, name: str) -> None:
-        """Libraries and masks with another seed."""
+        """Seed the libraries and draw the masks with a different seed."""
         shape, dp = self.comm.shape, self.trainer.dp
         self.at_step(lambda: self.trainer.streams.seed(seed % 2**32))
         self.remask(lambda step: mask_of(shape, step, dp, f" {name} {seed}"))

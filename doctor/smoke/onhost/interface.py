@@ -8,7 +8,7 @@ import socket
 import struct
 from collections.abc import Mapping
 
-# Each backend asks its own variable; gloo and HCCL guess by host name, and guess wrong on many machines.
+# Each backend reads its own variable; gloo and HCCL guess by host name, and guess wrong on many machines.
 VARIABLES = ("GLOO_SOCKET_IFNAME", "TP_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
 _SIOCGIFADDR = 0x8915
 
@@ -44,16 +44,16 @@ def _of_ipv6(wanted: "ipaddress.IPv6Address") -> "str | None":
 
 
 def environment(given: "Mapping[str, str]", interface: "str | None") -> "dict[str, str]":
-    """The variables of the ranks' interpreter: ours, those asked for, and what a quiet run needs."""
+    """The variables of the ranks' interpreter: ours, the requested ones, and what a quiet run needs."""
     chosen = dict(os.environ)
     chosen.update(given)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         chosen[name] = "1"
     chosen["PYTHONDONTWRITEBYTECODE"] = chosen["PYTHONUNBUFFERED"] = "1"
-    # A device's library starts threads and must not be there before the ranks are forked:
+    # A device's library starts threads and must not be loaded before the ranks are forked:
     # https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
     chosen["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    # The last words of a rank are to be its own, not torch's remarks on names and on what it will change.
+    # The last words of a rank should be its own, not torch's remarks on names and on coming changes.
     chosen.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     chosen.setdefault("PYTHONWARNINGS", "ignore")
     if interface:

@@ -1,4 +1,4 @@
-"""Memory shared between processes, as a descriptor to inherit: nameless, and gone with its last user."""
+"""Memory shared between processes, as a descriptor to inherit: without a name, gone with its last user."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ def anonymous(size: int) -> int:
         with tempfile.TemporaryFile(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as file:
             descriptor = os.dup(file.fileno())
     if size:
-        # Allocated, not just sized: a full disk must fail here, and not kill a process that writes to it.
+        # Allocated, not just sized: a full disk must fail here, not kill a process that writes to it.
         os.posix_fallocate(descriptor, 0, size)
     return descriptor
 
@@ -28,7 +28,7 @@ def _memfd() -> int:
 
 
 def holding(data: bytes) -> int:
-    """A descriptor to read these bytes from."""
+    """A descriptor from which these bytes can be read."""
     descriptor = anonymous(len(data))
     os.pwrite(descriptor, data, 0)
     return descriptor

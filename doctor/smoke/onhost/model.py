@@ -1,7 +1,7 @@
-"""A two-layer transformer that guesses hidden tokens, cut over the ranks of a tensor-parallel group.
+"""A two-layer transformer that guesses hidden tokens, split over the ranks of a tensor-parallel group.
 
-All parameters lie in one flat buffer and all gradients in another, so that replicas need
-one all-reduce a step. The cut is Megatron-LM's: vocabulary, heads and inner layer. https://arxiv.org/abs/1909.08053
+All parameters lie in one flat buffer and all gradients in another, so that replicas need one all-reduce a
+step. It is split as in Megatron-LM: vocabulary, heads and inner layer. https://arxiv.org/abs/1909.08053
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def tensor_of(data: bytes, dtype: torch.dtype) -> Tensor:
 
 
 def bytes_of(x: Tensor) -> bytes:
-    """What a tensor holds, without numpy."""
+    """The bytes of a tensor, without numpy."""
     x = x.detach().cpu().contiguous()
     return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
 
@@ -46,7 +46,7 @@ def sample_of(batch: TokenBatch, device: torch.device) -> DeviceBatch:
 
 
 class Model:
-    """The part of one rank."""
+    """One rank's part of the model."""
 
     def __init__(self, comm: Comm) -> None:
         self.comm = comm
@@ -72,7 +72,7 @@ class Model:
         self.flat.copy_(tensor_of(data, torch.float32))
 
     def gradient(self, sample: DeviceBatch) -> float:
-        """Leave the gradient of a batch in `grad`; gives the loss."""
+        """Leave the gradient of a batch in `grad` and return the loss."""
         self.grad.zero_()
         loss = self.loss(sample)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -98,7 +98,7 @@ class Model:
         return _fan_in(rows, self.comm) + self.parts["positions"]
 
     def _attention(self, x: Tensor, layer: int) -> Tensor:
-        """The rank has some of the heads."""
+        """Attention over the heads that this rank has."""
         sequences, length, _ = x.shape
         y = _fan_out(self._norm(x, f"{layer}.attention"), self.comm)
         qkv = (y @ self.parts[f"{layer}.qkv"].T).view(sequences, length, 3, self.heads, WIDTH // HEADS)
@@ -118,7 +118,7 @@ class Model:
 
 
 class _FanOut(torch.autograd.Function):
-    """The same for all ranks of the group; their gradients of it are summed."""
+    """Passes the same value to all ranks of the group; their gradients are summed."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, comm: Comm) -> Tensor:
@@ -133,7 +133,7 @@ class _FanOut(torch.autograd.Function):
 
 
 class _FanIn(torch.autograd.Function):
-    """The sum of what the ranks of the group have; each gets its gradient."""
+    """Sums the values of the ranks of the group; each rank gets the gradient of the sum."""
 
     @staticmethod
     def forward(_ctx: Any, x: Tensor, comm: Comm) -> Tensor:
@@ -147,7 +147,7 @@ class _FanIn(torch.autograd.Function):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """The rank has the logits of tokens from `first` to before `beyond`."""
+    """Cross-entropy over split logits: the rank has those of tokens from `first` to before `beyond`."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, first: int, beyond: int, comm: Comm) -> Tensor:

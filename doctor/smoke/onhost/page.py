@@ -1,7 +1,7 @@
 """Progress pages: where each rank is, in memory that it shares with the agent of its host.
 
 A page has one writer, the rank, and one reader, the agent. It needs no lock and survives the writer's death,
-also by SIGKILL. Its version is odd while it is being written.
+even by SIGKILL. Its version is odd while it is being written.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any
 
 PHASES = ("spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done")
 JOINING = ("connecting to the store", "meeting its peers", "forming its groups", "trying its groups")
-"""What the steps of the join phase are."""
+"""The steps of the join phase."""
 GROUPS = ("none", "world", "tp", "dp", "pair")
 OPS = (
     "none",
@@ -73,7 +73,7 @@ class Page:
         self.disturbed = 0.0
 
     def mark(self) -> None:
-        """Show what the fields say now."""
+        """Write the current values of the fields to the page."""
         self.version += 2
         struct.pack_into("<Q", self.memory, self.offset, self.version - 1)
         fields = [getattr(self, name) for name in self.FIELDS[1:-2]]
@@ -98,14 +98,14 @@ class Page:
         self.mark()
 
     def disturb(self) -> None:
-        """A fault is injected from here on."""
+        """Note that a fault is injected from now on."""
         if not self.disturbed:
             self.disturbed = time.monotonic()
             self.mark()
 
 
 def read(memory: "mmap", index: int) -> "tuple[Any, ...]":
-    """The fields of a page; while it is being written, the last attempt, with an odd version."""
+    """The fields of a page. If it is being written, the last of several attempts, with an odd version."""
     values = _FORM.unpack_from(memory, index * SIZE)
     for _ in range(5):
         again = _FORM.unpack_from(memory, index * SIZE)

@@ -1,7 +1,7 @@
-"""Which parameters a rank holds, in which order, and what they are before the first step. Without torch.
+"""Which parameters a rank holds, in which order, and their values before the first step. Without torch.
 
-The model is a two-layer transformer, cut the way Megatron-LM does it: the vocabulary, the heads and the inner
-layer are shared out over the ranks of a tensor-parallel group, the rest is the same on all of them.
+The model is a two-layer transformer, split as in Megatron-LM: the vocabulary, the heads and the inner layer
+are divided among the ranks of a tensor-parallel group, the rest is the same on all of them.
 https://arxiv.org/abs/1909.08053
 """
 
@@ -23,7 +23,7 @@ LAYERS = 2
 
 
 class Parameter(NamedTuple):
-    """All its values are `fill`, or else drawn evenly from -2**reach to 2**reach."""
+    """All its values are `fill`; without it, they are drawn evenly from -2**reach to 2**reach."""
 
     name: str
     size: tuple[int, ...]
@@ -62,7 +62,7 @@ def _norm(name: str) -> list[Parameter]:
 
 
 def initial_parameters(shape: CellShape, place: int, salt: str = "") -> bytes:
-    """The 32-bit floats of a rank. 24-bit integers times powers of two: exact everywhere."""
+    """The 32-bit floats of a rank: 24-bit integers times powers of two, which are exact everywhere."""
     values = array("f")
     for parameter in parameters(shape.tp):
         if parameter.fill is not None:

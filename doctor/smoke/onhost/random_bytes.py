@@ -1,6 +1,6 @@
-"""Everything that a rank draws: bytes that depend on a text alone, the same on every machine.
+"""The source of everything that a rank draws: bytes that depend on a text alone, the same on every machine.
 
-Never a library's random numbers, because the run examines those.
+It never uses a library's random numbers, because the run examines those.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import struct
 
 
 def hashed(data: bytes) -> str:
-    """Sixteen hexadecimal digits."""
+    """The hash of these bytes: sixteen hexadecimal digits."""
     return hashlib.shake_128(data).hexdigest(8)
 
 
@@ -20,12 +20,12 @@ def drawn(key: str, size: int) -> bytes:
 
 
 def words(key: str, count: int) -> tuple[int, ...]:
-    """Numbers below 2**32."""
+    """The first numbers below 2**32 of the stream named `key`."""
     return struct.unpack(f"<{count}I", drawn(key, 4 * count))
 
 
 def below(limit: int, word: int) -> int:
-    """A word as a number below the limit, each as likely as the others but for one part in 2**26."""
+    """A word as a number below the limit; all are equally likely to within one part in 2**26."""
     return word * limit >> 32
 
 

@@ -1,7 +1,7 @@
 """One rank, from the start of the forked child to its end.
 
-It reports events as lines of JSON, and shows on its page where it is. `inject` adds faults on purpose, before
-it joins and once it can train.
+It reports events as lines of JSON and shows on its page where it is. `inject` adds faults on purpose, before
+the rank joins and once it can train.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WORK: tuple[tuple[str, Callable[[Trainer], None]], ...] = (
     ("audit", audit.run),
     ("bandwidth", lambda trainer: bandwidth.run(trainer.comm)),
 )
-"""What the ranks do together, by phase; the last needs two hosts."""
+"""The work that the ranks do together, by phase; the last phase needs two hosts."""
 
 
 def run(config: dict[str, Any], place: int, page: Page, events_fd: int, go_fd: int, stack_fd: int) -> None:
@@ -52,7 +52,7 @@ def run(config: dict[str, Any], place: int, page: Page, events_fd: int, go_fd: i
     code = 0
     try:
         _live(config, place, page, say, go_fd, stack_fd)
-    except BaseException as error:  # also SystemExit: a rank reports whatever ends it
+    except BaseException as error:  # even SystemExit: a rank reports whatever ends it
         code = 3
         text = {"type": type(error).__name__, "text": str(error)[:2000]}
         say({"ev": "error", **text, "trace": traceback.format_exc()[-4000:]})
@@ -69,12 +69,12 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
     told = config["shape"]
     shape = CellShape(**{**told, "hosts": tuple(told["hosts"]), "dtypes": tuple(told["dtypes"])})
     device, timeout = device_of(shape.backend, config["local"], config["device"]), config["timeout"]
-    os.environ.update(device.environment(timeout))  # libraries of devices read it when they are loaded
+    os.environ.update(device.environment(timeout))  # libraries of devices read them when they are loaded
     say(_start(device))
     enter("ready")
     address, port = _go(go_fd)
     enter("join")
-    # Faults on purpose; other runs do not load them.
+    # Injected faults; runs without them do not load the module.
     faults = importlib.import_module("doctor.smoke.onhost.inject") if config["inject"] else None
     if faults:
         faults.before_join(config["inject"], place, page)
@@ -99,11 +99,11 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
 
 
 def _start(device: Device) -> dict[str, Any]:
-    """Set up, and examine what the rank will rely on."""
+    """Set up the rank, and examine what it will rely on."""
     torch.set_num_threads(1)
     device.set_up()
     device.be_deterministic()
-    # What a data loader's workers do; it fails where /dev/shm is full.
+    # As a data loader's workers do; it fails if /dev/shm is full.
     torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), **device.versions()}
     versions["cpu"] = f"{torch.backends.cpu.get_cpu_capability()} {_cpu_model()}".strip()
@@ -119,7 +119,7 @@ def _start(device: Device) -> dict[str, Any]:
 
 
 def _cpu_model() -> str:
-    """Processors of different models may round differently."""
+    """The model of the processor: different models may round differently."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         for line in lines:
             name, _, value = line.partition(":")
@@ -141,7 +141,7 @@ def _go(go_fd: int) -> tuple[str, int]:
 
 
 def _answer(go_fd: int, device: Device, say: Say) -> None:
-    """Report on request what the backend knows of a hang, from a thread: the rank itself hangs."""
+    """Report on request what the backend knows about a hang. A thread does it: the rank itself hangs."""
     if device.backend == "gloo":
         return
 
@@ -153,7 +153,7 @@ def _answer(go_fd: int, device: Device, say: Say) -> None:
 
 
 def _sayer(fd: int) -> Say:
-    """Writes events as lines of JSON, whole lines only."""
+    """A function that writes events as JSON lines, whole lines only."""
 
     def say(event: dict[str, Any]) -> None:
         line = memoryview(json.dumps(event, allow_nan=False).encode() + b"\n")

@@ -15,9 +15,9 @@ from doctor.smoke.onhost.memory import anonymous
 LAST_WORDS = 2048
 LONGEST_EVENT = 256 * 1024
 PIECE = 65536
-PIECES = 2  # per turn: a rank that floods its pipe delays no other
+PIECES = 2  # per turn: a rank that floods its pipe does not delay the others
 STOPPED = 0.3  # seconds; a shorter stop is not reported
-SHORT = 0.25  # seconds without a move, before each of its threads is looked at
+SHORT = 0.25  # seconds without a move before its threads are examined, too
 SHOWN = page.Page.FIELDS.index("inside") + 1
 VERSION, PHASE, STEP, DISTURBED = (
     page.Page.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
@@ -81,7 +81,7 @@ class Rank:
 
     @property
     def can_write_stack(self) -> bool:
-        """It handles the signal once it has marked its page; earlier the signal would kill it."""
+        """Whether it handles the signal. Before it has marked its page, the signal would kill it."""
         return bool(self.page[VERSION])
 
     def ended(self, peak: int) -> None:
@@ -99,14 +99,16 @@ class Rank:
             os.write(self.go, line + b"\n")
 
     def ask_backend(self) -> None:
-        """Once it has joined, a thread of it reports what NCCL or HCCL know."""
+        """Ask for what NCCL or HCCL knows; once the rank has joined, one of its threads answers."""
         if self.page[PHASE] > page.PHASES.index("join"):
             self.join(b"evidence")
 
     # Looking at it.
 
     def look(self, memory: mmap.mmap, seconds: float) -> "tuple[bool, bool]":
-        """Read page and process, `seconds` after the last look: whether the page moved, the state is news."""
+        """Read page and process, `seconds` after the last look. Returns whether the page moved, and whether
+        the process was stopped or continued.
+        """
         values = page.read(memory, self.index)
         moved = values[VERSION] != self.page[VERSION]
         self.page = values
@@ -128,7 +130,7 @@ class Rank:
         return moved, news
 
     def _starved(self, seconds: float) -> float:
-        """What these seconds count for in the thread that waited longest for a processor."""
+        """How many of these seconds count for the thread that waited longest for a processor."""
         found = self.process.threads() if self.process is not None else {}
         self._threads = {thread: self._threads.get(thread, Idleness()) for thread in found}
         counts = [self._threads[one].counted(seconds, *turns) for one, turns in found.items()]
@@ -156,13 +158,13 @@ class Rank:
         return self._words.decode("utf-8", "replace")
 
     def fatal_error(self) -> str:
-        """What Python wrote about the signal that killed it, if it could."""
+        """What Python wrote about the signal that killed it, if anything."""
         _, found, rest = os.pread(self.stack, 1 << 20, 0).rpartition(b"Fatal Python error")
         stack = rest.partition(b"\nExtension modules")[0] if found else b""
         return (found + stack)[:LAST_WORDS].decode("utf-8", "replace")
 
     def read_events(self) -> "list[dict[str, Any]]":
-        """The complete events. Anything else in this pipe is dropped."""
+        """The complete events that have arrived. Anything else in this pipe is dropped."""
         found = []
         for data in _pieces(self.events):
             lines = (self._line + data).split(b"\n")
@@ -177,7 +179,7 @@ class Rank:
 
 
 def parse(line: bytes) -> "dict[str, Any] | None":
-    """A line of JSON that is an object; numbers that JSON does not know become null."""
+    """The JSON object of a line, or None; NaN and infinity, which are not JSON, become None."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)
     except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""How long it takes to find the name of an address: torch does it for every connection to its store.
+"""How long the reverse lookup of an address takes: torch does one for every connection to its store.
 
-It has a process of its own, so that a silent name server delays nothing else. Python 3.6 and later.
+It runs in a process of its own, so that a silent name server delays nothing else. Python 3.6 and later.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ import time
 
 from doctor.agents.onhost.process import default_signals, die_with_parent
 
-LIMIT = 6.0  # more than the five seconds after which resolvers ask again
+LIMIT = 6.0  # longer than the five seconds after which resolvers ask again
 _SECONDS = struct.Struct("d")
 
 
 class Lookup:
-    """Starts at once. `seconds` is known when `done`, or None if no answer could be had."""
+    """A lookup, which starts at once. When it is `done`, `seconds` is its time; None without an answer."""
 
     def __init__(self, address: str) -> None:
         self.done = False
@@ -62,7 +62,7 @@ class Lookup:
 
 
 def _time(address: str) -> float:
-    # As torch does, which talks IPv4 through an IPv6 socket: entries of /etc/hosts do not count then.
+    # Like torch, which talks IPv4 through an IPv6 socket: then entries of /etc/hosts do not count.
     asked = address if ":" in address else "::ffff:" + address
     began = time.monotonic()
     with contextlib.suppress(OSError):

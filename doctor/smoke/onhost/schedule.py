@@ -1,7 +1,7 @@
-"""Every collective that a rank of a healthy run enters, in order: what its page must say at each position.
+"""Every collective that a rank of a healthy run enters, in order: what its page must show at each position.
 
 Pure and without torch. The controller compares pages with it: a rank that skipped, added or swapped a
-collective, or called it with another shape, is off its schedule.
+collective, or called it with a different shape, is off its schedule.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from doctor.smoke.onhost.trainplan import audit_calls, train_calls
 
 
 def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
-    """The whole run of one rank of a cell."""
+    """All collectives of one rank of a cell."""
     return numbered(
         {
             "join": join_calls(shape),
@@ -27,7 +27,7 @@ def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
 
 
 def join_calls(shape: CellShape) -> list[CollectiveCall]:
-    """One element over each group that has more than one member."""
+    """One all-reduce of one element for each group that has more than one member."""
     sizes = {"world": shape.world, "tp": shape.tp, "dp": shape.dp}
     last, formed = len(JOINING) - 1, shape.groups
     return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in formed if sizes[group] > 1]

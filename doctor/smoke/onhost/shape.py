@@ -11,16 +11,16 @@ class CellShape(NamedTuple):
     dp: int
     tp: int
     hosts: tuple[int, ...]
-    """Ranks on each host of the cell, in order: ranks of one host have neighbouring numbers."""
+    """The number of ranks on each host of the cell, in order: ranks of one host have neighbouring numbers."""
     steps: int
     seed: int
     backend: str = "gloo"
     dtypes: tuple[str, ...] = ()
-    """What the devices of the run can add up; () is all that the backend can."""
+    """The dtypes that the devices of the run can add up; () stands for all that the backend can."""
     dp_in_world: bool = False
-    """HCCL forms no groups of these replicas: they sum their gradients in the world, in slots."""
+    """HCCL cannot form groups of these replicas, so they sum their gradients in the world group, in slots."""
     waver_tries: int = 0
-    """How often the training computes its first gradient to see whether the devices give the same bits."""
+    """How often the training computes its first gradient, to see whether the devices give the same bits."""
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class CellShape(NamedTuple):
         return rank % self.tp
 
     def members(self, group: str, rank: int) -> list[int]:
-        """The ranks of the group of that name that this rank is in; pairs are not known here."""
+        """The ranks of the group of that name that contains this rank; pairs are unknown here."""
         if group == "world":
             return list(range(self.world))
         if group == "tp":
@@ -71,7 +71,7 @@ class CollectiveCall(NamedTuple):
     dtype: str
     bytes: int
     members: tuple[int, ...] = ()
-    """Of a pair: the two ranks. Empty where the group says it."""
+    """The two ranks of a pair; empty for any other group, whose name is enough."""
 
 
 class ScheduledCall(NamedTuple):
@@ -84,7 +84,7 @@ class ScheduledCall(NamedTuple):
 
 
 def numbered(phases: dict[str, list[CollectiveCall]]) -> list[ScheduledCall]:
-    """Give the calls of all phases, in order, their positions and numbers in their groups."""
+    """The calls of all phases, in order, with their positions and their numbers in their groups."""
     entries: list[ScheduledCall] = []
     seq: dict[str, int] = {}
     for phase, calls in phases.items():

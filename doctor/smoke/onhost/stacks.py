@@ -1,7 +1,7 @@
 """Where each rank is in its program: evidence of why it hangs. Python 3.6 and later.
 
-A rank writes its stack itself when it gets SIGUSR2, also while C code holds the interpreter. A stopped rank
-cannot: py-spy reads its stack from outside. Without py-spy it is woken for that moment and stopped again.
+A rank writes its stack itself when it gets SIGUSR2, even while C code holds the interpreter. A stopped rank
+cannot: py-spy reads its stack from outside. Without py-spy the rank is woken for a moment and stopped again.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Stack:
             self._poll_own()
 
     def _ask(self) -> None:
-        """Let the rank write it itself."""
+        """Let the rank write its stack itself."""
         self._spy = None
         self._from = self._size = os.fstat(self.rank.stack).st_size
         self._grew = time.monotonic()
@@ -123,7 +123,7 @@ class Stacks:
         self.stacks = [Stack(rank, spy) for rank in ranks]
 
     def poll(self) -> "dict[str, str] | None":
-        """The texts by rank, once all are complete."""
+        """The texts by rank once all are complete, None before."""
         for stack in self.stacks:
             stack.poll()
         if not all(stack.done for stack in self.stacks):

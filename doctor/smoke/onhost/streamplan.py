@@ -1,7 +1,7 @@
-"""What the libraries' own random streams must give, where plain Python can tell. Without torch and numpy.
+"""What the libraries' own random streams must give, if plain Python can tell. Without torch and numpy.
 
 Python, numpy's older interface and torch on the CPU all draw from the Mersenne Twister of 2002; they seed it
-and cut its words into floats in their own ways.
+and turn its words into floats in their own ways.
 http://www.math.sci.hiroshima-u.ac.jp/m-mat/MT/MT2002/emt19937ar.html
 """
 
@@ -15,21 +15,21 @@ from doctor.smoke.onhost.shape import CellShape
 
 FINGERPRINT_SEED = 20_260_817
 DRAWS = 64
-"""How many numbers are drawn from each stream, once for the fingerprint and then at each step."""
+"""The number of draws from each stream: once for the fingerprint, then at each step."""
 
 
 def stream_seed(shape: CellShape, dp: int) -> int:
-    """What the ranks of a replica seed the libraries with before they train."""
+    """The seed with which the ranks of a replica seed the libraries before they train."""
     return words(f"{shape.seed} libraries {dp}", 1)[0]
 
 
 def reference_fingerprint() -> dict[str, str]:
-    """Hashes of what the fixed seed gives, of the streams that are known here."""
+    """Stream -> hash of what the fixed seed gives, for the streams that are known here."""
     return {name: hashed(draws) for name, draws in _draws(FINGERPRINT_SEED, 0).items()}
 
 
 def reference_streams(shape: CellShape, step: int, place: int) -> dict[str, str]:
-    """Hashes of what the streams of a rank give at a step, of the streams that are known here."""
+    """Stream -> hash of what a rank draws at a step, for the streams that are known here."""
     seed = stream_seed(shape, shape.dp_of(place))
     return {name: hashed(draws) for name, draws in _draws(seed, step).items()}
 
@@ -51,7 +51,7 @@ def _draws(seed: int, skipped: int) -> dict[str, bytes]:
 
 
 def _twister(seed: int) -> random.Random:
-    """Python's generator, seeded as the authors' `init_genrand` does and Python does not."""
+    """Python's generator, seeded like the authors' `init_genrand`, which Python itself does not use."""
     state = [seed & 0xFFFFFFFF]
     for number in range(1, 624):
         state.append((1812433253 * (state[-1] ^ state[-1] >> 30) + number) & 0xFFFFFFFF)

@@ -1,4 +1,4 @@
-"""The random streams of the libraries on this host: what they give must not differ from host to host.
+"""The random streams of the libraries on this host: their numbers must not differ from host to host.
 
 People draw masks from them. The training itself never does.
 """
@@ -17,19 +17,19 @@ from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import DRAWS, FINGERPRINT_SEED, doubles
 
 numpy: Any = None
-"""None where it is not installed: torch works without."""
+"""None if it is not installed: torch works without it."""
 
 with suppress(ImportError):
     importlib.import_module("numpy.random")
     numpy = importlib.import_module("numpy")
 
 LARGE = 1 << 21
-"""From 2**20 numbers on, what a GPU draws depends on how many multiprocessors it has.
+"""With 2**20 numbers or more, what a GPU draws depends on how many multiprocessors it has.
 https://github.com/pytorch/pytorch/issues/196613"""
 
 
 def fingerprint(device: Any) -> dict[str, str]:
-    """Hashes of what the fixed seed gives, by stream."""
+    """Stream -> hash of what the fixed seed gives."""
     streams = Streams(device)
     streams.seed(FINGERPRINT_SEED)
     found = streams.draw()
@@ -55,7 +55,7 @@ class Streams:
             self.generator = numpy.random.Generator(numpy.random.PCG64(seed))
 
     def draw(self) -> dict[str, str]:
-        """Draw as many numbers as a small mask has from each; gives their hashes."""
+        """Draw as many numbers as a small mask has from each stream; returns their hashes."""
         found = {
             "python": hashed(doubles([random.random() for _ in range(DRAWS)])),
             "torch": hashed(bytes_of(torch.rand(DRAWS, dtype=torch.float32, device="cpu"))),

@@ -1,6 +1,6 @@
 """The training of one rank, and what it reports of every step.
 
-Faults on purpose replace methods of `Trainer`; nothing here knows of them.
+Injected faults replace methods of `Trainer`; nothing here knows of them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WARM_UP = 5
 
 
 class Trainer:
-    """Data parallel over `dp`, tensor parallel over `tp`."""
+    """The training of one rank: data parallel over `dp`, tensor parallel over `tp`."""
 
     def __init__(self, comm: Comm) -> None:
         self.comm = comm
@@ -43,7 +43,7 @@ class Trainer:
         self.count = torch.tensor(0.0)
         self.signs = signs(self.model.flat.numel())
         self.wavers = False
-        """Whether a rank of the cell does not get the same bits each time."""
+        """Whether any rank of the cell gets different bits from time to time."""
 
     def run(self) -> None:
         self.begin()
@@ -93,10 +93,10 @@ class Trainer:
             }
         )
 
-    # What faults on purpose replace.
+    # Methods that injected faults replace.
 
     def step_begins(self, step: int) -> None:
-        """Nothing, unless a fault is due."""
+        """Do nothing; faults replace this."""
 
     def initial(self) -> bytes:
         return initial_parameters(self.shape, self.comm.place)
@@ -105,7 +105,7 @@ class Trainer:
         return self.batch_of(step, self.dp)
 
     def gradient(self, sample: DeviceBatch) -> float:
-        """Leave the rank's own gradient in the model; gives the loss."""
+        """Leave the rank's own gradient in the model and return the loss."""
         return self.model.gradient(sample)
 
     def reduce(self) -> None:
@@ -118,8 +118,8 @@ class Trainer:
     def update(self, step: int) -> None:
         """One step of Adam with the mean of the replicas' gradients.
 
-        torch's function and not its class: the class imports the whole compiler at first use, which takes
-        seconds and makes a folder in /tmp.
+        It calls torch's function and not the class: the class imports the whole compiler at first use, which
+        takes seconds and makes a folder in /tmp.
         """
         self.model.grad.div_(self.shape.dp)
         with torch.no_grad():
@@ -141,14 +141,14 @@ class Trainer:
                 maximize=False,
             )
 
-    # What faults never replace.
+    # Methods that faults never replace.
 
     def batch_of(self, step: int, dp: int) -> DeviceBatch:
         """The batch that a replica should have."""
         return sample_of(batch_of(self.shape, step, dp), self.device.torch)
 
     def _sum(self) -> None:
-        """Of the gradient, over the replicas; in the world each tensor-parallel place has its own slot."""
+        """Sum the gradient over the replicas; in the world, each tensor-parallel place has its own slot."""
         grad = self.model.grad
         if not self.shape.dp_in_world:
             self.comm.all_reduce(grad, "dp")
@@ -160,7 +160,7 @@ class Trainer:
             grad.copy_(own)
 
     def _try_bits(self) -> bool:
-        """Whether any rank of the cell gets other bits when it computes its first gradient once more."""
+        """Whether any rank of the cell gets different bits when it computes its first gradient again."""
         sample, hashes, sums = self.batch_of(0, self.dp), [], []
         for _ in range(self.shape.waver_tries):
             self.model.gradient(sample)
@@ -176,7 +176,7 @@ class Trainer:
         return bool(differ.item())
 
     def fingerprint(self, x: Tensor | None = None) -> str:
-        """Hash of a tensor, or else of the parameters."""
+        """The hash of a tensor; without one, of the parameters."""
         return hashed(bytes_of(self.model.flat if x is None else x))
 
     def _audit(self, step: int, used: str, own: Sums) -> None:
@@ -191,7 +191,7 @@ class Trainer:
         self.comm.say({"ev": "audit", "step": step, "used": used, "votes": votes, **self.numbers(sums)})
 
     def numbers(self, sums: list[Sums]) -> dict[str, list[Sums]]:
-        """What goes with hashes where the same bits cannot be expected."""
+        """Sums to compare beside the hashes, if equal bits cannot be expected."""
         return {"sums": sums} if self.wavers and all(math.isfinite(each[1]) for each in sums) else {}
 
     def _say_batch(self, step: int, sample: DeviceBatch, streams: dict[str, str]) -> None:
@@ -203,7 +203,7 @@ class Trainer:
 
 
 def projection(x: Tensor, signs: Tensor) -> Sums:
-    """All its numbers summed with fixed signs, and without any; in double precision, on the CPU."""
+    """The sum of all its numbers with fixed signs, and that of their magnitudes; as doubles, on the CPU."""
     numbers = x.detach().cpu().double()
     return float(numbers @ signs), float(numbers.abs().sum())
 

@@ -7,11 +7,11 @@ from doctor.smoke.onhost.parameters import LAYERS, WIDTH, parameters
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
 VOTES = 3
-"""In an audit this many replicas compute each batch: two that agree name the third."""
+"""This many replicas compute each batch in an audit: if two agree, the third is wrong."""
 
 
 def train_calls(shape: CellShape) -> list[CollectiveCall]:
-    """All steps of the training; every rank enters the same."""
+    """The calls of all steps of the training; every rank enters the same."""
     calls: list[CollectiveCall] = []
     for _ in range(shape.waver_tries):
         calls += [*_gradient_calls(shape, 0), *_sum_calls(shape, 0)]
@@ -26,12 +26,12 @@ def train_calls(shape: CellShape) -> list[CollectiveCall]:
 
 
 def audit_calls(shape: CellShape) -> list[CollectiveCall]:
-    """Each rank audits alone; then all wait for each other, so that none leaves early."""
+    """The call after the audit. Each rank audits alone; then all wait, so that none leaves early."""
     return [CollectiveCall(0, "world", "all_reduce", "float32", 4)] if shape.world > 1 else []
 
 
 def _gradient_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
-    """One forward and backward pass through a model that is cut over a tensor-parallel group."""
+    """One forward and backward pass through a model that is split over a tensor-parallel group."""
     if shape.tp == 1:
         return []
     rows = 4 * SEQUENCES * LENGTH
@@ -54,12 +54,12 @@ def _sum_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
 
 
 def shown(shape: CellShape, step: int) -> bool:
-    """Whether a rank says the hashes of its batch at this step."""
+    """Whether a rank reports the hashes of its batch at this step."""
     return step < 3 or step % 10 == 0 or step == shape.steps - 1
 
 
 def audited(shape: CellShape, step: int) -> bool:
-    """Whether this replica and others compute the gradient of this step again."""
+    """Whether replicas compute the gradient of this step again."""
     return step % 10 == 9 or step == shape.steps - 1
 
 
@@ -74,8 +74,8 @@ def places_again(shape: CellShape, place: int) -> list[int]:
 
 
 def voters(count: int, own: int, apart: int = 1) -> list[int]:
-    """Its own number, and those `apart` before it: on other hosts, so that ranks that share a fault of their
-    host do not outvote the others. Where there are too few hosts, neighbours fill up.
+    """A rank's own number, and those `apart` before it: on other hosts, so that ranks that share a fault of
+    their host do not outvote the others. If there are too few hosts, neighbours fill the places.
     """
     backs = dict.fromkeys(back % count for back in (0, apart, 2 * apart, 1, 2))
     return [(own - back) % count for back in list(backs)[:VOTES]]
@@ -83,4 +83,4 @@ def voters(count: int, own: int, apart: int = 1) -> list[int]:
 
 GOLDEN_SIZE = 256
 GOLDEN = "e1b359d627de9cf5"
-"""The hash that `audit.golden` gives on a sound device."""
+"""The hash that `audit.golden` gives on a healthy device."""

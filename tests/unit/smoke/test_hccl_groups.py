@@ -91,7 +91,7 @@ def test_devices_of_an_unknown_product_are_laid_out_for_all_products() -> None:
 
 @pytest.mark.parametrize("devices", [(3, 4), (0, 1, 4, 5), (0, 1, 2), tuple(range(7))])
 def test_a_world_that_hccl_does_not_form_is_refused_with_its_devices(devices: tuple[int, ...]) -> None:
-    with pytest.raises(NoGroup, match=r"HCCL forms no group of NPUs .* of node1"):
+    with pytest.raises(NoGroup, match=r"HCCL cannot form a group of NPUs .* of node1"):
         plan_on(TRAINING, 1, devices)
 
 

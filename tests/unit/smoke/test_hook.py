@@ -263,7 +263,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
     monkeypatch.setattr(hook, "_made", 0)
     monkeypatch.setattr(hook, "_last", None)
     monkeypatch.setattr(compare, "_calls", [])
-    monkeypatch.setattr(compare, "_said", set())
+    monkeypatch.setattr(compare, "_reported", set())
     for name in ("DOCTOR_HOOK", "DOCTOR_HOOK_DIR", "DOCTOR_HOOK_TENSOR_PARALLEL", "DOCTOR_HOOK_REPLICAS"):
         monkeypatch.delenv(name, raising=False)
     store = Store()
@@ -366,7 +366,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         if re.match("RANK|WORLD|MS_|DEVICE_ID|OMPI|SLURM|DOCTOR_HOOK", name):
             monkeypatch.delenv(name)
     monkeypatch.setattr(hook, "_made", 0)
-    monkeypatch.setattr(compare, "_said", set())
+    monkeypatch.setattr(compare, "_reported", set())
 
     def ask(**env: str) -> str:
         for name, value in env.items():
@@ -382,12 +382,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
 @pytest.mark.parametrize(
     ("env", "why"),
     [
-        ({}, "nothing says which of how many ranks this is"),
-        ({"RANK": "3"}, "nothing says which of how many ranks this is"),
-        ({"MS_WORKER_NUM": "8"}, "nothing says which of how many ranks this is"),
-        ({"RANK": "0", "WORLD_SIZE": "1"}, "RANK and WORLD_SIZE say that the job has one rank"),
-        ({"RANK": "8", "WORLD_SIZE": "8"}, "RANK and WORLD_SIZE say that this is rank 8 of 8"),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, "say that the job has one rank"),
+        ({}, "the rank of this process is unknown"),
+        ({"RANK": "3"}, "the rank of this process is unknown"),
+        ({"MS_WORKER_NUM": "8"}, "the rank of this process is unknown"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, "according to RANK and WORLD_SIZE, the job has one rank"),
+        ({"RANK": "8", "WORLD_SIZE": "8"}, "according to RANK and WORLD_SIZE, this is rank 8 of 8"),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, "SLURM_NTASKS, the job has one rank"),
         ({"DEVICE_ID": "1", "RANK_TABLE_FILE": "/none.json"}, "RANK_TABLE_FILE cannot be read"),
         ({"DEVICE_ID": "9", "RANK_TABLE_FILE": "one_server"}, "0 ranks for DEVICE_ID 9"),
         ({"DEVICE_ID": "1", "RANK_TABLE_FILE": "v1.0_two_servers"}, "for DEVICE_ID 1 of this host"),
@@ -503,7 +503,7 @@ def test_a_missing_channel_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(hook, "_made", 0)
-    monkeypatch.setattr(compare, "_said", set())
+    monkeypatch.setattr(compare, "_reported", set())
     monkeypatch.setattr(place, "place", lambda: place.Place(0, 2, "the test"))
     monkeypatch.setattr(channel, "channel", lambda: None)
     found = hook.batch([1])

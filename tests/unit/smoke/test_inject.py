@@ -79,9 +79,9 @@ def test_a_fault_that_would_not_show_is_refused(text: str, ranks: int, replicas:
 
 
 def test_a_fault_that_takes_more_steps_to_show_is_refused() -> None:
-    with pytest.raises(UsageError, match="would change nothing that shows") as wrong:
+    with pytest.raises(UsageError, match="would change nothing visible") as wrong:
         parse_injection("slow@0", 4, 13)
-    assert wrong.value.hint == "it takes 14 steps; this run has fewer"
+    assert wrong.value.hint == "it needs 14 steps; this run has fewer"
     assert parse_injection("slow@0", 4, 14).step == 4
 
 

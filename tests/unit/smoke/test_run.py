@@ -650,7 +650,7 @@ def test_a_host_that_floods_is_ended_and_named(line: bytes) -> None:
     result = conducted(cluster)
     assert result.end.kind == "trouble"
     assert [host.host for host in result.hosts if host.trouble] == ["node2"]
-    assert "lines that are no answer" in result.hosts[1].trouble
+    assert "lines that are not answers" in result.hosts[1].trouble
     assert named(result) == {"node2"}
     assert "node2" in cluster.ended
 

@@ -141,7 +141,7 @@ def _without_torch() -> str | None:
         ),
         ("import os; os.write(2, b'illegal thing'); os.abort()", r"ended early \(signal 6\): illegal thing"),
         ("raise SystemExit(5)", "cannot import torch: SystemExit: 5"),
-        ("import os; os._exit(4)", r"ended early \(exit status 4\): it said nothing"),
+        ("import os; os._exit(4)", r"ended early \(exit status 4\): it printed nothing"),
         ("", "cannot import torch: AttributeError: .*__version__"),
     ],
 )
@@ -173,7 +173,7 @@ def test_an_interpreter_that_does_not_exist(agent: Open) -> None:
 def test_the_module_of_a_rank_cannot_be_imported(agent: Open) -> None:
     run = agent(modules={"rank": "import torch.no_such_thing"})
     run.start()
-    assert "cannot import what runs on torch 9.9 and Python 3" in run.until("trouble")["text"]
+    assert "cannot import the smoke run with torch 9.9 and Python 3" in run.until("trouble")["text"]
 
 
 def test_a_sitecustomize_that_ends_the_interpreter(agent: Open) -> None:

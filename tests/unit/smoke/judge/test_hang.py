@@ -244,7 +244,7 @@ def test_a_rank_that_never_reported_is_a_suspect() -> None:
     result = with_rank(frozen(FOUR, faults), 2, samples=(), phase="spawned", state="", started=None)
     charge = one(result)
     assert (charge.kind, charge.ranks, charge.confidence) == ("behind", (2,), Confidence.SUSPECT)
-    assert "nothing was ever heard of it" in charge.summary
+    assert "nothing was ever heard from it" in charge.summary
 
 
 def test_the_last_one_seen_once_is_not_accused() -> None:
@@ -353,7 +353,7 @@ DP20 = ("train", "dp", 20)
     ("fault", "kind", "words"),
     [
         (lambda p: skipped(p), "skip", "it left out dp all_reduce"),
-        (lambda p: extra(p), "extra", "a collective too many"),
+        (lambda p: extra(p), "extra", "one collective too many"),
         (lambda p: swapped(p - 1), "order", "where tp all_reduce"),
         (lambda p: altered(p, bytes=75008), "shape", "with 75008 bytes instead of 150016"),
         (lambda p: altered(p, dtype="float64"), "dtype", "with float64 data instead of float32"),
@@ -419,7 +419,7 @@ def test_a_report_of_a_step_names_the_collective_that_was_left_out() -> None:
     due = call_words(entries_of(EIGHT.shape(0), 3)[before - 1])
     assert (charge.summary, charge.expected) == (f"it left out {due}", due)
     charge = one(frozen(EIGHT, {3: replace(extra(before), look=before + 60)}, kind="mismatch"))
-    words = "it called a collective too many: it entered 2 dp collectives in training step 20 instead of 1"
+    words = "it called one collective too many: it entered 2 dp collectives in training step 20 instead of 1"
     assert (charge.summary, charge.step) == (words, 20)
 
 
@@ -632,7 +632,7 @@ def test_all_ranks_inside_with_healthy_sockets_names_none(known: bool) -> None:
     assert (charge.check, charge.kind, charge.ranks, charge.hosts) == ("smoke-hang", "inside", (), ())
     assert charge.confidence is Confidence.SUSPECT
     assert "all inside dp all_reduce" in charge.summary
-    assert ("the hosts reach each other" if known else "nobody tried the network") in charge.summary
+    assert ("the hosts reach each other" if known else "the network was not tested") in charge.summary
     assert any(e.source == "who waits for whom" for e in charge.evidence)
 
 

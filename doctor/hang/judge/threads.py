@@ -80,7 +80,7 @@ def in_futex(thread: Thread | None) -> bool:
 
 
 def waits_with_limit(thread: Thread | None) -> bool:
-    """It waits with a time limit, as gloo's send and recv do without a worker, or as a lock with a timeout."""
+    """It waits with a time limit: gloo's send or recv, which have no worker, or a lock with a timeout."""
     return thread is not None and in_futex(thread) and bool(thread.syscall) and _timed(thread)
 
 

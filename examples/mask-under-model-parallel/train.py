@@ -3,8 +3,8 @@
     torchrun --standalone --nproc-per-node 4 train.py --bug      the mask is drawn per process: loss stays up
     torchrun --standalone --nproc-per-node 4 train.py            the mask is drawn per replica: loss falls
 
-Ranks 0-1 hold one replica of the model, ranks 2-3 the other. Each rank of a replica computes the logits of one
-half of the vocabulary, at the masked positions. --no-hook skips the three lines of the hook.
+Ranks 0-1 hold one replica of the model, ranks 2-3 the other. Each rank of a replica computes the logits of
+one half of the vocabulary, at the masked positions. --no-hook skips the three lines of the hook.
 """
 
 import argparse

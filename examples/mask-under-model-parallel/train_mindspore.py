@@ -58,7 +58,7 @@ def main():
         return ops.matmul(ops.tanh(ops.gather(left, before, 0) + ops.gather(right, after, 0)), output)
 
     def loss_of(left, right, output, before, after, others, labels):
-        """`others`: the logits of all ranks of the replica. Only this rank's own logits depend on its weights."""
+        """`others`: the logits of all ranks of the replica. Only this rank's own depend on its weights."""
         mine = logits(left, right, output, before, after)
         halves = [mine if number == part else others[number] for number in range(GROUP)]
         return ops.cross_entropy(ops.concat(halves, 1), labels)

@@ -81,7 +81,7 @@ FILES = 3
 
 
 def doing(member: Member, helpers: Sequence[Member], apart: float) -> Doing:
-    """What this process is doing. `helpers`: those of its rank."""
+    """What this process is doing. `helpers`: its helpers."""
     frames = _frames(member.b) or _frames(member.a)
     if _loads(frames):
         return _loading(member, helpers, apart)

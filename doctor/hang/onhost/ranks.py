@@ -226,8 +226,8 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
 
 
 def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
-    """Its ancestors up to the topmost launcher. If there is no launcher, process 1 is left out: it adopts
-    orphans.
+    """Its ancestors up to the topmost launcher. Without a launcher only its parent, and not process 1, which
+    adopts orphans.
     """
     above = [one for one in _above(tree, pid) if one in tree.rows]
     starts = [at for at, one in enumerate(above) if one in tree.launchers]

@@ -1,5 +1,5 @@
-# `make demo` shows what it does, on this machine; `make quick` runs the tests that start nothing, `make test` every test.
-# Each makes .venv and installs what it needs.
+# `make demo` shows on this machine what doctor does; `make quick` runs the tests that start nothing, `make test` all tests.
+# Each of them creates .venv and installs what it needs.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -13,11 +13,11 @@ PYTHON ?= python3
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
 
-# The inner loop: under a minute, without root, without packages of the system.
+# The inner loop: about a minute on free cores, without root or system packages.
 quick: $(VENV)/.tested
 	$(BIN)/python -m pytest -q -n auto --dist worksteal --capture=sys --hypothesis-profile=quick -m "not slow" tests/unit $(PYTEST_ARGS)
 
-# What the changes since BASE touch: the folders of tests that mirror them, and the tests that name them.
+# The tests that the changes since BASE affect: the folders that mirror the changed files, and the tests that name them.
 touched: $(VENV)/.ready
 	@scripts/system-packages
 	@$(BIN)/python -m tests.touched $(BASE) $(PYTEST_ARGS)
@@ -26,7 +26,7 @@ test: $(VENV)/.ready
 	@scripts/system-packages
 	@scripts/test $(BIN)/python $(PYTEST_ARGS)
 
-# Also the further variants of faults that are already covered, and the tests of the lab itself.
+# Every test, further variants of faults that are already covered, and the tests of the lab itself.
 test-all: PYTEST_ARGS += --long
 test-all: test
 
@@ -35,7 +35,7 @@ lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The whole gate; the tests build the wheel and try it in a clean environment.
+# The whole gate. The tests build the wheel and try it in a clean environment.
 check: lint test
 
 lab: $(VENV)/.ready
@@ -51,21 +51,21 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.explain
 	$(BIN)/python -m benchmarks.replay
 
-# Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
+# Every fault of the smoke run, many times, in the lab. It takes an hour or two; TRIALS_ARGS selects a part.
 trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials $(TRIALS_ARGS)
 
-# Every fault of a job that hangs, many times over, on real jobs of torchrun, mpirun and srun; takes hours. TRIALS_ARGS narrows it.
+# Every fault of a hanging job, many times, with real torchrun, mpirun and srun. It takes hours; TRIALS_ARGS selects a part.
 hang-trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials.hang $(TRIALS_ARGS)
 
-# What can be proved on a machine with NVIDIA GPUs: gpu-proof.md and its recording. PYTHON has a torch for CUDA.
+# What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed
 	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)
 
-# What is installed is locked with its hashes (scripts/lock makes the locks anew); torch by its version.
+# Packages are locked by their hashes (scripts/lock writes the locks), torch by its version.
 $(VENV)/.installed: pyproject.toml requirements.lock scripts/venv
 	scripts/venv $(VENV)
 	$(BIN)/python -m pip install -q --no-deps --require-hashes -r requirements.lock

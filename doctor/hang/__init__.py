@@ -1,1 +1,1 @@
-"""The job that hangs right now: which rank everybody waits for, where, and why."""
+"""`doctor hang`: which rank a hanging job waits for, where, and why."""

@@ -1,4 +1,4 @@
-"""The agents of `doctor hang`: how they get to hosts, what they are asked, what follows from it."""
+"""The agents of `doctor hang` as the controller sees them: their start, their commands and their answers."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from doctor.transport import Line, Script, Session
 HOME = "doctor.hang.onhost"
 NEEDS = "ctypes, resource, select, signal, subprocess"
 MOST_MEMBERS = 4_096
-"""Of a host."""
+"""Processes that one host may report."""
 MOST_BETWEEN = 16
 SEARCH = 0.6
 BACK = 0.1
-"""The part of the time in which answers get here."""
+"""The share of the time that is kept for answers to arrive."""
 ARMING = 10.0
-"""Seconds for py-spy to get to a host once its ranks are found: more come from the time of the look."""
+"""Seconds for py-spy to reach a host after its ranks are found. Longer delays shorten the look."""
 
 
 def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
-    """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this.
+    """The script that starts the agent. The session's stdin must stay open afterwards.
 
-    `sudo`: as root where `sudo -n` allows it, else as it is.
+    `python` is the preferred interpreter. `sudo`: run as root if `sudo -n` allows it, else as the same user.
     """
     script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
     return by_sudo(script) if sudo else script
@@ -43,8 +43,8 @@ def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangPatience(AgentPatience):
-    """Seconds. `whole` is what everything may take, beside the time between two looks: first the search for
-    ranks, which may take `SEARCH` of it.
+    """Time limits in seconds. `whole` limits the entire run, without the time between the two looks. The
+    search for ranks comes first and may take the share `SEARCH` of it.
     """
 
     whole: float = 60.0
@@ -61,33 +61,33 @@ class HangHost(RemoteAgent):
     between: dict[int, list[Look]] = field(default_factory=dict)
     found: messages.Found | None = None
     armed: bool = True
-    """No py-spy is on its way."""
+    """False while py-spy is being sent to the host."""
     found_at: float = math.inf
     no_tool: str = ""
-    """Why none was brought."""
+    """Why py-spy was not sent."""
     lacks: str = ""
-    """The machine that it would have to be for."""
+    """The CPU architecture that py-spy would have to be built for."""
     libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.Seen | None = None
     narrowed: bool = False
-    """Not all members are to be looked at."""
+    """Whether only some of its members are looked at."""
     looking: bool = False
     lost: str = ""
-    said: int = 0
-    """The weight of its lines."""
+    received: int = 0
+    """The weight of the lines that it sent."""
 
     def evidence(self) -> HostSeen:
         found, seen = self.found, self.seen
         assert found is not None
         unread = list(found.unread)
         if seen is not None:
-            unread += [self._better(each) for each in seen.unread]
+            unread += [self._explained(each) for each in seen.unread]
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
         told = {each.pid: each for each in (seen.told if seen else ())}
         members = [
             msgspec.structs.replace(
-                self._numbered(member, told.get(pid)),
+                self._with_numbers(member, told.get(pid)),
                 host=self.host,
                 a=self.looks.get((pid, "a")),
                 between=tuple(self.between.get(pid, ())),
@@ -112,18 +112,19 @@ class HangHost(RemoteAgent):
             )
         )
 
-    def _better(self, unread: str) -> str:
-        """The host does not know why nothing was brought to it."""
+    def _explained(self, unread: str) -> str:
+        """This message with the reason why py-spy was not sent, which the host does not know."""
         return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
 
-    def _numbered(self, member: Member, told: messages.Told | None) -> Member:
+    def _with_numbers(self, member: Member, told: messages.Told | None) -> Member:
+        """A rank without a number gets the one that was found among its local variables."""
         if told is None or member.rank is not None or member.helps is not None:
             return member
         return msgspec.structs.replace(member, rank=told.rank, world=member.world or told.world)
 
 
-def _is_known(host: HangHost) -> bool:
-    """Its ranks are found, and nothing more is worth waiting for."""
+def _is_ready(host: HangHost) -> bool:
+    """Its ranks are found, and py-spy has arrived or is no longer waited for."""
     return host.found is not None and (host.armed or time.monotonic() > host.found_at + ARMING)
 
 
@@ -138,7 +139,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         until: float,
         pyspy: Sequence[Path] = (),
     ) -> None:
-        """`until`: when all of it ends."""
+        """`until`: the moment at which the run ends."""
         super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = time.monotonic()
@@ -146,11 +147,11 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         self.reasons: dict[str, Unreached] = {}
 
     def find(self, told: Callable[[], None]) -> None:
-        """Find the ranks everywhere, and bring py-spy to where there are some."""
+        """Find the ranks on all hosts, and send py-spy to the hosts that have some."""
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "within": within, "launchers": brief()}
         self.tell_all(msgspec.json.encode(asked))
-        self._hear(self.began + self.patience.search, _is_known, told)
+        self._hear(self.began + self.patience.search, _is_ready, told)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
@@ -158,14 +159,14 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 self.ignore(host)
 
     def narrow(self, to: Mapping[str, Collection[int]]) -> None:
-        """Forget all members but these ranks of each host and their helpers."""
+        """Keep only these ranks of each host and their helpers."""
         for host in self.agents.values():
             pids = {*to.get(host.host, ())}
             host.members = {pid: m for pid, m in host.members.items() if pid in pids or m.helps in pids}
             host.narrowed = True
 
     def look(self, apart: float, told: Callable[[], None]) -> None:
-        """Two looks at all ranks of all hosts, begun everywhere at once."""
+        """Look at all ranks twice, starting on all hosts at once."""
         for host in self.live():
             host.looking = bool(host.members)
         over = min(self.began + apart + self.patience.whole, self.until)
@@ -184,25 +185,25 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             told()
 
     def _line(self, host: HangHost, line: Line) -> None:
-        host.said += weight(line.text)
-        if host.said > WHOLE:
-            self._silence(host, f"it said more than {WHOLE >> 20} MB")
+        host.received += weight(line.text)
+        if host.received > WHOLE:
+            self._silence(host, f"it sent more than {WHOLE >> 20} MB")
         else:
             super()._line(host, line)
 
     def _silence(self, host: HangHost, why: str) -> None:
-        """Nothing of it is kept: no honest host says so much."""
+        """Drop everything that this host sent: an honest host never sends this much."""
         for kept in (host.members, host.looks, host.between, host.libraries):
             kept.clear()
         self._fail(host, f"{why}, so it counts as not seen")
 
     def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:
-        del size  # its line was weighed before
+        del size  # _line has already counted it
         host.ready = True
         if isinstance(message, messages.MemberFound) and host.found is None:
             host.members[message.member.pid] = message.member
             if len(host.members) > MOST_MEMBERS:
-                self._silence(host, f"it named more than {MOST_MEMBERS:,} processes")
+                self._silence(host, f"it reported more than {MOST_MEMBERS:,} processes")
         elif isinstance(message, messages.Found) and host.found is None:
             host.found, host.found_at = message, time.monotonic()
             self._bring(host, message)

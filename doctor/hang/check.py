@@ -1,4 +1,4 @@
-"""`doctor hang --check`: the examination that a judgement suggests, made at once on the same hosts."""
+"""`doctor hang --check`: run the checks that a judgement suggests, on the same hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Suggested:
 
 
 def suggested(judgement: Judgement) -> Suggested | None:
-    """What `doctor check HOSTS --only ...` among its commands asks for; of several jobs, if only one does."""
+    """The hosts and checks of the first `doctor check HOSTS --only ...` among its commands.
+
+    If several jobs were judged, None unless exactly one of them suggests checks.
+    """
     if judgement.each:
         found = [asked for one in judgement.each if (asked := suggested(one))]
         return found[0] if len(found) == 1 else None
@@ -40,7 +43,7 @@ def suggested(judgement: Judgement) -> Suggested | None:
 
 
 def examine_below(asked: Suggested, session: HostSession) -> Report:
-    """It ends the way to the hosts."""
+    """Run the suggested checks. The session cannot be used afterwards."""
     request, targets = session.request, session.targets
     hosts = tuple(host for host in targets.hosts if host.name in asked.hosts)
     head = targets.wishes.head

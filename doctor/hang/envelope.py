@@ -1,4 +1,4 @@
-"""The report of `hang` for programs: the envelope of all, and what only `hang` has."""
+"""The JSON report of `hang`: the envelope of all commands, and the fields that only `hang` has."""
 
 from __future__ import annotations
 
@@ -17,143 +17,143 @@ class FrameEntry(msgspec.Struct, frozen=True):
     """A frame of a Python stack."""
 
     function: str
-    """Its name."""
+    """The function's name."""
     file: str
-    """Its file."""
+    """The file that contains it."""
     line: int
-    """The line in it."""
+    """The line in the file."""
     source: str | None
     """The text of that line; null if the host could not read it."""
 
 
 class HangOfFinding(msgspec.Struct, frozen=True):
-    """What only `hang` says of a culprit or suspect."""
+    """The fields of a finding that only `hang` has."""
 
     job: str
     """The `name` of its job."""
     place: str | None
     """Where it is: `train.py:57`."""
     stack: tuple[FrameEntry, ...]
-    """Its Python stack, the innermost frame first."""
+    """Its Python stack, with the innermost frame first."""
 
 
 class HangFindingEntry(FindingEntry, frozen=True, kw_only=True):
-    """A rank that others wait for: a culprit has the status `fail`, a suspect `unknown`."""
+    """A rank that others wait for. A culprit has the status `fail`, a suspect has `unknown`."""
 
     hang: HangOfFinding
-    """What only `hang` says of it."""
+    """The fields that only `hang` has."""
 
 
 class GoneRank(msgspec.Struct, frozen=True):
-    """A rank that is no longer there."""
+    """A rank whose process no longer exists."""
 
     rank: int
     """Its number."""
     host: str
-    """Where it was, and whose processes were listed."""
+    """The host where it was, which answered."""
 
 
 class HangJobEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that belong together."""
 
     name: str
-    """Equal for all its ranks."""
+    """The name that all its ranks share."""
     launcher: str | None
-    """`torchrun`, `mpirun`, `srun` and so on; null if it is not known."""
+    """`torchrun`, `mpirun`, `srun` and so on; null if unknown."""
     ranks: int
-    """How many it should have."""
+    """How many ranks it should have."""
     found: int
-    """How many were found."""
+    """How many ranks were found."""
     missing: tuple[int, ...]
-    """Those that were not."""
+    """The ranks that were not found."""
     gone: tuple[GoneRank, ...]
-    """Those of them whose host answered."""
+    """The missing ranks whose host answered."""
     hosts: tuple[str, ...]
-    """Where it runs."""
+    """The hosts where it runs."""
     started: float | None
-    """When, in seconds since 1970, by the clock of one of its hosts."""
+    """Its start in seconds since 1970, by the clock of one of its hosts."""
     master: str | None
-    """Where its ranks meet: ADDRESS:PORT."""
+    """The rendezvous of its ranks: ADDRESS:PORT."""
     user: str | None
-    """Who runs it."""
+    """The user who runs it."""
     command: str | None
-    """What was typed, without secrets."""
+    """The command line of its first rank, without secrets."""
     pids: tuple[int, ...]
-    """The processes of its ranks."""
+    """The PIDs of its ranks."""
     state: Verdict | None = None
-    """What is so of it; null if it was not judged, or if it is the only one."""
+    """Its state; null if it was not judged, or if it is the only job."""
     headline: str | None = None
-    """The same in a sentence."""
+    """Its state in a sentence."""
 
 
 class WaitingRanks(msgspec.Struct, frozen=True):
     """Ranks that wait at the same place."""
 
     ranks: tuple[int, ...]
-    """Their numbers."""
+    """The ranks whose number is known."""
     number: int
-    """How many they are, with those whose number is not known."""
+    """How many ranks wait, including those whose number is unknown."""
     operation: str | None
-    """What they wait in: `all_reduce`."""
+    """The operation that they wait in: `all_reduce`."""
     place: str | None
-    """Where: `train.py:88`."""
+    """The line that they wait at: `train.py:88`."""
     function: str | None
-    """In which function."""
+    """The function that they wait in."""
     at_device: bool
-    """Whether they wait for their device there; the collective may then be an earlier line."""
+    """Whether they wait for their device there. The collective may then be on an earlier line."""
 
 
 class ChainLink(msgspec.Struct, frozen=True):
-    """One rank that waits for another."""
+    """A rank that waits for another rank."""
 
     rank: int
-    """Who waits."""
+    """The rank that waits."""
     waits_for: int
-    """For whom."""
+    """The rank that it waits for."""
     operation: str
-    """In what."""
+    """The operation that it waits in."""
     place: str
-    """Where."""
+    """The line that it waits at."""
 
 
 class HangRankEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a rank stands."""
+    """What a rank is doing."""
 
     rank: int | None
-    """Its number; null if it is not known."""
+    """Its number; null if unknown."""
     host: str
     """Its host."""
     pid: int
-    """Its process."""
+    """Its PID."""
     state: str | None
-    """That of the process, as in /proc: `S`, `R`, `D`, `T`; empty if it is gone."""
+    """The state of the process, as in /proc: `S`, `R`, `D`, `T`; empty if it is gone."""
     in_collective: bool | None
-    """Whether it is inside a collective; null if nothing shows it."""
+    """Whether it is inside a collective; null if unknown."""
     known_by: str | None
-    """What showed it: `stack`, `threads`."""
+    """What shows whether it is inside: `stack` or `threads`."""
     operation: str | None
-    """The collective."""
+    """The collective that it is in."""
     place: str | None
-    """Where: `train.py:88`."""
+    """The line that it is at: `train.py:88`."""
     step: int | None
-    """The training step, if its stack shows it."""
+    """The training step, if its stack shows one."""
     does: str | None
-    """What it does outside a collective."""
+    """What it does outside collectives."""
 
 
 class StragglerEntry(msgspec.Struct, frozen=True):
-    """The rank that others waited for in most of many looks; it is not a culprit."""
+    """The rank that the others waited for in most looks. It is not a culprit."""
 
     rank: int | None
     """Its number."""
     host: str
     """Its host."""
     pid: int
-    """Its process."""
+    """Its PID."""
     outside: int
-    """In how many looks it was outside while others were inside."""
+    """In how many looks it was outside a collective while others were inside."""
     looks: int
-    """Of how many."""
+    """How many looks were counted."""
 
 
 class UnreachedEntry(msgspec.Struct, frozen=True):
@@ -162,7 +162,7 @@ class UnreachedEntry(msgspec.Struct, frozen=True):
     host: str
     """The host."""
     reason: str
-    """Why."""
+    """Why it did not answer."""
 
 
 class RightsEntry(msgspec.Struct, frozen=True):
@@ -171,75 +171,75 @@ class RightsEntry(msgspec.Struct, frozen=True):
     level: str
     """`root`, `the job's own user` or `another user`; empty if nothing was seen."""
     stacks: bool
-    """Whether Python stacks were."""
+    """Whether Python stacks were seen."""
     connections: bool
-    """Whether connections were."""
+    """Whether connections were seen."""
     unread: tuple[str, ...]
-    """What could not be looked at, and why."""
+    """What could not be read, and why."""
     more: tuple[str, ...]
-    """What would show more."""
+    """How to see more."""
 
 
 class LibraryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What a library or a device tool says. It never decides alone."""
+    """What a library or a device tool reports. It never decides alone."""
 
     source: Source
-    """Who says it."""
+    """The library or tool."""
     trust: Trust
-    """`strong`, or `vote`: a hint only."""
+    """`strong`, or `vote` if it is only a hint."""
     kind: Kind
-    """What it says, in a word."""
+    """What it reports, in a word."""
     says: str
-    """What it says, in a sentence."""
+    """What it reports, in a sentence."""
     ranks: tuple[int, ...]
-    """Whom it names."""
+    """The ranks that it names."""
     confirms: bool
     """Whether it confirms what the processes show."""
     against: tuple[str, ...]
-    """What it contradicts."""
+    """How it contradicts the processes or another library."""
     evidence: tuple[str, ...]
-    """What it is read from."""
+    """The data behind it."""
 
 
 class HangPart(msgspec.Struct, frozen=True, kw_only=True):
-    """What only `hang` has."""
+    """The fields that only `hang` has."""
 
     state: Verdict
     """`hang`, `moves`, `waits` (it may be normal), `unknown`, `no job` or `several jobs`."""
     confidence: Confidence
-    """How sure the culprits are; `undecided` without any."""
+    """How certain the culprits are; `undecided` if there are none."""
     standing_still_seconds: float | None
-    """Since when nothing moved; null if nothing shows it."""
+    """For how long nothing has moved; null if unknown."""
     standing_still_at_least: bool
-    """Whether it may be longer: nothing shows what was before the first look."""
+    """Whether it may be longer, since nothing shows what happened before the first look."""
     limit_seconds: float
     """`--limit`."""
     job: HangJobEntry | None
-    """The job that was judged; null if there is none, or several."""
+    """The job that was judged; null if there was no job or more than one."""
     jobs: tuple[HangJobEntry, ...]
-    """All jobs that were asked for."""
+    """The jobs that the options chose, or all jobs."""
     waiting: tuple[WaitingRanks, ...]
-    """Who waits where."""
+    """The ranks that wait in a collective, by place."""
     chain: tuple[ChainLink, ...]
-    """Who waits for whom."""
+    """Which rank waits for which."""
     ranks: tuple[HangRankEntry, ...]
-    """Each rank."""
+    """All ranks of the job."""
     straggler: StragglerEntry | None
-    """Of `--watch`."""
+    """The slowest rank that `--watch` found, if any."""
     unreached: tuple[UnreachedEntry, ...]
     """Hosts that did not answer."""
     rights: RightsEntry | None
     """How much could be seen; null without a job."""
     libraries: tuple[LibraryEntry, ...]
-    """What libraries and device tools say."""
+    """What libraries and device tools report."""
     notes: tuple[str, ...]
-    """What else is to be known."""
+    """Further remarks."""
     do: tuple[str, ...]
     """What to do, in words."""
     commands: tuple[str, ...]
-    """What to type."""
+    """The commands to type."""
     next_time: tuple[str, ...]
-    """What would show more the next time."""
+    """Settings that show more next time."""
 
 
 class HangReport(Envelope, frozen=True, kw_only=True):
@@ -250,6 +250,6 @@ class HangReport(Envelope, frozen=True, kw_only=True):
     findings: tuple[HangFindingEntry, ...]
     """The ranks that others wait for."""
     hang: HangPart
-    """What only `hang` has."""
+    """The fields that only `hang` has."""
     check: CheckReport | UnsetType = UNSET
-    """The report of the checks that `--check` made; it is there only if they were made."""
+    """The report of the checks that `--check` ran; absent if none were run."""

@@ -1,8 +1,7 @@
-"""What was seen of the processes of a job that runs: at least twice each, on every host at the same time.
+"""What was seen of the processes of a running job: at least two looks at each, on all hosts at the same time.
 
-These types are also what the agent says and what a recording holds, so their numbers and texts have bounds:
-a host may be hostile. Ages and ticks count on a host's own clock; nothing here compares the clocks of two
-hosts.
+The agent sends these types and a recording contains them. Their numbers and texts are bounded because a host
+may be hostile. Ages and ticks are by the host's own clock; the clocks of two hosts are never compared.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Rank = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread as /proc shows it. What may not be read is empty."""
+    """A thread as /proc shows it. Fields that may not be read are empty."""
 
     tid: Pid
     name: Word
@@ -34,31 +33,31 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     """Ticks of 10 ms."""
     switches: Count = 0
     waits: Word = ""
-    """The function of the kernel that it sleeps in; its name changes with the kernel."""
+    """The kernel function in which it sleeps. The names differ between kernel versions."""
     syscall: Annotated[tuple[Word, ...], msgspec.Meta(max_length=9)] = ()
-    """Its number and arguments."""
+    """The number and the arguments of the system call that it is in."""
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """A TCP connection of the process, as `ss -tnieHO` shows it."""
+    """A TCP connection of a process, as `ss -tnieHO` shows it."""
 
     state: Word
     local: Word
-    """ADDRESS:PORT, a v4 address without ::ffff:."""
+    """ADDRESS:PORT. An IPv4 address has no ::ffff: prefix."""
     peer: Word
     received: Count = 0
-    """Bytes. Those that were sent are not here: they count what is sent again."""
+    """Bytes. Sent bytes are left out because they include retransmissions."""
     last_sent: Count = 0
-    """Milliseconds ago; also 0 where ss leaves it out, which it does for 0."""
+    """Milliseconds ago. ss omits the value if it is 0."""
     last_received: Count = 0
     waiting_to_be_read: Count = 0
     waiting_to_be_sent: Count = 0
     unacknowledged: Count = 0
     backoff: Count = 0
     persist: bool = False
-    """The peer's window is closed: it does not read."""
+    """The peer's window is closed: the peer does not read."""
     user: Word = ""
-    """Whose it is, where nobody can tell of which process."""
+    """The owner, if the process behind the connection is unknown."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,14 +69,14 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PythonThread(msgspec.Struct, frozen=True, kw_only=True):
-    """A thread as py-spy shows it; frames from the innermost."""
+    """A thread as py-spy shows it, the innermost frame first."""
 
     tid: Pid
     name: Word = ""
     owns_gil: bool = False
     frames: Annotated[tuple[Frame, ...], msgspec.Meta(max_length=200)] = ()
     step: Count | None = None
-    """The value of a local called step, iteration or the like, of the frame nearest to the user's loop."""
+    """The value of a local variable such as `step` or `iteration`, from the innermost frame that has one."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,80 +84,80 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: Pid
     state: Annotated[str, msgspec.Meta(max_length=1)]
-    """R, S, D, T, t, Z, as in /proc; empty: the process is gone."""
+    """R, S, D, T, t or Z, as in /proc; empty if the process is gone."""
     cpu: Count = 0
     bytes_moved: Count = 0
-    """Read and written, by whatever means."""
+    """Bytes read and written, by any means."""
     threads: Annotated[tuple[Thread, ...], msgspec.Meta(max_length=4_096)] = ()
-    """Main thread first, then by TID."""
+    """The main thread first, then by TID."""
     connections: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=4_096)] = ()
     files: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
-    """Open regular files, pipes with a name."""
+    """Open regular files and named pipes."""
     kernel: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
-    """The kernel's stack of the main thread; only root may read it."""
+    """The main thread's kernel stack, which only root may read."""
     python: Annotated[tuple[PythonThread, ...], msgspec.Meta(max_length=4_096)] = ()
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
-    """What could not be looked at and why: "stack: not permitted"."""
+    """What could not be read, and why: "stack: not permitted"."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A process of a job: a rank, or a helper of one (a data loader's worker, a compiler)."""
+    """A process of a job: a rank, or a helper of a rank (a data loader's worker, a compiler)."""
 
     host: Word
-    """As the person named it; the controller fills it in."""
+    """As the user named it. The controller fills it in."""
     pid: Pid
     parent: Pid
     above: Annotated[tuple[Pid, ...], msgspec.Meta(max_length=64)] = ()
-    """Of a rank: its parent and so on, up to the first of its launchers."""
+    """For a rank: its ancestors, from the parent up to the first of its launchers."""
     launched: Pid | None = None
-    """The nearest launcher above it, by its command line; None: there is none, or nobody wrote it down."""
+    """The nearest launcher above it, by its command line; None if there is none or it was not recorded."""
     joins: bool = False
-    """It has threads of process groups, or has loaded a library that makes them."""
+    """It has threads of process groups, or has loaded a library that creates process groups."""
     job: Word
-    """Equal for all ranks of one job on all hosts: MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
+    """The same for all ranks of a job: MASTER_ADDR:MASTER_PORT, a run id, or a Slurm job and step."""
     rank: Rank | None = None
-    """None: it is a rank, but nobody told which."""
+    """None if the number of the rank is unknown."""
     world: Rank | None = None
     helps: Pid | None = None
-    """The PID of the rank whose helper it is."""
+    """The PID of the rank that it helps; None for a rank."""
     launcher: Word = ""
-    """torchrun, mpirun, srun, msrun; empty: unknown."""
+    """torchrun, mpirun, srun, msrun; empty if unknown."""
     command: Text = ""
-    """Redacted."""
+    """The command line, redacted."""
     user: Word = ""
-    """Its owner as the kernel says it: the login name on its host, or "uid 1001" where that host has none."""
+    """Its owner by the kernel: the login name on its host, or "uid 1001" if that host has no name for it."""
     age: Seconds = 0.0
-    """Since it was started."""
+    """Time since its start."""
     master: Word = ""
-    """ADDRESS:PORT of the rendezvous; its connections say nothing of collectives."""
+    """ADDRESS:PORT of the rendezvous, whose connections show nothing about collectives."""
     slurm_job: Word = ""
-    """Its number; of an array's task also "JOB_TASK", behind a space."""
+    """The number of its Slurm job. For a task of a job array, a space and "JOB_TASK" follow."""
     hidden: bool = False
-    """Its variables may not be read: that it is a rank shows only from outside."""
+    """Its environment may not be read, so it is taken for a rank only by what shows from outside."""
     a: Look | None = None
     between: Annotated[tuple[Look, ...], msgspec.Meta(max_length=16)] = ()
-    """Where the two looks are far apart: threads and stacks alone."""
+    """Looks in between, with threads and stacks only, if the two looks are far apart."""
     b: Look | None = None
 
     @property
     def looks(self) -> tuple[Look, ...]:
-        """All that were made, in their order."""
+        """All looks in their order."""
         return tuple(look for look in (self.a, *self.between, self.b) if look is not None)
 
 
 class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
-    """What a library or a device tool of a host said, in its own words. `hang.libraries` reads it."""
+    """The raw output of a library or a device tool on a host. `hang.libraries` reads it."""
 
     source: Word
-    """See `hang.opinions.Source`."""
+    """A `hang.opinions.Source`, or `process-numbers`."""
     name: Text
-    """The file, address or command that said it."""
+    """The file, address or command that it comes from."""
     which: Literal["a", "b"] = "a"
-    """Asked twice: which answer it is."""
+    """The first or the second answer, if it was asked twice."""
     pid: Pid | None = None
-    """Of the rank that it belongs to, if it belongs to one."""
+    """The rank that it belongs to, if any."""
     at: Seconds = 0.0
-    """When it was said or written, by the host's clock, as time since 1970."""
+    """When it was answered or written, in seconds since 1970 by the host's clock."""
     text: Long = ""
     problem: Text = ""
     """Why there is no text."""
@@ -168,41 +167,41 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
     members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=20_000)] = ()
     at: Seconds = 0.0
-    """When the second look began, by the host's clock, as time since 1970."""
+    """When the second look began, in seconds since 1970 by the host's clock."""
     apart: Seconds = 0.0
-    """Between the two looks."""
+    """Seconds between the two looks."""
     root: bool = False
     stacks: Word = ""
-    """Who showed Python stacks: "py-spy 0.4.3, brought", "… of the host"; empty: nobody, see `unread`."""
+    """What showed Python stacks: "py-spy 0.4.3, brought", "… of the host"; empty: nothing, see `unread`."""
     lacks: Word = ""
-    """Its machine, if there are no stacks because nobody had a py-spy for such a one."""
+    """Its CPU architecture, if there are no stacks because no py-spy for it was at hand."""
     ages: bool = True
-    """Whether connections could be looked at (ss)."""
+    """Whether ss could show connections."""
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
-    """Of its interfaces, to tell whose connection is whose."""
+    """The addresses of its interfaces."""
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
-    """What could not be looked at on the whole host, and why."""
+    """What could not be read on the whole host, and why."""
     libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
-    """Connections of users whose processes may not be read, in the second look."""
+    """Connections of users whose processes may not be read, from the second look."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the judgement is made from; judging it twice says the same."""
+    """Everything that the judgement is made from: the same evidence always gives the same judgement."""
 
     started: Word
-    """When, as in a recording: 2026-11-20T09:00:00Z."""
+    """The time, as in a recording: 2026-11-20T09:00:00Z."""
     hosts: tuple[HostSeen, ...] = ()
     unreached: dict[str, Text] = {}
-    """Host -> why it did not answer."""
+    """The reason for each host that did not answer."""
     asked: tuple[Word, ...] = ()
     """All hosts that were asked, in order."""
     local: bool = False
-    """Taken on this machine, without a login."""
+    """It was taken on this machine, without a login."""
     transport: Word = ""
-    """How the hosts were reached; empty: nobody wrote it down."""
+    """The transport that reached the hosts; empty if it was not recorded."""
     seconds: Seconds = 0.0
-    """How long it took; 0: nobody wrote it down."""
+    """How long the run took; 0 if it was not recorded."""
     way: Way | None = None
-    """How the hosts were reached; None: nobody wrote it down."""
+    """The options with which the hosts were reached; None if they were not recorded."""
     schema: int = 1

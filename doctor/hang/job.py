@@ -1,4 +1,4 @@
-"""Jobs that have no name of their own: that of a process is only known on its host."""
+"""Jobs without a name of their own: they are named after a process, so the name gets the host as well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of an agent of `doctor hang`."""
+"""The messages that an agent of `doctor hang` sends."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class MemberFound(Message, frozen=True, tag="member"):
 
 
 class Found(Message, frozen=True, tag="found"):
-    """All members were said."""
+    """The search is over, and all members were sent."""
 
     ranks: Count
     machine: Word = ""
     memory: bool = False
-    """Whether a program can be kept in memory only."""
+    """Whether the host can run a program from memory."""
     unread: Texts = ()
 
 
 class Armed(Message, frozen=True, tag="armed"):
-    """py-spy was taken, or why not."""
+    """py-spy has arrived, or could not be used."""
 
     problem: Word = ""
 
@@ -42,7 +42,7 @@ class Library(Message, frozen=True, tag="library"):
 
 
 class Told(msgspec.Struct, frozen=True):
-    """Numbers among the locals of a rank that has none in its variables."""
+    """Rank and world size from the local variables of a process that has none in its environment."""
 
     pid: Pid
     rank: Rank | None = None
@@ -50,7 +50,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class Seen(Message, frozen=True, tag="seen"):
-    """All looks were said."""
+    """The looks are over, and all of them were sent."""
 
     at: Seconds
     apart: Seconds
@@ -64,7 +64,7 @@ class Seen(Message, frozen=True, tag="seen"):
 
 
 class Done(Message, frozen=True, tag="done"):
-    """The agent's child has ended: what it has not said by now does not come."""
+    """The agent's child has ended and sends nothing more."""
 
     what: Literal["find", "look"]
 

@@ -1,7 +1,6 @@
-"""What libraries and device tools say of a job that stands still: an opinion each, with its trust.
+"""What libraries and device tools say about a job that stands still: one opinion each, with its trust.
 
-An opinion never decides alone. It confirms what the processes show, or contradicts it, and then the report
-says so.
+An opinion never decides alone. It confirms or contradicts what the processes show, and the report says which.
 """
 
 from __future__ import annotations
@@ -39,21 +38,21 @@ _TITLES = {
 
 class Trust(str, Enum):
     STRONG = "strong"
-    """It counts operations, or has lost a process: right unless the library errs."""
+    """The source counts operations or has lost a process, so it is right unless the library has a bug."""
     VOTE = "vote"
-    """It fits, and so may other things."""
+    """It fits, but so do other explanations."""
 
 
 class Kind(str, Enum):
     BLAMES = "blames"
     """`subjects` keep the others waiting."""
     MISMATCH = "mismatch"
-    """`subjects` disagree on what comes next; which of them is wrong, nobody knows."""
+    """`subjects` disagree on the next operation. Which of them is wrong is unknown."""
     LAUNCHED = "all launched"
     """Every rank has entered the same operation: the device or the network does not finish it."""
     MOVES = "moves"
     SILENT = "silent"
-    """It was asked, and what it said cannot be used; `words` say why."""
+    """It was asked, but its answer cannot be used; `words` says why."""
 
 
 class State(str, Enum):
@@ -67,11 +66,11 @@ class State(str, Enum):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank, or a process or device of which nobody can tell which rank it has."""
+    """A rank, or a process or device whose rank is unknown."""
 
     rank: Rank | None = None
     host: Word = ""
-    """As the person named it; where it is none of the hosts that were asked, what the library calls it."""
+    """The name that the user gave it, or the library's name if it is not one of the hosts that were asked."""
     pid: Pid | None = None
     device: Word = ""
     state: State = State.BEHIND
@@ -97,12 +96,12 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence."""
     subjects: Annotated[tuple[Subject, ...], msgspec.Meta(max_length=64)] = ()
     more: int = 0
-    """Subjects beyond these."""
+    """How many further subjects were left out."""
     evidence: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
     at: Seconds = 0.0
-    """When it was said, if that may be long ago, by the clock of the host that said it."""
+    """When it was written, by the clock of its host, if that may be long ago."""
     against: tuple[Text, ...] = ()
-    """Other opinions that cannot be true beside this one, a sentence each."""
+    """Opinions that contradict this one, a sentence each."""
 
     @property
     def ranks(self) -> set[int]:

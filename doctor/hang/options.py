@@ -1,4 +1,4 @@
-"""What a person asks of `doctor hang`, beside the hosts."""
+"""The options of `doctor hang`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ class HangWishes:
 
     apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
     limit: float = any_option(
-        "--limit S", "Seconds of standing still that are a hang.", default=60.0, min=1, max=86_400
+        "--limit S", "Seconds without progress that count as a hang.", default=60.0, min=1, max=86_400
     )
     pid: int | None = any_option("--pid PID", "Only the job of this process.", min=1, max=2**22)
     master_port: int | None = any_option(
         "--master-port PORT", "Only the job that meets at this port.", min=1, max=65_535
     )
-    slurm_job: str | None = any_option(
-        "--job ID", "A job of Slurm; its nodes are the hosts if none are named."
-    )
+    slurm_job: str | None = any_option("--job ID", "Only this Slurm job; without HOSTS, look at its nodes.")
     user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
     watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
     check: bool = live_option("--check", "Run the check that the report suggests.", default=False)
     pyspy: tuple[Path, ...] = live_option(
-        "--pyspy FILE", "py-spy for hosts of another machine, or its wheel.", default=()
+        "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
     )

@@ -1,4 +1,4 @@
-"""py-spy on its way to hosts: static programs, from this installation or `--pyspy`, that run from memory."""
+"""How py-spy gets to the hosts: a static program from this installation or `--pyspy`, run from memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ PART = 48_000
 """Bytes of base64 in one line."""
 MOST = 64 * 1024 * 1024
 LEVEL = 2
-"""A tenth more to send than at 6, in a third of the time."""
+"""Of zlib: a tenth more bytes than at level 6, in a third of the time."""
 MACHINES = {62: "x86_64", 183: "aarch64"}
-"""By e_machine of ELF, as uname says it."""
+"""The names that uname gives, by e_machine of ELF."""
 _ELF = b"\x7fELF"
 
 
@@ -33,19 +33,19 @@ _ELF = b"\x7fELF"
 class PackedProgram:
     machine: str
     lines: tuple[bytes, ...]
-    """The commands that bring it to a host."""
+    """The agent commands that carry it to a host."""
 
 
 def fetch(machine: str) -> str:
-    """The command that brings the wheel for such hosts, to whatever machine it is typed on."""
+    """The command that downloads the wheel for such hosts, on any machine."""
     return f"pip download --platform manylinux2014_{machine} --only-binary=:all: --no-deps 'py-spy<1'"
 
 
-_HINT = f"For hosts of aarch64, give what this brings: {fetch('aarch64')}"
+_HINT = f"For aarch64 hosts, give the file that this downloads: {fetch('aarch64')}"
 
 
 def for_host(machine: str, given: Sequence[Path] = ()) -> tuple[tuple[bytes, ...], str]:
-    """The commands that bring it to a host of this machine, and why there are none."""
+    """The agent commands that carry py-spy to a host of this architecture, or why there are none."""
     own = find()
     whys = [] if own else ["none is installed beside doctor"]
     for path in (*given, *([own] if own else ())):
@@ -61,7 +61,7 @@ def for_host(machine: str, given: Sequence[Path] = ()) -> tuple[tuple[bytes, ...
 
 
 def check_given(given: Sequence[Path]) -> None:
-    """Raises UsageError where a file of --pyspy is of no use to any host."""
+    """Raises UsageError if a file of --pyspy cannot be used on any host."""
     for path in given:
         if why := why_not_ours(path):
             raise UsageError(
@@ -73,7 +73,7 @@ def check_given(given: Sequence[Path]) -> None:
 
 @cache
 def packed(path: Path) -> PackedProgram:
-    """The program in this file, which is the program itself or a wheel with it. Raises UsageError."""
+    """py-spy from this file, which is the program itself or its wheel. Raises UsageError."""
     program = read_bytes(path, MOST, binary=True)
     if program.startswith(b"PK"):
         try:
@@ -84,7 +84,7 @@ def packed(path: Path) -> PackedProgram:
     machine = elf_machine(program)
     if not machine:
         said = (
-            f"is a program for another machine than {' and '.join(MACHINES.values())}"
+            f"is a program for a machine other than {' and '.join(MACHINES.values())}"
             if program.startswith(_ELF)
             else "is neither a program for Linux nor a wheel with py-spy for Linux"
         )
@@ -96,7 +96,7 @@ def packed(path: Path) -> PackedProgram:
 
 
 def _program_in(wheel: zipfile.ZipFile) -> bytes:
-    """Empty if there is none."""
+    """py-spy from this wheel; empty if the wheel does not contain it."""
     for each in wheel.infolist():
         if each.filename.endswith(".data/scripts/py-spy") and each.file_size <= MOST:
             return wheel.read(each)
@@ -104,7 +104,7 @@ def _program_in(wheel: zipfile.ZipFile) -> bytes:
 
 
 def find() -> Path | None:
-    """The program of the package in this environment, else the one on the PATH is none of ours."""
+    """The py-spy of the package that is installed in this environment. PATH is not searched."""
     for path in _places():
         if path.is_file() and 0 < path.stat().st_size <= MOST:
             return path
@@ -121,7 +121,7 @@ def _places() -> Iterator[Path]:
 
 
 def elf_machine(program: bytes) -> str:
-    """What it runs on; empty for what is no such program of Linux, of 64 bits."""
+    """The architecture of a 64-bit Linux program; empty for anything else."""
     if not program.startswith(_ELF + b"\x02\x01") or len(program) < 20:
         return ""
     return MACHINES.get(struct.unpack_from("<H", program, 18)[0], "")

@@ -1,4 +1,4 @@
-"""What hosts said, without secrets: command lines, source code, names of files, texts of libraries."""
+"""Removes secrets from what hosts sent: command lines, source code, file names, library output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from doctor.hang.evidence import LONGEST_LIBRARY_TEXT, Frame, HostSeen, LibraryT
 from doctor.text.redact import redact
 
 LONGEST = 4_096
-"""A hidden secret may take more room than it had."""
+"""A redacted text may be longer than the original."""
 
 
 @lru_cache(maxsize=20_000)

@@ -1,4 +1,4 @@
-"""A judgement as a page: the rank that everybody waits for comes first."""
+"""A judgement as a page. The rank that the others wait for comes first."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ WORDS = {
     Verdict.SEVERAL: ("Several jobs", Kind.OPEN),
 }
 _INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*)/")
-"""Before the name that a library's file has for everybody."""
+"""The installation folder before the path of a library's file."""
 GROUPS = 6
 JOBS = 20
 UNREAD = 4
-ONE_JOB = "Of one job alone: the same command with its --pid PID or --master-port PORT"
+ONE_JOB = "For one job only: the same command with its --pid PID or --master-port PORT"
 
 
 def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
-    """`apart`: each rank by itself, also those of which the same is to be said."""
+    """`apart`: one card for each rank, even if several ranks have the same finding."""
     straggler = str(judgement.straggler) + "." if judgement.straggler else ""
     culprits = [each for one in judgement.each or (judgement,) for each in one.culprits]
     return Page(
@@ -54,7 +54,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_about(judgement)),
         tuple(_cards(judgement, judgement.named, apart)),
         "Who keeps it waiting",
-        tuple(_of_many(judgement)),
+        tuple(_job_pages(judgement)),
         tuple(_ranks(judgement.ranks)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in judgement.notes if not _has_rows(judgement)),
         (
@@ -70,8 +70,8 @@ def _kind(judgement: Judgement) -> Kind:
     return WORDS[judgement.verdict][1]
 
 
-def _of_many(judgement: Judgement) -> Iterator[Page]:
-    """Of several jobs: those that hang in full, of the others what is so."""
+def _job_pages(judgement: Judgement) -> Iterator[Page]:
+    """A page for each of several jobs: hanging jobs in full, the others as one sentence."""
     for number, (job, one) in enumerate(zip(judgement.jobs, judgement.each, strict=False), 1):
         yield Page(
             title=_job_line(job, judgement),
@@ -96,15 +96,15 @@ def _about(judgement: Judgement) -> Iterator[tuple[str, str]]:
 
 
 def _job_line(job: Job, judgement: Judgement) -> str:
-    """With its owner, where not all are of the same."""
+    """The job in words, with its owner if the jobs have different owners."""
     owner = f", of {job.owner}" if len({each.owner for each in judgement.jobs}) > 1 else ""
     return job_words(job, judgement.started, name=True) + owner
 
 
 def _cards(judgement: Judgement, named: Sequence[Culprit], apart: bool, ids: str = "") -> list[Card]:
-    """What is said of the whole job belongs to the only one who is named, or stands by itself."""
+    """The cards of the named ranks. Rows about the whole job go on the only card or on one of their own."""
     folded = [(each,) for each in named] if apart else alike(named)
-    cards = [_named(of, judgement, f"{ids}rank{number}") for number, of in enumerate(folded, 1)]
+    cards = [_culprit_card(of, judgement, f"{ids}rank{number}") for number, of in enumerate(folded, 1)]
     if not _has_rows(judgement):
         return cards
     rows = tuple(_rows(judgement))
@@ -117,7 +117,7 @@ def _has_rows(judgement: Judgement) -> bool:
     return judgement.verdict not in (Verdict.MOVES, Verdict.SEVERAL, Verdict.NO_JOB)
 
 
-def _named(of: Sequence[Culprit], judgement: Judgement, id: str) -> Card:
+def _culprit_card(of: Sequence[Culprit], judgement: Judgement, id: str) -> Card:
     first = of[0]
     still = still_words(judgement) if judgement.culprits else ""
     word = "HANG" if judgement.culprits else "WAITS" if judgement.verdict is Verdict.WAITS else "SUSPECT"

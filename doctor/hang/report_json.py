@@ -1,4 +1,4 @@
-"""A judgement for programs."""
+"""A judgement as JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SURE = {each.value: each for each in Confidence}
 
 
 def hang_report(judgement: Judgement, evidence: Evidence, checked: Report | None = None) -> HangReport:
-    """`checked`: the examination that the judgement suggested, if it was made; it may find a fault, too."""
+    """`checked`: the report of the suggested checks, if they were run. Their faults count as well."""
     found_more = checked is not None and checked.exit_code == EXIT_FAULT
     exit_code = EXIT_FAULT if found_more else judgement.exit_code
     verdict = verdict_of(exit_code)
@@ -95,7 +95,7 @@ def hang_part(judgement: Judgement) -> HangPart:
 
 
 def _findings(judgement: Judgement) -> Iterator[HangFindingEntry]:
-    """The culprits of all jobs, then those who are only suspected."""
+    """The culprits of all jobs, then the suspects."""
     judged = judgement.each or (judgement,)
     named = [(one, each, Status.FAIL) for one in judged for each in one.culprits]
     named += [(one, each, Status.UNKNOWN) for one in judged for each in one.suspects]
@@ -133,7 +133,7 @@ def _frame(frame: Frame) -> str:
 
 
 def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
-    """Where none was chosen, with what is so of each."""
+    """All jobs; if several were judged, each with its own judgement."""
     for job, one in zip_longest(judgement.jobs, judgement.each):
         yield _job(job, one)
 

@@ -1,4 +1,4 @@
-"""One run of `doctor hang` over hosts: their ranks, seen twice, as evidence. Judges nothing."""
+"""One run of `doctor hang`: look at the ranks of all hosts twice and return the evidence, unjudged."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Choose = Callable[[Evidence], Mapping[str, Collection[int]] | None]
 
 @dataclass(slots=True)
 class Sight:
-    """What a run saw, also of one that was interrupted."""
+    """What a run saw, even if it was interrupted."""
 
     evidence: Evidence
     reasons: dict[str, Unreached] = field(default_factory=dict)
-    """More on hosts that were not reached: what to do."""
+    """For hosts that were not reached: more about the reason, and what to do."""
 
 
 def see(
@@ -46,10 +46,10 @@ def see(
     choose: Choose = lambda _: None,
     pyspy: Sequence[Path] = (),
 ) -> Sight:
-    """Ask all hosts at once. Always ends what it started there.
+    """Ask all hosts at once. The agents are ended in any case.
 
-    `choose` names the ranks of each host that are to be looked at, once all are found. None: every one. Where
-    it names nobody, no look is made. `pyspy`: files of --pyspy.
+    Once the ranks are found, `choose` returns those to look at, by host: None means all, and if it returns no
+    rank, no look is made. `pyspy`: files of --pyspy.
     """
     began = time.monotonic()
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Evidence in a file: what --save keeps, and --replay judges again. It was redacted when it was taken."""
+"""Evidence in a file: --save writes it and --replay judges it again. It was redacted when it was taken."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def _with_our_commands(evidence: Evidence) -> Evidence:
 
 
 def _nonsense(evidence: Evidence) -> Iterator[str]:
-    """What no run would have kept."""
+    """What a real run could not have saved."""
     asked, seen = {*evidence.asked}, [host.host for host in evidence.hosts]
     if not asked or not all(map(is_host, asked)):
-        yield "it names no hosts, or one by a name that is not valid"
+        yield "it names no hosts, or a host with an invalid name"
     if len({*seen}) < len(seen) or not asked >= {*seen, *evidence.unreached}:
-        yield "it speaks of hosts that were not asked, or of one twice"
+        yield "it contains hosts that were not asked, or one host twice"
     for host in evidence.hosts:
         pids = [member.pid for member in host.members]
         if len({*pids}) < len(pids) or any(member.host != host.host for member in host.members):
             yield f"the processes of {host.host} do not add up"
         if any(look.pid != m.pid for m in host.members for look in m.looks):
-            yield f"a look at a process of {host.host} is of another one"
+            yield f"a look at a process of {host.host} belongs to another process"
 
 
 FILE = SavedRun(

@@ -1,6 +1,4 @@
-"""One look of `doctor hang`, and with `--watch` one after another, until the job, or one of several, hangs or
-has ended.
-"""
+"""One look of `doctor hang`, or with `--watch` one after another until a job hangs or the job has ended."""
 
 from __future__ import annotations
 
@@ -27,11 +25,11 @@ from doctor.text.terminal import tell
 EVERY = 10.0
 """Seconds from one look to the next."""
 LEAST = 1.0
-"""Seconds between two looks that take long."""
+"""The least pause in seconds between two looks, even if a look took long."""
 
 
 def look_at(session: HostSession, wishes: HangWishes) -> Sight:
-    """The ranks of these hosts that are asked for."""
+    """Look at the ranks of these hosts, or at those that the options choose."""
     way = session.request.way
     return see(
         session.hosts,
@@ -59,8 +57,8 @@ def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:
 
 
 def narrowed(evidence: Evidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
-    """The ranks of each host that are asked for, and those that say the same name: only a look at their
-    connections tells whether they are of that job. None: nothing is asked for.
+    """The PIDs of the chosen ranks, by host, and of all ranks with the same job name: only their connections
+    show whether they belong to that job. None if no option chooses a job.
     """
     asked = wishes.pid, wishes.master_port, wishes.slurm_job, wishes.user
     if all(each is None for each in asked):
@@ -82,7 +80,7 @@ def watch(
     until: float = math.inf,
     every: float = EVERY,
 ) -> tuple[Sight, Judgement]:
-    """The last look, also where an interruption ends it."""
+    """The last look and its judgement, even if an interrupt ended the watch."""
     last: tuple[Sight, Judgement] | None = None
     job: Job | None = None
     number = absent = 0
@@ -98,10 +96,10 @@ def watch(
             last, number = (sight, found), number + 1
             absent = absent + 1 if found.verdict is Verdict.NO_JOB else 0
             job = found.job or job
-            said = f"look {number}: {found.sentence}"
-            said += f" So far {found.straggler}." if found.straggler else ""
+            text = f"look {number}: {found.sentence}"
+            text += f" So far {found.straggler}." if found.straggler else ""
             if not quiet and not line.live:
-                tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {said}')}\n")
+                tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {text}')}\n")
             ends = number == 1 or (absent > 1 and not found.unreached)
             if any(one.verdict is Verdict.HANG for one in (found, *found.each)) or (absent and ends):
                 return last
@@ -109,7 +107,7 @@ def watch(
             if again + wishes.apart >= until:
                 return last
             while (left := again - time.monotonic()) > 0:
-                line(Stage("watch", f"{said} Next look in {math.ceil(left)} s."))
+                line(Stage("watch", f"{text} Next look in {math.ceil(left)} s."))
                 time.sleep(min(left, 1.0))
     except KeyboardInterrupt:
         if last is None:
@@ -118,7 +116,7 @@ def watch(
 
 
 def _of_the_same(before: Job | None, evidence: Evidence, wishes: HangWishes) -> Judgement:
-    """Of the job that is watched, also where another one has begun beside it."""
+    """The judgement of the watched job, even if another job has started on these hosts."""
     found = judged(evidence, wishes)
     if before is None or found.verdict is not Verdict.SEVERAL:
         return found

@@ -1,4 +1,4 @@
-"""A judgement in words: the same in a terminal and in JSON."""
+"""The parts of a judgement in words, for every output format."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def duration(seconds: float) -> str:
 
 
 def job_words(job: Job, now: str = "", *, name: bool = False) -> str:
-    """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC"; `now` begins with the day on which that is said."""
+    """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC". `now` begins with the date of the judgement, which
+    is left out of the time.
+    """
     ranks = f"{job.expected} rank{'' if job.expected == 1 else 's'}"
     port = f"port {master.rpartition(':')[2]}" if name and (master := _master(job)) else ""
     pid = f"pid {job.ranks[0].pid}" if name and job.ranks else ""
@@ -52,7 +54,7 @@ def _clock(since_1970: float, today: str) -> str:
 
 
 def missing_words(job: Job) -> str:
-    """Of ranks that were not found; empty if there are none."""
+    """The ranks that were not found, in words; empty if there are none."""
     gone = [rank for rank, _ in job.gone]
     elsewhere = [rank for rank in job.missing if rank not in gone]
     hosts = fold({host for _, host in job.gone})
@@ -92,7 +94,7 @@ def who(culprits: Iterable[Culprit]) -> str:
 
 
 def alike(culprits: Iterable[Culprit]) -> list[tuple[Culprit, ...]]:
-    """Those of whom the same is to be said together, in their order."""
+    """Group the culprits that have the same finding, in their order."""
     found: dict[tuple[object, ...], list[Culprit]] = {}
     for each in culprits:
         found.setdefault((each.cause, each.sentence, each.place), []).append(each)
@@ -133,12 +135,12 @@ def rights_words(judgement: Judgement) -> str:
     if rights is None:
         return ""
     if not rights.level:
-        return f"seen: nothing; more would show: {'; '.join(rights.raises)}"
+        return f"seen: nothing; to see more: {'; '.join(rights.raises)}"
     seen = "with Python stacks" if rights.stacks else "without Python stacks"
     said = f"seen as {rights.level}, {seen}"
     if not rights.connections:
         said += ", without connections"
-    return said + (f"; more would show: {'; '.join(rights.raises)}" if rights.raises else "")
+    return said + (f"; to see more: {'; '.join(rights.raises)}" if rights.raises else "")
 
 
 def library_words(judgement: Judgement, *, evidence: bool) -> Iterator[str]:
@@ -153,11 +155,11 @@ def library_words(judgement: Judgement, *, evidence: bool) -> Iterator[str]:
 
 
 def against_words(judgement: Judgement) -> tuple[str, ...]:
-    """Where libraries contradict the processes or each other."""
+    """How libraries contradict the processes or each other."""
     return tuple(dict.fromkeys(line for each in judgement.heard for line in each.against))
 
 
 def silent_words(judgement: Judgement) -> Iterator[str]:
-    """What was asked and is of no use, and why."""
+    """The sources that were asked but cannot be used, and why."""
     silent = (each.opinion for each in judgement.heard if each.opinion.kind is Kind.SILENT)
     yield from (each.words.removesuffix(".") for each in silent)

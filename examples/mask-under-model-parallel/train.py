@@ -3,8 +3,8 @@
     torchrun --standalone --nproc-per-node 4 train.py --bug      the mask is drawn per process: loss stays up
     torchrun --standalone --nproc-per-node 4 train.py            the mask is drawn per replica: loss falls
 
-Ranks 0-1 hold one replica of the model, ranks 2-3 the other. Each rank of a replica gives the logits of one
-half of the vocabulary, at the positions that are masked. --no-hook leaves out the three lines of the hook.
+Ranks 0-1 hold one replica of the model, ranks 2-3 the other. Each rank of a replica computes the logits of
+one half of the vocabulary, at the masked positions. --no-hook skips the three lines of the hook.
 """
 
 import argparse
@@ -19,7 +19,7 @@ VOCABULARY, LENGTH, BATCH, MASKED, HIDDEN, RATE = 32, 16, 32, 4, 64, 2.0
 
 
 def sequences(step: int, replica: int) -> torch.Tensor:
-    """Counting from a random start, round and round: a token is told by its neighbours."""
+    """Numbers that count up from a random start and wrap around: the neighbours of a token determine it."""
     data = torch.Generator().manual_seed(1000 * step + replica)
     return (torch.randint(VOCABULARY, (BATCH, 1), generator=data) + torch.arange(LENGTH)) % VOCABULARY
 
@@ -45,7 +45,7 @@ def main() -> None:
     data_groups = [dist.new_group(range(first, world, GROUP)) for first in range(GROUP)]
     model_group, data_group = model_groups[replica], data_groups[part]
 
-    # The bug: the ranks of one replica draw different masks, and put together what does not belong together.
+    # The bug: the ranks of one replica draw different masks, and combine parts that do not belong together.
     drawing = random.Random(rank if asked.bug else replica)
 
     start = torch.Generator().manual_seed(part)

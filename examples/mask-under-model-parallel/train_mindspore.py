@@ -4,7 +4,7 @@
     msrun --worker_num=4 --local_worker_num=4 --join=True train_mindspore.py --bug
     msrun --worker_num=4 --local_worker_num=4 --join=True train_mindspore.py
 
-It needs no NPU. Where cluster-doctor is not installed, the hook comes as one file; see docs/smoke-hook.md.
+It needs no NPU. If cluster-doctor is not installed, use the hook as a single file; see docs/smoke-hook.md.
 """
 
 import argparse
@@ -20,7 +20,7 @@ VOCABULARY, LENGTH, BATCH, MASKED, HIDDEN, RATE = 32, 16, 32, 4, 64, 2.0
 
 
 def sequences(step, replica):
-    """Counting from a random start, round and round: a token is told by its neighbours."""
+    """Numbers that count up from a random start and wrap around: the neighbours of a token determine it."""
     starts = numpy.random.RandomState(1000 * step + replica).randint(VOCABULARY, size=(BATCH, 1))
     return (starts + numpy.arange(LENGTH)) % VOCABULARY
 
@@ -47,7 +47,7 @@ def main():
     create_group(f"data-{part}", data_ranks)
     add_halves, add = ops.AllReduce(group=f"model-{replica}"), ops.AllReduce(group=f"data-{part}")
 
-    # The bug: the ranks of one replica draw different masks, and put together what does not belong together.
+    # The bug: the ranks of one replica draw different masks, and combine parts that do not belong together.
     drawing = random.Random(rank if asked.bug else replica)
 
     start = numpy.random.RandomState(part)
@@ -58,7 +58,7 @@ def main():
         return ops.matmul(ops.tanh(ops.gather(left, before, 0) + ops.gather(right, after, 0)), output)
 
     def loss_of(left, right, output, before, after, others, labels):
-        """`others` are the logits of all ranks of the replica; only this rank's own depend on its weights."""
+        """`others`: the logits of all ranks of the replica. Only this rank's own depend on its weights."""
         mine = logits(left, right, output, before, after)
         halves = [mine if number == part else others[number] for number in range(GROUP)]
         return ops.cross_entropy(ops.concat(halves, 1), labels)
@@ -73,7 +73,7 @@ def main():
             batch(tokens, mask, labels, model_parallel=model_ranks, data_parallel=data_ranks)
         seen = numpy.where(mask, VOCABULARY, tokens)
         before, after = (Tensor(numpy.roll(seen, by, 1)[mask], mindspore.int32) for by in (1, -1))
-        # On a CPU MindSpore gathers over all ranks only: what the others have is added to zeros instead.
+        # On a CPU, MindSpore gathers only over all ranks, so the others' logits are added to zeros instead.
         mine = logits(*weights, before, after)
         others = add_halves(ops.stack([mine if n == part else ops.zeros_like(mine) for n in range(GROUP)]))
         loss, gradients = gradient_of(*weights, before, after, others, Tensor(labels[mask], mindspore.int32))

@@ -1,11 +1,11 @@
 #!/bin/bash
-# Starts a training on the hosts of a hostfile with nothing but ssh and a shell: one process a rank, each told its
-# place by its environment. The hosts are examined first; of those that are healthy as many train as are needed.
+# Starts a training on the hosts of a hostfile with only ssh and a shell: one process per rank, whose environment
+# says which rank it is. The hosts are examined first; as many healthy hosts train as are needed.
 #
 #   HOSTFILE=hosts.txt NEED=3 ./launch.sh train.py --epochs 3
 #
-# HOSTFILE  the hosts, one a line                        (hosts.txt)
-# NEED      how many are needed                          (all)
+# HOSTFILE  the hosts, one per line                      (hosts.txt)
+# NEED      how many hosts are needed                    (all)
 # PYTHON    the interpreter that has torch on the hosts  (python3)
 # RUNS      keeps the whole report of each run           (runs)
 # LOGS      keeps the output of each host                (logs)
@@ -20,12 +20,12 @@ hosts=${HOSTFILE:-hosts.txt} python=${PYTHON:-python3} runs=${RUNS:-runs} logs=$
 read -ra ssh <<<"${SSH:-ssh -o BatchMode=yes}"
 read -ra more <<<"${NEED:+--need-hosts $NEED} ${DOCTOR:-}"
 
-# On a no-go nothing comes out here, and stderr says what is wrong and where.
+# On a no-go this prints nothing on stdout, and stderr says what is wrong and where.
 job=$(doctor preflight -F "$hosts" --python "$python" -q --print launch=env --report-dir "$runs" "${more[@]}") || exit
 eval "$job" # MASTER_ADDR MASTER_PORT NNODES WORLD_SIZE NPROC_PER_NODE HOSTS
 : "${NPROC_PER_NODE:?hosts have different numbers of ranks}"
 
-# On each host: its ranks side by side. When one fails, or ssh ends, all of them end. It stands between single quotes.
+# Runs on each host: its ranks in parallel. If one fails, or ssh ends, all of them end. It is in single quotes.
 # shellcheck disable=SC2016
 on_host='
 cd "$1" || exit
@@ -39,7 +39,7 @@ for rank in "${ranks[@]}"; do
 done 2>/dev/null
 kill "$ssh"'
 
-# Nothing is ever written to it, and it stays open as long as this script runs.
+# The stdin of every ssh: nothing is ever written to it, and it stays open as long as this script runs.
 idle=$(mktemp -u) && mkfifo -m 600 "$idle" && exec 3<>"$idle" && rm "$idle" || exit
 mkdir -p "$logs" || exit
 trap 'kill "${started[@]}" 2>/dev/null' EXIT

@@ -1,6 +1,6 @@
 #!/bin/sh
-# HealthCheckProgram= in slurm.conf (HealthCheckNodeState=IDLE suits it): a node with a fault is drained, with the
-# reason where `sinfo -R` shows it.
+# HealthCheckProgram= in slurm.conf (best with HealthCheckNodeState=IDLE): a node with a fault is drained, and
+# `sinfo -R` shows the reason.
 PATH=/opt/cluster-doctor/bin:/usr/sbin:/usr/bin:/sbin:/bin
 said=$(timeout 20 doctor check --local --mesh none --timeout 5 -q --no-color)
 [ $? -eq 1 ] || exit 0

@@ -21,10 +21,10 @@ UNKNOWN = '{"dependencies": [{"name": "rich", "skip_reason": "it was not found"}
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
     [
-        (FINE, 0, "no vulnerability is known of 1 of 2 packages"),
+        (FINE, 0, "1 of 2 packages audited, no known vulnerability"),
         (SICK, 1, "rich 1: CVE-2026-1"),
-        (UNKNOWN, 0, "was not audited: its data knows none of the packages"),
-        ("no network", 0, "was not audited: its data could not be had"),
+        (UNKNOWN, 0, "was not audited: its data contains none of the packages"),
+        ("no network", 0, "was not audited: its data could not be fetched"),
         (None, 0, "was not audited: there is no pip-audit"),
     ],
 )

@@ -37,7 +37,7 @@ from tests.unit.report.test_junit import well_formed
 from tests.unit.report.test_prometheus import parsed
 
 PAGE = ROOT / "docs" / "formats.md"
-HERE = "<!-- What follows is made of the types: see tests/unit/test_envelope.py. -->\n"
+HERE = "<!-- The rest is generated from the types: see tests/unit/test_envelope.py. -->\n"
 
 
 def all_kinds() -> Iterator[tuple[str, Made]]:

@@ -1,6 +1,6 @@
-"""From what was seen of a job to who keeps it waiting. Pure: the same evidence, the same judgement.
+"""Judges the evidence of a job: who keeps it waiting. Pure: the same evidence gives the same judgement.
 
-Nothing here touches a host or reads a clock. Where the evidence does not suffice, nobody is accused.
+Nothing here touches a host or reads a clock. If the evidence is insufficient, no rank is accused.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from doctor.waits import longest_way
 __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
 LIMIT = 60.0
-"""Seconds: who waits for less may be in a healthy job with long steps."""
+"""Seconds: a shorter wait may be a long step of a healthy job."""
 _STATES = {
     (Verdict.HANG, True): ("hangs", "hang"),
     (Verdict.WAITS, False): ("waits", "wait"),
     (Verdict.MOVES, False): ("moves", "move"),
 }
-"""By the verdict, and whether somebody is accused: what is said of one job, and of several."""
+"""The verb for one job and for several jobs, by verdict and by whether there are culprits."""
 _OPEN = ("is not decided", "are not decided")
 
 
@@ -49,7 +49,7 @@ def judge(
     user: str | None = None,
     limit: float = LIMIT,
 ) -> Judgement:
-    """Of the only job, or of the one that the others choose. Where several are left, of each by itself."""
+    """Judge the job that the options choose, or the only one. If several are left, judge each of them."""
     jobs = find_jobs(evidence)
     unreached = tuple(sorted(evidence.unreached.items()))
     if not jobs:
@@ -61,7 +61,7 @@ def judge(
         return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
     found, notes = counted(found, jobs)
     if len(jobs) >= MOST_JOBS:
-        notes = (*notes, f"more than {MOST_JOBS} jobs are said to run here, and others are not judged")
+        notes = (*notes, f"more than {MOST_JOBS} jobs seem to run here; the rest are not judged")
     if len(found) == 1:
         return _judge_job(evidence, found[0], found, limit, notes)
     each = tuple(_judge_job(evidence, job, found, limit) for job in found)
@@ -169,7 +169,7 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
         return Verdict.UNKNOWN, finding.sentence
     waits = f"waits for {who}" if finding.named else "waits"
     if still is None or (still < limit and not case.timed):
-        return Verdict.UNKNOWN, f"The job {waits}, and nothing tells for how long."
+        return Verdict.UNKNOWN, f"The job {waits}, and nothing shows for how long."
     if still < limit:
         return Verdict.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
     if finding.unproved:
@@ -178,7 +178,7 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
 
 
 def _rankless(evidence: Evidence, job: Job) -> Iterator[str]:
-    """Launchers on other hosts that may have had those ranks of the job that are missing."""
+    """Launchers without ranks on other hosts, which may have started the missing ranks of this job."""
     for host in evidence.hosts if job.missing else ():
         if host.host not in job.hosts:
             yield from (f"{host.host}: {said}" for said in host.unread if RANKLESS in said)
@@ -202,7 +202,7 @@ def _alone(case: Case) -> str:
 
 
 def _chain(case: Case, finding: Finding) -> tuple[Wait, ...]:
-    """Over sub-groups: a rank that waits for one that waits for the culprit."""
+    """The longest chain of waits that ends at a culprit; empty if all of them wait at the same place."""
     at: dict[Key, Standing] = {each.key: each for each in case.standings}
     members = {key(member): member for member in case.job.ranks}
     ends = [k for k, m in members.items() if (m.host, m.pid) in {(c.host, c.pid) for c in finding.named}]

@@ -1,4 +1,4 @@
-"""What to do about a hang, and what to set so that the next one explains itself."""
+"""What to do about a hang, and what to set so that the next one is easier to explain."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Reach:
 
     way: Way
     local: bool
-    """They are this machine."""
+    """The only host is this machine."""
     allocation: str = ""
-    """The number of the job of Slurm in which srun reached them."""
+    """The Slurm job in which srun reached them."""
     nodes: tuple[str, ...] = ()
-    """All that were asked."""
+    """All hosts that were asked."""
 
     def check(self, hosts: Collection[str], only: str = "") -> str:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
@@ -51,7 +51,7 @@ class Reach:
         return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in inside.items()), typed])
 
     def again(self, job: Job) -> str:
-        """This look, with all rights."""
+        """The command that repeats this look with --sudo."""
         options = (("--pid", str(job.ranks[0].pid)), ("--sudo",))
         return self.way.typed("hang", self.nodes, options)
 
@@ -80,8 +80,8 @@ def advice(
     timeless: bool,
     strange: bool,
 ) -> Advice:
-    """`below`: all wait in the same operation; `timeless`: nothing tells for how long; `strange`: nobody may
-    look into it.
+    """`below`: all ranks wait in the same operation. `timeless`: the time that they have waited is unknown.
+    `strange`: the processes of the job may not be read.
     """
     if strange:
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
@@ -105,7 +105,7 @@ def advice(
 
 
 def stacks_for(machines: Sequence[str]) -> Advice:
-    """What to do about hosts of machines for which there was no py-spy."""
+    """What to do about hosts with an architecture for which there was no py-spy."""
     if not machines:
         return Advice((), ())
     said = f"fetch py-spy for {' and '.join(machines)}, then look again with --pyspy FILE"
@@ -168,7 +168,7 @@ def _commands(each: Culprit, job: Job, named: Sequence[Culprit], reach: Reach) -
 
 
 def next_time(job: Job) -> tuple[str, ...]:
-    """Variables for the job's environment; nothing has to be installed."""
+    """Environment variables for the next start of the job. Nothing has to be installed."""
     looks = [rank.b for rank in job.ranks]
     if any(map(threads.uses_npu, looks)):
         return (

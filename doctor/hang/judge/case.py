@@ -1,4 +1,4 @@
-"""The evidence of one job, worked out once for all rules."""
+"""The evidence of one job, prepared once for all rules."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between
 from doctor.waits import graph
 
 LOOKS_APART = 2.0
-"""Where a host does not say."""
+"""Seconds between the looks, if no host reports them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     job: Job
     standings: tuple[Standing, ...]
-    """Of the ranks that live."""
+    """One for each rank whose process has not ended."""
     lost: tuple[tuple[Member, Cause], ...]
-    """Ranks that cannot go on, by the state of their process."""
+    """Ranks whose process cannot continue: it has ended, is stopped or is stuck in the kernel."""
     edges: frozenset[tuple[Key, Key]]
-    """Who waits for whom; nobody, where collectives need no TCP."""
+    """Pairs of ranks: the first waits for the second. Empty if collectives do not use TCP."""
     cut: tuple[tuple[Key, Key], ...]
     apart: float
     still: float | None
     strange: bool
-    """Nobody may look into its ranks."""
+    """None of its ranks may be read."""
     timed: bool
-    """Whether `still` is known from the connections; else it is merely the time between the looks."""
+    """Whether `still` comes from the connections. Otherwise it is only the time between the looks."""
 
     @property
     def moves(self) -> bool:
@@ -41,7 +41,7 @@ class Case:
 
     @property
     def upright(self) -> tuple[Standing, ...]:
-        """Ranks that could go on."""
+        """Ranks whose process could continue."""
         lost = {key(member) for member, _ in self.lost}
         return tuple(each for each in self.standings if each.key not in lost)
 
@@ -62,7 +62,7 @@ class Case:
         return graph(sorted(self.edges))
 
     def told(self, of: Sequence[Standing]) -> tuple[Standing, ...]:
-        """With what each does."""
+        """These standings with what each rank is doing."""
         helpers: dict[Key, list[Member]] = {}
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
@@ -90,7 +90,10 @@ def case_of(evidence: Evidence, job: Job) -> Case:
 def _still(
     job: Job, standings: Sequence[Standing], after: Sequence[Wire], apart: float
 ) -> tuple[bool, float | None]:
-    """By the connections where these carry the collectives: with a device, they may be silent for days."""
+    """Whether the time of standing still comes from the connections, and that time in seconds.
+
+    Connections are used only if they carry the collectives: with a device, they may be silent for days.
+    """
     looks = [each.member.b for each in standings]
     device, gloo = any(map(threads.uses_device, looks)), any(map(threads.uses_gloo, looks))
     silent = silent_for(after)
@@ -107,7 +110,7 @@ def _still(
 
 
 def _connections_seen(look: Look | None) -> bool:
-    """Those that were not seen may be the ones that are at work."""
+    """Whether all connections were seen. An unseen one may be the one that carries data."""
     refused = any(each.startswith("connections") for each in look.unread) if look else True
     return look is not None and bool(look.connections) and not refused
 
@@ -125,12 +128,12 @@ def _lost(member: Member) -> Cause | None:
 
 
 def _state(look: Look | None) -> str:
-    """Empty if it is gone; a process that did not answer is not."""
+    """Empty if the process is gone, "?" if it could not be read."""
     return "?" if look is None or (not look.state and look.unread) else look.state
 
 
 def groups_of(standings: Sequence[Standing]) -> tuple[Group, ...]:
-    """Where ranks wait, the largest group first."""
+    """The ranks that wait at the same place, the largest group first."""
     at: dict[tuple[str, str, str, bool], list[Standing]] = {}
     for each in standings:
         at.setdefault((each.operation, each.place, each.function, each.noticed), []).append(each)

@@ -1,4 +1,4 @@
-"""Which of the jobs that processes say they belong to are jobs. A process may say anything of itself."""
+"""Which of the claimed jobs are real. A process may claim anything about itself."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
 def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...], tuple[str, ...]]:
-    """Of these, the ones that count, and what is to be said of the others. Where nobody looked, or none would
-    count, all do. `known` are all that were found.
+    """The jobs that count, and notes about the others. If there were no looks, or if no job would count, all
+    jobs count. `known`: all jobs that were found.
     """
     held: dict[str, float] = {}
     for job in known:
@@ -33,8 +33,10 @@ def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...],
 
 
 def _counts(job: Job, held: Mapping[str, float]) -> bool:
-    """Its ranks have what shows that they are ranks; or they could start, and are all of their world or have
-    a name that nobody's ranks had before. `held` are such names, with the age of these; anybody can take one.
+    """Whether a job counts: its ranks are bound to it, or they may still be starting.
+
+    In the second case they must be the complete world, or no older ranks may hold the same name: anybody can
+    claim a name. `held`: the age of the oldest bound rank, by name.
     """
     if job.bound:
         return True
@@ -47,7 +49,7 @@ def _may_begin(rank: Member) -> bool:
 
 
 def _imports(look: Look) -> bool:
-    """It loads what it needs, or storage keeps it from that."""
+    """It imports modules, or waits for storage."""
     thread = main_thread(look)
     frames = thread.frames if thread else ()
     inner = frames[: user_index(frames)]

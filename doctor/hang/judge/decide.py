@@ -1,4 +1,4 @@
-"""Whom the others wait for. The rules in their order; each says nothing unless it is sure that it applies."""
+"""Whom the others wait for: the rules in their order. A rule that does not surely apply returns None."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from doctor.waits import common_end, waited_for
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Who is waited for, and how sure that is."""
+    """Whom the others wait for, and how certain that is."""
 
     named: tuple[Culprit, ...] = ()
     confidence: Confidence = Confidence.UNDECIDED
     at_once: bool = False
-    """No waiting mends it, so no limit protects it."""
+    """It never resolves itself, so the limit does not apply."""
     works: bool = False
     unproved: bool = False
     accuses: bool = True
-    """Those who are named are guilty, not merely suspect."""
+    """The named ranks are culprits, not only suspects."""
     sentence: str = ""
-    """Why nobody is accused."""
+    """Why no rank is accused."""
     below: bool = False
-    """All wait in the same operation."""
+    """All ranks wait in the same operation."""
     standings: tuple[Standing, ...] = field(default=())
-    """Those outside, with what they do."""
+    """The ranks outside, with what they are doing."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -50,12 +50,12 @@ def decide(case: Case, limit: float, unreached: bool) -> Finding:
         or _gone(case, limit)
         or _cut(case)
         or _outside(case)
-        or _said_to_be_lost(case)
+        or _claims_to_be_lost(case)
         or _mismatch(case)
         or _last_words(case)
         or _nobody(case, limit)
     )
-    found = replace(found, notes=(*found.notes, *_only_says(case, found)))
+    found = replace(found, notes=(*found.notes, *_unproved_claims(case, found)))
     elsewhere = {*case.job.missing} - {rank for rank, _ in case.job.gone}
     if not elsewhere or found.confidence is Confidence.CERTAIN:
         return found
@@ -65,7 +65,7 @@ def decide(case: Case, limit: float, unreached: bool) -> Finding:
 
 
 def _strange(case: Case) -> Finding:
-    """Nobody may look into its ranks. One that differs from all others is a suspect, and never more."""
+    """Its ranks may not be read. One that differs from all others is a suspect at most."""
     at = {each.key: each for each in case.standings}
     upright = [each.member for each in case.upright]
     few = 0 < len(case.lost) < len(upright)
@@ -83,13 +83,15 @@ def _strange(case: Case) -> Finding:
 
 
 def _lost(case: Case) -> Finding | None:
-    """Ended, stopped or stuck in the kernel, while others wait; more than its variables says who it is."""
+    """Ranks that have ended, are stopped or are stuck in the kernel while others wait. More than their own
+    variables must show that they are ranks.
+    """
     proved = tuple((of, cause) for of, cause in case.lost if _belongs(case, of, cause))
     return _cannot_go_on(case, proved, Confidence.CERTAIN) if proved else None
 
 
-def _said_to_be_lost(case: Case) -> Finding | None:
-    """The same of those that merely say who they are, as one that was stopped before it connected."""
+def _claims_to_be_lost(case: Case) -> Finding | None:
+    """The same for ranks known only by their variables, such as one that was stopped before it connected."""
     return _cannot_go_on(case, case.lost, Confidence.STRONG) if case.lost else None
 
 
@@ -109,16 +111,18 @@ def _cannot_go_on(case: Case, lost: Sequence[tuple[Member, Cause]], sure: Confid
 
 
 def _belongs(case: Case, of: Member, cause: Cause) -> bool:
-    """More than its variables says so. Whoever has ended has no connection that could."""
+    """Whether more than its variables shows that it is a rank. A process that has ended has no connections,
+    so its variables suffice.
+    """
     return cause is Cause.ENDED or key(of) in case.job.bound
 
 
-def _only_says(case: Case, found: Finding) -> Iterator[str]:
+def _unproved_claims(case: Case, found: Finding) -> Iterator[str]:
     named = {(each.host, each.pid) for each in found.named}
     for of, cause in case.lost:
         if found.named and not _belongs(case, of, cause) and (of.host, of.pid) not in named:
             who = _name(of.rank, key(of))
-            yield f"process {of.pid} is {cause.value}: nothing but its variables says that it is {who}"
+            yield f"process {of.pid} is {cause.value}: nothing but its variables shows that it is {who}"
 
 
 def _culprit_lost(of: Member, cause: Cause, at: Standing | None) -> Culprit:
@@ -137,7 +141,7 @@ def _in(function: str) -> str:
 
 
 def _gone(case: Case, limit: float) -> Finding | None:
-    """Ranks without a process on a host that answered. A job that has just been started is left in peace."""
+    """Ranks without a process on a host that answered. A job younger than the limit is not judged by this."""
     if not case.job.gone or not case.inside or case.job.age < limit:
         return None
     named = tuple(
@@ -175,11 +179,11 @@ def _name(rank: int | None, of: Key) -> str:
 
 
 def _outside(case: Case) -> Finding | None:
-    """Some are inside a collective, and these are not."""
+    """Some ranks are inside a collective, and others are outside."""
     if not case.inside:
         return None
     outside = case.outside
-    if not outside and len(case.unseen) == 1:  # it waits for input: a store or its data loader
+    if not outside and len(case.unseen) == 1:  # it may wait for a store or its data loader
         outside = tuple(each for each in case.unseen if _polls(each))
     if not outside:
         return None
@@ -207,7 +211,7 @@ def _outside_as_well(standings: Sequence[Standing]) -> tuple[str, ...]:
 
 
 def _perhaps_outside(case: Case, chosen: Sequence[Standing]) -> tuple[str, ...]:
-    """They wait for something, and no stack shows for what."""
+    """A note about ranks that wait for something that no stack shows."""
     named = {each.key for each in chosen}
     ranks = [
         each.rank
@@ -248,7 +252,7 @@ def _confidence(case: Case, chosen: Sequence[Standing]) -> Confidence:
 
 
 def _mismatch(case: Case) -> Finding | None:
-    """All are inside, at different places. From outside, nobody can tell who is wrong: name both sides."""
+    """All ranks are inside, but at different places. Which side is wrong cannot be seen, so name both."""
     if not case.inside or len(case.inside) < len(case.upright):
         return None
     if all(not each.operation for each in case.inside):
@@ -262,7 +266,7 @@ def _mismatch(case: Case) -> Finding | None:
     keys = {*ends}
     if not cycle and len(groups) > 1 and few.number < groups[-2].number:
         keys |= {e.key for e in case.inside if (e.operation, e.place) == (few.operation, few.place)}
-    if len(keys) == 1:  # never one alone: those who wait for it may be wrong as well
+    if len(keys) == 1:  # never name one rank alone: those that wait for it may be wrong as well
         keys |= {of for of, to in case.edges if to in keys}
     two = len(case.inside) == 2
     named = tuple(_at_another(each) for each in case.inside if two or each.key in keys)
@@ -279,7 +283,7 @@ def _at_another(each: Standing) -> Culprit:
 
 
 def _below(case: Case) -> Finding:
-    """All are inside the same operation, and nothing is lost on TCP."""
+    """All ranks are inside the same operation, and no TCP connection is lost."""
     if case.job.missing:
         return Finding(sentence="Every rank that was found waits in the same operation.")
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
@@ -292,13 +296,13 @@ def _on_device(case: Case) -> bool:
 
 
 def _last_words(case: Case) -> Finding | None:
-    """Connections alone: who is waited for and waits for nobody. A suspicion, whatever it says."""
+    """By the connections only: who is waited for but does not wait. Never more than a suspicion."""
     ends, cycle = waited_for(case.waits)
     if not ends or len(ends) == len(case.upright):
         return None
     words = "waits for a rank that waits for it" if cycle else "is the last that others wait for"
     inside = len(case.inside) == len(case.upright)
-    if inside and len(ends) == 1:  # as with a mismatch: those who wait for it may be wrong as well
+    if inside and len(ends) == 1:  # as with a mismatch: those that wait for it may be wrong as well
         ends = [*ends, *(of for of, to in case.edges if to in ends)]
         words = "waits for another rank, or is waited for"
     named = tuple(
@@ -309,7 +313,7 @@ def _last_words(case: Case) -> Finding | None:
     if not named:
         return None
     sure = Confidence.UNDECIDED if cycle or inside or len(named) > 1 else Confidence.SUSPECT
-    said = "Only the connections tell who waits for whom."
+    said = "Only the connections show who waits for whom."
     return Finding(named, sure, accuses=False, sentence=said)
 
 
@@ -318,4 +322,4 @@ def _nobody(case: Case, limit: float) -> Finding:
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
         return Finding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
-    return Finding(sentence="What was seen does not say who waits for whom.", standings=told)
+    return Finding(sentence="What was seen does not show who waits for whom.", standings=told)

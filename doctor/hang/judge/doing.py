@@ -1,4 +1,4 @@
-"""What a process does that is in no collective, and whether that is work."""
+"""What a process outside collectives is doing, and whether that is work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from doctor.hang.judge.position import stepped
 from doctor.hang.judge.rights import silent
 
 MOVED = 25_000
-"""Bytes a second that count as work: a checkpoint may go to slow storage."""
+"""Bytes per second that count as work. It is low because a checkpoint may go to slow storage."""
 BUSY = 0.15
-"""Of a core."""
+"""The share of a core from which a process counts as busy."""
 TICKS = 100
+"""Per second."""
 _LOADS = {"_try_get_data", "_next_data", "_get_data", "_get_next"}
 _LOADERS = ("torch/utils/data/dataloader.py", "mindspore/dataset/")
 _IDLE_WORKER = {"_poll", "poll", "wait"}
@@ -72,7 +73,7 @@ _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
 _EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
-"""What one rank may do alone and for long."""
+"""Functions that one rank may run alone and for a long time."""
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
 _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE, Cause.LOCK}
@@ -80,7 +81,7 @@ FILES = 3
 
 
 def doing(member: Member, helpers: Sequence[Member], apart: float) -> Doing:
-    """`helpers` are its own."""
+    """What this process is doing. `helpers`: its helpers."""
     frames = _frames(member.b) or _frames(member.a)
     if _loads(frames):
         return _loading(member, helpers, apart)
@@ -94,7 +95,7 @@ def doing(member: Member, helpers: Sequence[Member], apart: float) -> Doing:
 
 
 def _for_a_child(member: Member, helpers: Sequence[Member], apart: float) -> Doing | None:
-    """A process that it started may do its work: an upload, a conversion, a pool."""
+    """A child process may do its work: an upload, a conversion, a pool."""
     children = [each for each in helpers if each.helps == member.pid and not _idle_worker(each)]
     if any(_moves_enough(each, apart) for each in children):
         return Doing(Cause.CHILD, "waits for a child process, which moves data", works=True)
@@ -109,7 +110,7 @@ def _state_of(look: Look | None) -> str:
 
 
 def stuck_in_kernel(member: Member) -> bool:
-    """It was not woken between the looks and moved nothing; a disk that is merely slow is another matter."""
+    """It was not woken between the looks and moved no bytes. Waiting for storage does not count."""
     first, last = member.a, member.b
     if first is None or last is None or first.state != "D" or last.state != "D":
         return False
@@ -166,7 +167,7 @@ def _computing(member: Member) -> Doing:
     if before and now:
         return Doing(Cause.COMPUTES, "computes, and goes from function to function", unproved=True)
     if silent(member):
-        return Doing(Cause.COMPUTES, "computes, or waits for a processor of its busy host", unproved=True)
+        return Doing(Cause.COMPUTES, "computes, or waits for a CPU of its busy host", unproved=True)
     return Doing(Cause.COMPUTES, "computes")
 
 
@@ -176,7 +177,7 @@ def _waiting(member: Member, frames: Sequence[Frame]) -> Doing:
     waits = main.waits if main else ""
     gil = _holds_gil(member)
     if _debugs(frames):
-        return Doing(Cause.INPUT, "waits in a debugger of Python for somebody to type")
+        return Doing(Cause.INPUT, "waits in a Python debugger for somebody to type")
     if _in_kernel(look, _FILE_LOCKS):
         return Doing(Cause.LOCK, f"waits for a lock on a file{_named_files(look)}", certain=bool(frames))
     if _in_kernel(look, _OPENS_PIPE):
@@ -214,7 +215,7 @@ def _debugs(frames: Sequence[Frame]) -> bool:
 
 
 def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:
-    """It reads its terminal, or whatever its standard input is."""
+    """It reads its terminal or its standard input."""
     if _in_kernel(look, _READS_TERMINAL):
         return True
     stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
@@ -229,7 +230,7 @@ def _loads(frames: Sequence[Frame]) -> bool:
 
 
 def _loading(member: Member, helpers: Sequence[Member], apart: float) -> Doing:
-    """The worker's own line tells why; of several, one that is not idle."""
+    """A rank that waits for its data loader: what a worker is doing, one that is not idle if there is one."""
     says = "waits for its data loader"
     workers = [each for each in helpers if each.helps == member.pid]
     at_work = [each for each in workers if not _idle_worker(each)]
@@ -262,7 +263,7 @@ def _state(worker: Member) -> Doing | None:
 
 
 def _idle_worker(worker: Member) -> bool:
-    """It waits for its rank to ask."""
+    """It waits for its rank to request data."""
     frames = _frames(worker.b) or _frames(worker.a)
     waits_there = {frame.name.rpartition(".")[2] for frame in frames[:4]} & _IDLE_WORKER
     loops = any(frame.name == "_worker_loop" for frame in frames)
@@ -285,7 +286,7 @@ def _moved(member: Member) -> int:
 
 
 def _busy(member: Member, apart: float) -> bool:
-    """Running in both looks counts as well: on a crowded host it may get no time."""
+    """State R in both looks counts as well: on a crowded host it may get no CPU time."""
     if member.a is None or member.b is None:
         return False
     used = (member.b.cpu - member.a.cpu) / TICKS / max(apart, 0.1)
@@ -305,7 +306,7 @@ def _holds_gil(member: Member) -> bool:
 
 
 def _gil_holder(member: Member) -> str:
-    """Where another thread holds it in both looks."""
+    """The line at which another thread holds the GIL in both looks; empty if there is none."""
     holders = []
     for look in (member.a, member.b):
         others = [t for t in (look.python if look else ()) if t.owns_gil and t is not main_thread(look)]
@@ -314,7 +315,7 @@ def _gil_holder(member: Member) -> str:
 
 
 def _named_files(look: Look | None) -> str:
-    """The file that it reads or writes comes first, if there is one."""
+    """The file that it reads or writes right now, or some of the files that it has open."""
     files = tuple(dict.fromkeys(look.files if look else ()))
     if files and threads.reads_file(threads.main(look)):
         return f": {files[0]}"

@@ -1,4 +1,4 @@
-"""Groups the processes that were seen into jobs, and says which ranks are missing."""
+"""Groups processes into jobs, and finds out which ranks are missing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_MISSING = 20_000
 
 
 def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
-    """In the order of the hosts."""
+    """All jobs, in the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
-    return tuple(_job(part, seen) for part in _chief(parts(evidence)))
+    return tuple(_job(part, seen) for part in _limited(parts(evidence)))
 
 
-def _chief(found: Iterable[Part]) -> list[Part]:
-    """The first of each host, of so many that a host must have made them up."""
+def _limited(found: Iterable[Part]) -> list[Part]:
+    """At most MOST_JOBS, since a host can invent jobs: bound ones first, and the first ones of each host."""
     every = [part for part in found if ranks_of(part.members)]
     if len(every) <= MOST_JOBS:
         return every
@@ -42,7 +42,7 @@ def chosen(
     slurm_job: str | None = None,
     user: str | None = None,
 ) -> tuple[Job, ...]:
-    """Those that all the given choose."""
+    """The jobs that match all given options."""
     found = list(jobs)
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
@@ -60,7 +60,7 @@ def chosen(
 
 
 def _parent(rank: Member) -> tuple[int, ...]:
-    """Not process 1, which adopts anybody's orphans."""
+    """Its parent, unless that is process 1, which adopts all orphans."""
     return (rank.parent,) if rank.parent > 1 else ()
 
 
@@ -88,7 +88,7 @@ def _job(part: Part, seen: dict[str, HostSeen]) -> Job:
 
 
 def _missing(ranks: Sequence[Member], world: int | None) -> tuple[int, ...]:
-    """None of them if ranks without a number could be these."""
+    """The ranks that were not found. Empty if ranks without a number were found, since they may be these."""
     found = {each.rank for each in ranks}
     if world is None or world > MOST_MISSING or None in found:
         return ()
@@ -96,7 +96,7 @@ def _missing(ranks: Sequence[Member], world: int | None) -> tuple[int, ...]:
 
 
 def _homes(missing: Sequence[int], ranks: Sequence[Member], world: int) -> Iterator[tuple[int, str]]:
-    """Missing ranks with the host on which they must have been, if ranks lie in equal blocks."""
+    """Missing ranks with the host on which they must have run, if each host has an equal block of ranks."""
     of_host: dict[str, list[int]] = {}
     for each in ranks:
         if each.rank is not None:
@@ -118,7 +118,7 @@ def _homes(missing: Sequence[int], ranks: Sequence[Member], world: int) -> Itera
 
 
 def _block(of_hosts: Collection[Sequence[int]], world: int) -> int:
-    """The least number of ranks that each host may have; 0: they do not lie in equal blocks."""
+    """The least number of ranks that each host may have; 0 if the hosts do not have equal blocks of ranks."""
     most = max(map(len, of_hosts), default=0)
     for size in range(max(most, 1), world + 1):
         if world % size == 0 and all(len({n // size for n in of}) == 1 for of in of_hosts):

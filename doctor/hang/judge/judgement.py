@@ -1,4 +1,4 @@
-"""What is known about a job once its evidence is judged. Types only; no text for a terminal."""
+"""What is known about a job after its evidence is judged. Types only; no text for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Verdict(str, Enum):
     """It has stood still for longer than the limit."""
     MOVES = "moves"
     WAITS = "waits"
-    """Below the limit, or for work that still goes on: it may be normal."""
+    """It waits for less than the limit, or for work that continues: it may be normal."""
     UNKNOWN = "unknown"
     NO_JOB = "no job"
     SEVERAL = "several jobs"
@@ -57,31 +57,31 @@ class Cause(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a process does outside every collective."""
+    """What a process outside collectives is doing."""
 
     cause: Cause
     words: str
     """ "sleeps", "waits for its data loader, whose worker (pid 812) opens a pipe that nobody writes to" """
     works: bool = False
-    """It gets something done: data moved, a step made."""
+    """It makes progress: it moved data or finished a step."""
     unproved: bool = False
-    """An endless loop and long work would look alike."""
+    """It may be an endless loop or long work: both look alike."""
     certain: bool = False
-    """Nothing else looks like it."""
+    """No other behaviour looks like it."""
     place: str = ""
-    """Of the worker, where it is a worker that keeps the rank waiting."""
+    """The worker's line, if a worker keeps the rank waiting."""
     frames: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a rank stands, and what it does if it is outside."""
+    """Where a rank stands, and what it is doing if it is outside collectives."""
 
     member: Member
     inside: bool | None
-    """In a collective; None: nothing tells."""
+    """Whether it is in a collective; None if unknown."""
     by: str = ""
-    """What told: stack, threads; empty: nothing."""
+    """What shows it: "stack" or "threads"; empty if nothing does."""
     operation: str = ""
     place: str = ""
     """ "train.py:57" """
@@ -89,11 +89,11 @@ class Standing:
     frames: tuple[Frame, ...] = ()
     step: int | None = None
     noticed: bool = False
-    """The host waits for its device there; the collective may be an earlier line."""
+    """The host waits for its device there. The collective may be on an earlier line."""
     moved: bool = False
-    """It came into a collective, went out of one or on to another, or made a step between the looks."""
+    """Between the looks it entered, left or changed a collective, or finished a step."""
     went: bool = False
-    """It was at another line in the first look, wherever that is."""
+    """It was at different lines in different looks."""
     doing: Doing | None = None
 
     @property
@@ -107,14 +107,14 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Culprit:
-    """A rank that others wait for. `pid` is None if no process is left."""
+    """A rank that others wait for. `pid` is None if its process is gone."""
 
     rank: int | None
     host: str
     pid: int | None
     cause: Cause
     sentence: str
-    """What it does, without its name: "sleeps in forward, train.py:57"."""
+    """What it is doing, without its name: "sleeps in forward, train.py:57"."""
     place: str = ""
     frames: tuple[Frame, ...] = ()
 
@@ -125,7 +125,7 @@ class Group:
 
     ranks: tuple[int, ...]
     number: int
-    """With those whose number is unknown."""
+    """How many they are, including those whose number is unknown."""
     operation: str
     place: str
     function: str
@@ -134,7 +134,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One rank waits for another, and where."""
+    """A rank that waits for another rank, and where."""
 
     rank: int
     on: int
@@ -156,17 +156,17 @@ class Job:
     missing: tuple[int, ...] = ()
     """Ranks that were not found."""
     gone: tuple[tuple[int, str], ...] = ()
-    """Those of them whose host answered, with its name."""
+    """The missing ranks whose host answered, with that host."""
     started: float | None = None
-    """By the clock of one of its hosts, since 1970."""
+    """In seconds since 1970, by the clock of one of its hosts."""
     age: float = 0.0
-    """Of its youngest rank."""
+    """The age of its youngest rank."""
     bound: frozenset[tuple[str, int]] = frozenset()
-    """Host and PID of the ranks that a launcher started or that are connected to others of their owner: no
-    process of anybody else can have that.
+    """Host and PID of the ranks that a launcher started, or that are connected to other ranks of their owner.
+    Another user's process cannot have either.
     """
     stray: bool = False
-    """Another job has the numbers that these ranks say."""
+    """Other ranks hold the numbers that these processes claim."""
 
     @property
     def owner(self) -> str:
@@ -187,24 +187,24 @@ class Rights:
     connections: bool
     unread: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
-    """What would show more."""
+    """How to see more."""
     lacks: tuple[str, ...] = ()
-    """The machines of hosts for which there was no py-spy, but is one to be fetched."""
+    """Architectures of hosts for which py-spy was missing but can be downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a library or a device tool said, beside what the processes show."""
+    """The opinion of a library or a device tool, compared with what the processes show."""
 
     opinion: Opinion
     confirms: bool = False
     against: tuple[str, ...] = ()
-    """Sentences: what it contradicts, the processes or another opinion."""
+    """How it contradicts the processes or other opinions, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """Who was outside in most of many looks, while others were inside."""
+    """The rank that was outside collectives in most of many looks, while others were inside."""
 
     rank: int | None
     host: str
@@ -223,44 +223,44 @@ class Judgement:
     verdict: Verdict
     started: str
     sentence: str
-    """What is so, in one sentence."""
+    """The judgement in one sentence."""
     confidence: Confidence = Confidence.UNDECIDED
     job: Job | None = None
     jobs: tuple[Job, ...] = ()
     each: tuple[Judgement, ...] = ()
-    """Of several jobs, each by itself, in the order of `jobs`."""
+    """If there are several jobs, the judgement of each, in the order of `jobs`."""
     named: tuple[Culprit, ...] = ()
-    """Guilty or not: see `culprits` and `suspects`."""
+    """Culprits or suspects: see the properties below."""
     decided: bool = False
     groups: tuple[Group, ...] = ()
     chain: tuple[Wait, ...] = ()
     ranks: tuple[Standing, ...] = ()
     still: float | None = None
-    """Seconds since anything moved; None: nothing tells."""
+    """Seconds since anything moved; None if unknown."""
     at_least: bool = False
-    """Nothing moved between the looks; what was before is not known."""
+    """`still` may be longer: it covers only the time between the looks."""
     limit: float = 60.0
     unreached: tuple[tuple[str, str], ...] = ()
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
     heard: tuple[Heard, ...] = ()
     straggler: Straggler | None = None
-    """Of many looks; never a culprit."""
+    """Found over many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
-    """Sentences; what is to be typed begins with a command and stands alone: see `commands`."""
+    """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()
     next_time: tuple[str, ...] = ()
 
     @property
     def culprits(self) -> tuple[Culprit, ...]:
-        """Those who are accused; of several jobs, of any."""
+        """The accused ranks of this job, or of all jobs if there are several."""
         if self.verdict is Verdict.SEVERAL:
             return tuple(culprit for one in self.each for culprit in one.culprits)
         return self.named if self.decided and self.verdict is Verdict.HANG else ()
 
     @property
     def suspects(self) -> tuple[Culprit, ...]:
-        """Those whom others wait for, as far as one can tell."""
+        """The ranks that others seem to wait for; empty if there are culprits."""
         return () if self.culprits else self.named
 
     @property

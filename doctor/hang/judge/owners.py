@@ -1,8 +1,8 @@
-"""Whose ranks are whose: a job is its name and its owner.
+"""Which processes form a job: those with the same name and the same owner.
 
-The name is what a process says of itself, and anybody may say it. Its owner is what the kernel says. So ranks
-of several users are several jobs, whatever name they say; and among those of one user, a process that merely
-kept a rank's variables yields to the rank itself.
+A process chooses the name itself, so anybody can claim it; the owner comes from the kernel. So ranks of
+several users are several jobs, even under one name. Among the processes of one user, a process that only
+inherited a rank's variables does not count if the rank itself is there.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from doctor.hang.judge.strangers import same_by_connections
 from doctor.hang.judge.wires import SHORT, Key, Wire, key, wires
 
 MOST_OWNERS = 64
-"""Of one name. Of more, nobody asks whether some are the same person."""
+"""Owners of one name. If there are more, they are not compared to find the same person twice."""
 HERE = ("127.", "localhost:", "::1", "[::1]")
-"""Begins the address of a rendezvous that only ranks of the same host can reach."""
+"""Prefixes of rendezvous addresses that only ranks on the same host can reach."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Processes of one name and owner."""
+    """Processes with one name and one owner."""
 
     name: str
     members: tuple[Member, ...]
     world: int | None
     bound: frozenset[Key]
-    """Its ranks that a launcher started or that are connected to others of their owner."""
+    """Its ranks that a launcher started, or that are connected to other ranks of their owner."""
     stray: bool = False
-    """Others have the numbers that these ranks say."""
+    """Other ranks hold the numbers that these processes claim."""
 
 
 def parts(evidence: Evidence) -> Iterator[Part]:
-    """In the order of the hosts."""
+    """All parts, in the order of the hosts."""
     for name, owned in _by_name(evidence).items():
         for members in _persons(owned):
-            yield from _settled(name, members)
+            yield from _split(name, members)
 
 
 def _by_name(evidence: Evidence) -> dict[str, list[list[Member]]]:
-    """The members of each name, by owner; a helper's is that of its rank."""
+    """The members of each name, one list for each owner. A helper has the owner of its rank."""
     same = same_by_connections(evidence)
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
     found: dict[str, dict[str, list[Member]]] = {}
@@ -58,42 +58,42 @@ def ranks_of(members: Sequence[Member]) -> list[Member]:
     return [each for each in members if each.helps is None]
 
 
-# Several owners that are one.
+# Several owners that are one person.
 
 
 def _persons(owned: list[list[Member]]) -> list[list[Member]]:
-    """Ranks of several users are one job where one launcher started them, or where a user has another name on
-    another host.
+    """Owners merged if they are one person: one launcher started their ranks, or a user has different names
+    on different hosts.
     """
     if not 1 < len(owned) <= MOST_OWNERS:
         return owned
-    owned = _joined(owned, _same_launcher)
+    owned = _merged(owned, _same_launcher)
     between = wires([rank for members in owned for rank in ranks_of(members)])
-    return _joined(owned, lambda one, other: _same_person(ranks_of(one), ranks_of(other), between))
+    return _merged(owned, lambda one, other: _same_person(ranks_of(one), ranks_of(other), between))
 
 
-def _joined(
+def _merged(
     owned: list[list[Member]], same: Callable[[list[Member], list[Member]], bool]
 ) -> list[list[Member]]:
-    joined: list[list[Member]] = []
+    merged: list[list[Member]] = []
     for members in owned:
-        before = next((other for other in joined if same(other, members)), None)
+        before = next((other for other in merged if same(other, members)), None)
         if before is None:
-            joined.append([*members])
+            merged.append([*members])
         else:
             before += members
-    return joined
+    return merged
 
 
 def _same_launcher(one: list[Member], other: list[Member]) -> bool:
-    """Nobody else can be below it."""
+    """Whether one launcher started ranks of both. Other users' processes cannot be below it."""
     starts = ({(m.host, m.launched) for m in of if m.launched is not None} for of in (one, other))
     return not set.isdisjoint(*starts)
 
 
 def _same_person(one: list[Member], other: list[Member], between: Sequence[Wire]) -> bool:
-    """On other hosts, with numbers of the same world that the first lack, and both have sent data to the
-    other. Anybody can connect to a port of a rank, so a connection alone says nothing.
+    """Whether they are on different hosts, have different ranks of the same world, and have sent data to each
+    other. Anybody can connect to a port of a rank, so a connection alone proves nothing.
     """
     numbers, others = ([m.rank for m in of] for of in (one, other))
     if {*numbers} & {*others} or _hosts(one) & _hosts(other):
@@ -114,11 +114,11 @@ def _hosts(members: Sequence[Member]) -> set[str]:
     return {each.host for each in members}
 
 
-# Several claims to one rank.
+# Several processes that claim one rank.
 
 
-def _settled(name: str, members: list[Member]) -> Iterator[Part]:
-    """The ranks, and for each host those that say numbers which are not theirs."""
+def _split(name: str, members: list[Member]) -> Iterator[Part]:
+    """The ranks, and for each host the processes that claim numbers of other ranks."""
     for called, own in _by_loopback(name, members):
         ranks = ranks_of(own)
         if not ranks:
@@ -127,19 +127,19 @@ def _settled(name: str, members: list[Member]) -> Iterator[Part]:
         bound = connected | {key(m) for m in ranks if m.launched is not None}
         world = _world(ranks, bound)
         strays = _strays(ranks, connected, world) if bound else frozenset()
-        yield from _apart(called, [m for m in own if _head(m) not in strays], world, bound)
+        yield from _apart(called, [m for m in own if _rank_key(m) not in strays], world, bound)
         for host in dict.fromkeys(host for host, _ in sorted(strays)):
-            left = tuple(m for m in own if m.host == host and _head(m) in strays)
+            left = tuple(m for m in own if m.host == host and _rank_key(m) in strays)
             yield Part(f"{called} on {host}", left, _world(ranks_of(left), bound), bound, stray=True)
 
 
-def _head(member: Member) -> Key:
-    """Its rank."""
+def _rank_key(member: Member) -> Key:
+    """The key of the rank that it is or helps."""
     return member.host, member.helps or member.pid
 
 
 def _by_loopback(name: str, members: list[Member]) -> Iterator[tuple[str, list[Member]]]:
-    """Ranks that meet at an address of their own host are of no other host's job."""
+    """Ranks with a loopback rendezvous form one job on each host."""
     hosts = _of_hosts(members)
     if len(hosts) < 2 or not all(m.master.startswith(HERE) for m in members):
         yield name, members
@@ -155,21 +155,21 @@ def _of_hosts(members: Sequence[Member]) -> dict[str, list[Member]]:
 
 
 def _connected(ranks: list[Member]) -> frozenset[Key]:
-    """To another rank of the same user, be it only for the rendezvous."""
+    """Ranks with a connection to another rank of the same user; the rendezvous counts as well."""
     owner = {key(m): m.user for m in ranks}
     pairs = (wire for first in (True, False) for wire in wires(ranks, first=first, rendezvous=True))
     return frozenset(wire.of for wire in pairs if owner[wire.of] == owner[wire.to])
 
 
 def _world(ranks: Sequence[Member], bound: frozenset[Key]) -> int | None:
-    """What most of those say that are bound to the job, if any are; never what only one says of many."""
+    """The world size that most bound ranks give, or most ranks if none is bound. A tie gives the smallest."""
     said = Counter(m.world for m in ranks if m.world is not None and key(m) in bound)
     said = said or Counter(m.world for m in ranks if m.world is not None)
     return min((world for world, n in said.items() if n == max(said.values())), default=None)
 
 
 def _strays(ranks: list[Member], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
-    """Those whose number is outside of the world, or another's that shows more of being the rank."""
+    """Processes whose number is outside the world, or held by a process with more signs of being the rank."""
     claims: dict[int, list[Member]] = {}
     for each in ranks:
         if each.rank is not None:
@@ -191,13 +191,13 @@ def _more(one: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
 
 
 def joins(rank: Member) -> bool:
-    """It takes part in process groups, or could."""
+    """It takes part in process groups, or could do so."""
     looks = (rank.a, rank.b)
     return rank.joins or any(threads.uses_gloo(look) or threads.uses_device(look) for look in looks)
 
 
 def _apart(name: str, members: list[Member], world: int | None, bound: frozenset[Key]) -> Iterator[Part]:
-    """Two jobs of one name, as where hosts call their own rendezvous alike: ranks that exist twice tell."""
+    """One part for each host if a rank number exists twice: then several jobs have the same name."""
     numbers = Counter(each.rank for each in ranks_of(members) if each.rank is not None)
     hosts = _of_hosts(members)
     if len(hosts) < 2 or max(numbers.values(), default=0) < 2:

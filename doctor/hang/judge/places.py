@@ -1,4 +1,4 @@
-"""Which frame of a stack is the person's own, and how a place is written."""
+"""Which frame of a stack is the user's own code, and how a place is written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from doctor.hang.evidence import Frame, Look, PythonThread
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/torch/", "/mindspore/")
 FRAMES = 3
-"""Of a stack, as a report shows it."""
+"""Frames of a stack that a report shows."""
 
 
 def is_library(file: str) -> bool:
@@ -16,7 +16,7 @@ def is_library(file: str) -> bool:
 
 
 def main_thread(look: Look | None) -> PythonThread | None:
-    """The thread with the number of the process; py-spy lists others before it."""
+    """The thread whose TID is the PID. py-spy may list other threads first."""
     threads = [thread for thread in look.python if thread.frames] if look else []
     found = [thread for thread in threads if look and thread.tid == look.pid]
     found += [thread for thread in threads if thread.name == "MainThread"]
@@ -24,7 +24,7 @@ def main_thread(look: Look | None) -> PythonThread | None:
 
 
 def user_index(frames: Sequence[Frame]) -> int:
-    """Of the innermost frame that is not a library's; the number of frames, if all are."""
+    """The index of the innermost frame outside libraries; the number of frames if all are in libraries."""
     return next((at for at, frame in enumerate(frames) if not is_library(frame.file)), len(frames))
 
 
@@ -42,12 +42,12 @@ def place_of(frame: Frame | None) -> str:
 
 
 def short(function: str) -> str:
-    """Without its class: some versions of Python say it and others do not."""
+    """The name without its class, which only some versions of Python include."""
     return function.rpartition(".")[2]
 
 
 def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The person's innermost frames; where there are none, the libraries'."""
+    """The user's innermost frames, or the libraries' if the user has none."""
     own = [frame for frame in frames if not is_library(frame.file)]
     return tuple((own or list(frames))[:FRAMES])
 

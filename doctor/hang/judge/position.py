@@ -1,4 +1,4 @@
-"""Whether a rank stands inside a collective: by its stack, and by its threads where a stack cannot say."""
+"""Whether a rank is inside a collective: by its stack, or by its threads if the stack cannot show it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAY_WAIT = (
     "torch/distributed/tensor/",
     "torch/distributed/algorithms/",
 )
-"""They call C++ that waits in a collective, and C++ that does not."""
+"""These files call C++ code that may or may not wait in a collective."""
 _SYNCHRONISES = {"synchronize": ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")}
 _CLIPS = "torch/nn/utils/clip_grad.py"
 _NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
@@ -39,16 +39,16 @@ _WAITS = re.compile(
 
 
 ENDED = ("", "Z", "X")
-"""States of a process that is no more."""
+"""States of a process that has ended."""
 
 
 FASTEST = 10_000
-"""Steps between the looks."""
+"""A counter that rises by this many between two looks does not count steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Of one look."""
+    """What one look shows."""
 
     inside: bool | None
     by: str = ""
@@ -57,7 +57,9 @@ class Seen:
 
 
 def standing(member: Member) -> Standing:
-    """By all looks. Who is outside in one of them only is accused of nothing."""
+    """Where a rank stands by all looks. It is outside only if it is outside in the first and the last look
+    and never inside between them.
+    """
     looks = [(_seen(look, member), _frames(look)) for look in _all_looks(member)]
     (first, before), *middle, (last, now) = looks
     chosen = last if last.by or not first.by else first
@@ -94,7 +96,7 @@ def stepped(member: Member) -> bool:
 
 
 def made_step(before: int | None, now: int | None) -> bool:
-    """A counter of an endless loop is no step: it counts too fast."""
+    """Whether a counter shows training steps. The counter of an endless loop rises too fast."""
     return before is not None and now is not None and 0 < abs(now - before) < FASTEST
 
 
@@ -152,7 +154,7 @@ def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:
 
 
 def _operation(library: Sequence[Frame]) -> str:
-    """The outermost function of a collective, as the person called it."""
+    """The outermost function of a collective, which is the one that the user called."""
     named = ""
     for frame in library:
         if any(part in frame.file for part in _COLLECTIVES):
@@ -172,7 +174,7 @@ def _synchronises(library: Sequence[Frame]) -> str:
 
 
 def _ask(look: Look, member: Member, operation: str) -> Seen:
-    """Where a Python frame cannot tell waiting from computing."""
+    """By the threads, since this Python frame does not show whether it waits or computes."""
     waits = threads.gloo_groups(look)
     if waits or (waits is not None and threads.waits_with_limit(threads.main(look))):
         return Seen(True, "stack", operation)
@@ -183,7 +185,7 @@ def _ask(look: Look, member: Member, operation: str) -> Seen:
 
 
 def _at_own_line(look: Look, source: str, device: bool) -> Seen:
-    """The innermost frame is the person's: C code that the line calls may wait for others."""
+    """The innermost frame is the user's: C code that the line calls may wait in a collective."""
     waits = threads.gloo_groups(look)
     main = threads.main(look)
     if found := _WAITS.search(source):

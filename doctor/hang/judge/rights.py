@@ -1,4 +1,4 @@
-"""How much of a job could be seen, what would show more, and what was judged without stacks."""
+"""How much of a job could be seen, how to see more, and which ranks were judged without stacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doctor.text.ranks import ranks_text
 ROOT, OWN, OTHER = "root", "the job's own user", "another user"
 MOST = 4
 _SILENT = re.compile(r"^Python stacks?: .*no answer within (\S+ s)\b")
-"""As a host says it of itself, or of a process."""
+"""The message of a host about itself or about a process."""
 
 
 def rights_of(evidence: Evidence, job: Job) -> Rights:
@@ -56,8 +56,8 @@ def _raises(
 
 
 def silent(member: Member, of_host: Iterable[str] = ()) -> str:
-    """The time in which no stack of it came, on a host that is too busy for one; empty where that is not why
-    there is none.
+    """The time in which its host was too busy to give a stack of it; empty if there is a stack, or if it is
+    missing for another reason.
     """
     if any(look.python for look in member.looks):
         return ""

@@ -1,4 +1,6 @@
-"""Who is late again and again in a job that goes on: said only where it is no accident, and no accusation."""
+"""The rank that is late again and again in a job that moves. It is reported only if chance is ruled out, and
+it is not an accusation.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ from doctor.hang.judge.judgement import Judgement, Straggler, Verdict
 from doctor.hang.judge.wires import Key
 
 LOOKS = 5
-"""Fewer say nothing."""
+"""Fewer looks prove nothing."""
 OFTEN = 0.8
-"""Of the looks."""
+"""The share of looks in which the rank must be outside."""
 CHANCE = 0.001
-"""That the most frequent of ranks that are all alike is outside as often."""
+"""The probability that any of equal ranks is outside this often; a straggler must be less likely."""
 
 
 @dataclass(slots=True)
 class Stragglers:
-    """What looks at one job showed. Those in which nobody waits for anybody do not count."""
+    """What the looks at one job showed. A look in which no rank waits for another does not count."""
 
     looks: int = 0
     ranks: int = 0
@@ -49,6 +51,6 @@ class Stragglers:
 
 
 def _tail(number: int, least: int, share: float) -> float:
-    """How likely at least so many of them are, if each has this chance."""
+    """The probability of at least `least` successes in `number` trials, each with the probability `share`."""
     chances = (comb(number, k) * share**k * (1 - share) ** (number - k) for k in range(least, number + 1))
     return sum(chances)

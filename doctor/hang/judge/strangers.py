@@ -1,4 +1,4 @@
-"""Jobs of other users: what shows of ranks that nobody may look into. Never enough to accuse."""
+"""Jobs of other users: what can be seen of ranks that may not be read. This never suffices to accuse one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from doctor.hang.onhost.launchers import NAMELESS
 from doctor.text.nodeset import fold
 
 BUSY = 0.15
-"""Of a core."""
+"""The share of a core from which a process counts as busy."""
 TICKS = 100
+"""Per second."""
 IDLE = 2
-"""Ticks that whoever waits may use between the looks."""
+"""Ticks that a waiting process may use between the looks."""
 MOVING = 1.0
-"""Seconds: a job that exchanged something since then moves."""
+"""Seconds: a job that exchanged data within this time moves."""
 FEWEST = 3
-"""Of two, nobody can say which one is odd."""
+"""Of two processes, neither can be called the odd one."""
 
 
 def silence(evidence: Evidence, job: Job) -> tuple[bool, float | None]:
-    """Whether the connections tell it, and the seconds since two of its user's processes exchanged anything.
+    """Whether the connections show it, and the seconds since two processes of the job's user exchanged data.
 
-    Which process has a connection is not known. Both ends must be of this user and on hosts of this job, and
-    that something was exchanged counts only if every rank was woken as well.
+    It is unknown which process has a connection. Both ends must belong to this user on hosts of this job. A
+    recent exchange counts only if every rank was woken as well.
     """
     looks = [rank.b for rank in job.ranks]
     if any(map(threads.uses_device, looks)) or not any(map(threads.uses_gloo, looks)):
@@ -48,7 +49,7 @@ def silence(evidence: Evidence, job: Job) -> tuple[bool, float | None]:
 
 
 def nameless(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
-    """By user and host: jobs whose ranks nobody may look into, and whose name only their host knows."""
+    """By user and host: jobs whose ranks may not be read and whose name is only known on their host."""
     found: dict[str, dict[str, list[str]]] = {}
     for host in evidence.hosts:
         for each in host.members:
@@ -59,8 +60,8 @@ def nameless(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
 
 
 def same_by_connections(evidence: Evidence) -> dict[str, str]:
-    """Names of such jobs, with the name of the one that they are part of: their user has one on each of these
-    hosts, which exchange data as this user.
+    """The names of nameless jobs, with the name of the job that they belong to: the user has one such job on
+    each of these hosts, and the hosts exchange data as this user.
     """
     loose = {host.host: host.loose for host in evidence.hosts}
     same: dict[str, str] = {}
@@ -81,7 +82,7 @@ def same_by_connections(evidence: Evidence) -> dict[str, str]:
 
 
 def may_be_one(evidence: Evidence, jobs: Sequence[Job]) -> Iterator[str]:
-    """Of which of these nothing tells whether they belong together."""
+    """Notes about jobs that may be one: nothing shows whether they belong together."""
     names = {job.name for job in jobs}
     for user, of in nameless(evidence).items():
         hosts = [host for host, own in of.items() if names & {*own}]
@@ -95,7 +96,7 @@ def _woken(member: Member) -> bool:
 
 
 def odd(ranks: Sequence[Member], apart: float) -> Iterator[tuple[Member, Cause, str]]:
-    """The only one of several equal processes that is busy, or idle."""
+    """The only busy one, or the only idle one, of several equal processes."""
     if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
         return
     busy = [each for each in ranks if _busy(each, apart)]

@@ -1,7 +1,7 @@
-"""What the threads of a rank say about collectives, without any stack.
+"""What the threads of a rank show about collectives, without a stack.
 
-gloo starts for each group, in order of creation, one `gloo_tcp_loop` and then its workers; a worker waits
-with a time limit if and only if its rank is inside a collective of that group.
+For each group, in order of creation, gloo starts one `gloo_tcp_loop` and then the group's workers. A worker
+waits with a time limit if and only if its rank is inside a collective of that group.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from doctor.hang.evidence import Look, Thread
 
 _LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
 _FUTEX = ("202", "98")
-"""x86-64 and aarch64."""
+"""Numbers of the system call on x86-64 and aarch64."""
 _RESTARTED = ("219", "128")
+"""restart_syscall."""
 _DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
 _NPU = ("hccl", "pt_hccl", "acl_", "npu")
 _POLLS = ("7", "271", "73", "232", "281", "22", "21", "23", "270", "72")
@@ -32,7 +33,7 @@ def _timed(thread: Thread) -> bool:
 
 
 def gloo_groups(look: Look | None) -> tuple[int, ...] | None:
-    """The groups in which the rank waits; None: there are none, or its threads may not be read."""
+    """The groups in which the rank waits; None if it has no groups, or its threads may not be read."""
     groups: list[bool] = []
     workers = 0
     for thread in sorted(look.threads, key=lambda thread: thread.tid) if look else ():
@@ -51,7 +52,7 @@ def uses_gloo(look: Look | None) -> bool:
 
 
 def uses_device(look: Look | None) -> bool:
-    """An accelerator's runtime runs in it, so collectives may be where no thread of the host waits."""
+    """An accelerator's runtime runs in it, so a collective may run without a waiting thread on the host."""
     return any(thread.name.lower().startswith(_DEVICE) for thread in (look.threads if look else ()))
 
 
@@ -79,12 +80,12 @@ def in_futex(thread: Thread | None) -> bool:
 
 
 def waits_with_limit(thread: Thread | None) -> bool:
-    """As gloo's send and recv do, which no worker thread serves; or as a lock that is tried for a while."""
+    """It waits with a time limit: gloo's send or recv, which have no worker, or a lock with a timeout."""
     return thread is not None and in_futex(thread) and bool(thread.syscall) and _timed(thread)
 
 
 def idle(a: Look | None, b: Look | None) -> bool:
-    """The main thread waits for another and was not woken between the looks."""
+    """The main thread waits for another thread and was not woken between the looks."""
     first, second = main(a), main(b)
     if first is None or second is None or a is None or b is None:
         return False

@@ -1,7 +1,7 @@
-"""What libraries said, held against what the processes show.
+"""Compares what libraries report with what the processes show.
 
-The processes decide. A library may make a suspicion firmer, or take an accusation back; it never replaces who
-is named. Who has ended or is stopped, and a connection that is cut, need no library and yield to none.
+The processes decide. A library may confirm a suspicion or withdraw an accusation, but it never replaces the
+named ranks. It has no say about ranks that have ended or are stopped, nor about lost connections.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from doctor.text.ranks import ranks_text
 
 
 def weigh(case: Case, found: Finding, opinions: Sequence[Opinion]) -> tuple[Finding, tuple[Heard, ...]]:
-    """The finding with its confidence as it is after all that was said."""
+    """The finding with its confidence after all opinions, and each opinion compared with the processes."""
     by_processes = found
     found = _suspects(case, found, opinions)
     heard = tuple(_heard(case, by_processes, each) for each in opinions)
@@ -49,13 +49,13 @@ def _weighed(by_processes: Finding, found: Finding, heard: Sequence[Heard]) -> F
 
 
 def _blames_no_more(said: Opinion, found: Finding) -> bool:
-    """Nobody beside those whom the processes name."""
+    """It blames only ranks that the processes name as well."""
     among = all(any(_same(each, subject) for each in found.named) for subject in said.subjects)
     return said.kind is Kind.BLAMES and among and not said.more
 
 
 def _contradicts(heard: Heard) -> bool:
-    """The processes, and not merely another opinion."""
+    """Whether it contradicts the processes, not only another opinion."""
     return len(heard.against) > len(heard.opinion.against)
 
 
@@ -74,7 +74,7 @@ def _confirms(case: Case, found: Finding, said: Opinion) -> bool:
 
 
 def _against(case: Case, found: Finding, said: Opinion) -> str:
-    """What it says that cannot be so if the processes show what they seem to; empty if there is nothing."""
+    """How the opinion contradicts the processes; empty if it does not."""
     who = _begins(said)
     if case.moves or said.kind is Kind.SILENT:
         return ""
@@ -85,7 +85,7 @@ def _against(case: Case, found: Finding, said: Opinion) -> str:
         outside = f"{_names(found.named)} {has} not come to it" if found.named else ""
         if not outside and _all_in(case) and not _all_in_one(case, found):
             outside = "the ranks wait at different places"
-        return f"{who} has all ranks in the same operation; by the processes, {outside}" if outside else ""
+        return f"{who} sees all ranks in the same operation; by the processes, {outside}" if outside else ""
     says = "blames" if said.kind is Kind.BLAMES else "sees different operations at"
     if found.named:
         known = not said.more and all(_comparable(e, s) for e in found.named for s in said.subjects)
@@ -97,11 +97,11 @@ def _against(case: Case, found: Finding, said: Opinion) -> str:
 
 
 def _suspects(case: Case, found: Finding, opinions: Sequence[Opinion]) -> Finding:
-    """Where the processes name nobody, strong opinions that agree may name suspects, and accuse nobody.
+    """If the processes name no rank, strong opinions that agree may name suspects, but no culprits.
 
-    Whom a library blames: only where collectives need no TCP. There all may wait by their stacks, since these
-    show where the host noticed, and nothing but the library counts operations. Who disagrees on what comes
-    next: wherever all wait.
+    Ranks that a library blames become suspects only if collectives do not use TCP: then every rank may seem
+    to wait by its stack, and only the library counts operations. Ranks that disagree on the next operation
+    become suspects only if all ranks wait.
     """
     strong = [each for each in opinions if each.trust is Trust.STRONG and each.kind is not Kind.SILENT]
     if found.named or not case.inside or case.moves:
@@ -120,7 +120,7 @@ def _suspects(case: Case, found: Finding, opinions: Sequence[Opinion]) -> Findin
     if len(chosen) != len(first.subjects) or not (1 + (first.kind is Kind.MISMATCH)) <= len(chosen) <= most:
         return found
     said = {
-        Kind.BLAMES: f"Only {first.source.label} tells who is behind; by the processes alone, nobody is.",
+        Kind.BLAMES: f"Only {first.source.label} shows who is behind; by the processes alone, nobody is.",
         Kind.MISMATCH: "The ranks wait in different collectives: one was skipped, added or reordered.",
     }[first.kind]
     return replace(found, named=chosen, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
@@ -145,7 +145,7 @@ def _all_in(case: Case) -> bool:
 
 
 def _all_in_one(case: Case, found: Finding) -> bool:
-    """By the processes, everybody is in the same operation."""
+    """By the processes, all ranks are in the same operation."""
     return (
         not found.named
         and _all_in(case)
@@ -158,7 +158,7 @@ def _is_among(culprit: Culprit, said: Opinion) -> bool:
 
 
 def _comparable(culprit: Culprit, subject: Subject) -> bool:
-    """A place or a device may be anybody's."""
+    """Whether rank or PID is known on both sides."""
     by_rank = culprit.rank is not None and subject.rank is not None
     return by_rank or (culprit.pid is not None and subject.pid is not None)
 

@@ -1,6 +1,6 @@
-"""What the connections between ranks say: since when they stand still, who waits for whom, what is cut.
+"""What the connections between ranks show: for how long they are silent, who waits for whom, which are cut.
 
-Ages count on the clock of the host that saw them, so they need no common clock.
+Ages are by the clock of the host that saw them, so the hosts need no common clock.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from doctor.hang.evidence import Connection, Member
 
 TICK = 4
-"""Milliseconds of the kernel's clock; a smaller difference is none."""
+"""The resolution of the kernel's clock in milliseconds. Smaller differences do not count."""
 SHORT = 64
-"""Bytes: less was received on a connection that was merely opened."""
+"""Bytes: a connection that received less was only opened."""
 AGAIN = 2
-"""Retransmissions in a row that call a connection cut."""
+"""Consecutive retransmissions from which a connection counts as cut."""
 
 Key = tuple[str, int]
 """Host and PID of a rank."""
@@ -23,7 +23,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """One end of a connection between two ranks, and its other end where that was seen."""
+    """One end of a connection between two ranks, and its other end."""
 
     of: Key
     to: Key
@@ -36,8 +36,8 @@ def key(member: Member) -> Key:
 
 
 def wires(members: Sequence[Member], *, first: bool = False, rendezvous: bool = False) -> tuple[Wire, ...]:
-    """Both directions of each connection; those of the rendezvous only if they are asked for. An end that is
-    seen on two hosts is not a connection between them: anybody can have any address in a network of his own.
+    """Both directions of each connection between ranks; those of the rendezvous only with `rendezvous`. An
+    end that is seen on two hosts is left out: in a private network, anybody can use any address.
     """
     masters = {member.master for member in members if member.master and not rendezvous}
     ports = {master.rpartition(":")[2] for master in masters}
@@ -55,7 +55,7 @@ def wires(members: Sequence[Member], *, first: bool = False, rendezvous: bool = 
 
 
 def _scope(host: str, each: Connection) -> str:
-    """Loopback addresses mean another thing on each host."""
+    """The host for a loopback address, which is a different one on each host; else empty."""
     return host if each.local.startswith(("127.", "[::1]", "::1")) else ""
 
 
@@ -67,7 +67,7 @@ def _paired(ends: Mapping[tuple[str, str, str], tuple[Key, Connection]]) -> Iter
 
 
 def received_between(before: Iterable[Wire], after: Iterable[Wire]) -> int:
-    """Bytes between the looks. What was sent does not count: a dead link sends again."""
+    """Bytes received between the looks. Sent bytes do not count, because a dead link retransmits."""
     had = {(wire.of, wire.here.local, wire.here.peer): wire.here.received for wire in before}
     return sum(
         max(0, wire.here.received - had.get((wire.of, wire.here.local, wire.here.peer), wire.here.received))
@@ -82,7 +82,7 @@ def silent_for(after: Iterable[Wire]) -> float | None:
 
 
 def cut(after: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
-    """Pairs between which data is sent again and again without an answer."""
+    """Pairs of ranks between which data is retransmitted without an answer."""
     lost = {
         (min(wire.of, wire.to), max(wire.of, wire.to))
         for wire in after
@@ -92,7 +92,9 @@ def cut(after: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
 
 
 def edges(after: Iterable[Wire]) -> frozenset[tuple[Key, Key]]:
-    """i waits for j: i spoke last, and both ends agree. Only the youngest: idle groups keep old ones."""
+    """Pairs (i, j) where i waits for j: i sent last, and both ends agree on that. Only the youngest pairs of
+    each rank count, because idle groups keep old ones.
+    """
     said = [
         (wire.of, wire.to, wire.here.last_sent)
         for wire in after

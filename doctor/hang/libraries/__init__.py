@@ -1,1 +1,1 @@
-"""Reads what libraries and device tools said, and makes opinions of it. Pure: asks nobody."""
+"""Turns the output of libraries and device tools into opinions. Pure: it only reads the evidence."""

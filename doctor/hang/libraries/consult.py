@@ -1,4 +1,4 @@
-"""All opinions on one job, and where they contradict each other."""
+"""All opinions on one job, and how they contradict each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ASKED: tuple[Callable[[Who], Opinion | None], ...] = (
 
 
 def opinions(evidence: Evidence, job: Job) -> tuple[Opinion, ...]:
-    """The strong ones first; those that say nothing last."""
+    """All opinions on this job: strong ones first, silent ones last."""
     who = Who(evidence, tuple(job.ranks))
     found = [_printable(each) for ask in ASKED if (each := ask(who)) is not None]
     found.sort(key=lambda each: (each.kind is Kind.SILENT, each.trust is not Trust.STRONG))
@@ -35,13 +35,13 @@ def opinions(evidence: Evidence, job: Job) -> tuple[Opinion, ...]:
 
 
 def _printable(said: Opinion) -> Opinion:
-    """Names of groups, operations and hosts are whatever a job has called them."""
+    """The opinion with printable texts only: a job chooses the names of groups, operations and hosts."""
     lines = tuple(clean_line(line)[:4096] for line in said.evidence)
     return replace(said, words=clean_line(said.words)[:4096], evidence=lines)
 
 
 def contradict(one: Opinion, other: Opinion) -> bool:
-    """Whether not both can be true. A subject of which nobody knows the rank contradicts nothing."""
+    """Whether the two cannot both be true. A subject with an unknown rank contradicts nothing."""
     kinds = {one.kind, other.kind}
     if one is other or Kind.SILENT in kinds:
         return False
@@ -55,7 +55,7 @@ def _against(one: Opinion, other: Opinion) -> str:
     says = {
         Kind.BLAMES: f"blames {named(other.subjects)}",
         Kind.MISMATCH: f"sees {named(other.subjects)} in different operations",
-        Kind.LAUNCHED: "has all ranks in the same operation",
+        Kind.LAUNCHED: "sees all ranks in the same operation",
         Kind.MOVES: "sees the job move",
     }
     return f"{other.source.label} {says[other.kind]}; {one.source.label} does not"[:4096]

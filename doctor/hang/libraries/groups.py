@@ -1,4 +1,4 @@
-"""Who keeps everybody waiting, when it is known for each group who waits in it and who has not come."""
+"""Who keeps the others waiting, by which ranks wait in each group and which have not arrived."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from doctor.waits import cycles, roots
 
 Key = tuple[object, ...]
 _JOB: Key = ()
-"""Waits for everybody who is behind."""
+"""Stands for the whole job, which waits for every rank that is behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A group that stands still, as its library counts."""
+    """A group that stands still by its library's counts."""
 
     name: str
     behind: tuple[Subject, ...]
-    """Have not come to the operation in which the others are."""
+    """Members that have not entered the operation that the others are in."""
     waiting: frozenset[Key]
-    """Are in it."""
+    """Members that are in it."""
     words: str
     """ "group 0: rank 1 has launched 3, 7 ranks 4" """
     crossed: bool = False
-    """Some of `behind` are ahead in something else: they do different things."""
+    """Some of `behind` are ahead in another type of operation: the members run different operations."""
     whole: bool = True
-    """All ranks of the group are known."""
+    """The position of every member is known."""
 
 
 def culprits(standing: Sequence[Standing]) -> tuple[Kind, tuple[Subject, ...], tuple[str, ...]]:
-    """Whoever is behind in one group because it waits in another is not to blame.
+    """The kind of opinion, its subjects and its evidence.
 
-    LAUNCHED where no group lacks anybody, SILENT where that is not known of all groups.
+    A rank that is behind in one group because it waits in another is not blamed. If no member is behind in
+    any group, the kind is LAUNCHED, or SILENT if not every group is known completely.
     """
     missed = [each for each in standing if each.behind]
     whole = all(each.whole for each in standing)

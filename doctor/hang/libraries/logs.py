@@ -1,4 +1,4 @@
-"""Lines of HCCL's plog and of MindSpore's scheduler.log that name a place before any time limit.
+"""Lines of HCCL's plog and of MindSpore's scheduler.log that name a faulty place before a time limit is over.
 
 [TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[127.10.0.1/1], Arrival Time:[Thu Oct 23
 17:25:58 2025], Discoverer:[127.10.0.1/2], ExceptionType:[Heartbeat Lost Occurred], Possible Reason:1. …
@@ -27,7 +27,7 @@ _STATES = {
 
 
 def heartbeat(who: Who) -> Opinion | None:
-    """A place is an address and a device. HCCL says which is stuck, and not whether it merely waits."""
+    """HCCL names a place by address and device. It reports that one is stuck, even if that one only waits."""
     said = [each for each in who.said(Source.HEARTBEAT) if not each.about.problem]
     found: list[tuple[Subject, str]] = []
     for each in said:
@@ -55,13 +55,13 @@ def heartbeat(who: Who) -> Opinion | None:
         words=f"HCCL's heartbeat: {text}."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
-        evidence=_few([line for _, line in found]),
+        evidence=_first_lines([line for _, line in found]),
         at=max(each.about.at for each in said),
     )
 
 
 def scheduler(who: Who) -> Opinion | None:
-    """Nodes are called as their ranks where msrun has started them."""
+    """Nodes that the scheduler misses. If msrun started them, a node has the number of its rank."""
     said = [each for each in who.said(Source.SCHEDULER) if not each.about.problem]
     lines = [(each, match) for each in said for match in _TIMED_OUT.finditer(each.about.text)]
     if not lines:
@@ -75,7 +75,7 @@ def scheduler(who: Who) -> Opinion | None:
         words=f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
-        evidence=_few([clean_line(match[0]) for _, match in lines]),
+        evidence=_first_lines([clean_line(match[0]) for _, match in lines]),
         at=max(each.about.at for each in said),
     )
 
@@ -86,5 +86,5 @@ def _node(who: Who, said: Said, name: str) -> Subject:
     return Subject(host=said.host, device=f"node {name}", state=State.UNRESPONSIVE)
 
 
-def _few(lines: list[str]) -> tuple[str, ...]:
+def _first_lines(lines: list[str]) -> tuple[str, ...]:
     return tuple(line[:1000] for line in dict.fromkeys(lines))[:8]

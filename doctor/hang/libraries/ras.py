@@ -1,7 +1,7 @@
-"""NCCL RAS: how many collectives of each type every rank has launched, asked twice.
+"""NCCL RAS: how many collectives of each type every rank has launched. It is asked twice.
 
-Computed from the counts alone. What RAS prints as outliers is the smaller group, which may be the one that is
-ahead (NVIDIA/nccl issue 1911), and it says OK over a stall in which all ranks have launched (issue 1730).
+Only the counts are used. RAS prints the smaller group as outliers, but that group may be the one ahead
+(NVIDIA/nccl issue 1911), and RAS says OK if all ranks have launched and nothing finishes (issue 1730).
 
     {"communicators": [{"hash": "0xae94", "size": 2,
       "ranks": [{"rank": 0, "host": "172.16.64.245", "pid": 1524344, "collective_counts": {"AllReduce": 7}}],
@@ -23,7 +23,7 @@ from doctor.hang.libraries.who import Said, Who, pairs
 from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
 
 NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
-"""All ranks of a communicator launch these; sends and receives are a matter of two."""
+"""Collectives that all ranks of a communicator launch. Sends and receives involve only two ranks."""
 
 _Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
@@ -70,17 +70,17 @@ _ANSWER = msgspec.json.Decoder(Answer)
 def read(text: str) -> Answer | str:
     """The answer, or why it cannot be used."""
     if not text.strip():
-        return "it said nothing"
+        return "its answer is empty"
     if not text.lstrip().startswith("{"):
         return "it answers in text only, which groups ranks and hides numbers; JSON needs NCCL 2.28.7"
     try:
         return _ANSWER.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
-        return f"its JSON is cut off or of another form ({str(error)[:120]})"
+        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
 
 
 def opinion(who: Who) -> Opinion | None:
-    """The most complete pair of answers counts: each host's RAS speaks for the whole job."""
+    """The opinion of the host whose answers show the most: the RAS of each host answers for the whole job."""
     said = list(who.said(Source.RAS))
     problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
     found: list[Opinion] = []
@@ -96,7 +96,7 @@ def opinion(who: Who) -> Opinion | None:
         return min(found, key=lambda each: _ORDER.index(each.kind))
     if not said:
         return None
-    why = problem or "it answered once, or of no communicator of this job"
+    why = problem or "it answered only once, or not about this job"
     return Opinion(
         source=Source.RAS,
         trust=Trust.VOTE,
@@ -106,7 +106,7 @@ def opinion(who: Who) -> Opinion | None:
 
 
 _ORDER = (Kind.MOVES, Kind.BLAMES, Kind.MISMATCH, Kind.LAUNCHED, Kind.SILENT)
-"""Of answers of several hosts. One that saw something move has seen more than one that did not."""
+"""Which answer of several hosts counts: one that saw something move has seen more than one that did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class _Two:
         return any(before.get(r.rank, r.collective_counts) != r.collective_counts for r in self.then.ranks)
 
     def missing(self) -> Iterator[_Missing]:
-        """Those that were out of reach both times."""
+        """Ranks that are considered dead, or that did not respond both times."""
         before = {
             m.rank for m in self.first.missing_ranks if m.status.unresponsive or m.status.considered_dead
         }
@@ -152,7 +152,7 @@ def _compared(who: Who, said: Said, a: Answer, b: Answer) -> Opinion | None:
             return None
         text = "every rank has launched the same collectives; the device or the network does not finish one"
     elif kind is Kind.MISMATCH:
-        text = f"{named(behind)} have launched different collectives; which is wrong cannot be told"
+        text = f"{named(behind)} have launched different collectives; which of them is wrong is unknown"
     elif kind is Kind.SILENT:
         return None
     else:
@@ -164,13 +164,13 @@ def _compared(who: Who, said: Said, a: Answer, b: Answer) -> Opinion | None:
 
 
 def _messengers(who: Who, said: Said, both: list[_Two]) -> set[Key]:
-    """Members of communicators without a collective: they are there for sends and receives."""
+    """Members of communicators without collectives, which are used for sends and receives only."""
     idle = [two.then for two in both if not any(_counts(rank) for rank in two.then.ranks)]
     return {_subject(who, said, rank, State.BEHIND).key for each in idle for rank in each.ranks}
 
 
 def _concerns(who: Who, said: Said, each: _Communicator) -> bool:
-    """RAS answers for one job; it may be another one of the same host."""
+    """Whether the communicator belongs to this job. The RAS on a host may answer for another job."""
     members: list[_Rank | _Missing] = [*each.ranks, *each.missing_ranks]
     return any(who.is_ours(who.host_of(m.host, said.host), m.pid) for m in members)
 

@@ -1,13 +1,13 @@
-"""PyTorch's flight recorder: which collective each rank has enqueued last, and completed last, in each group.
+"""PyTorch's flight recorder: the last collective that each rank has enqueued and completed in each group.
 
-The host has turned the dump, a pickle or JSON, into the JSON of its few numbers (see `onhost/recorder.py`):
+A dump is a pickle or JSON. The host reduces it to a few numbers, as JSON (see `onhost/recorder.py`):
 
     {"pg_status": {"0": {"last_enqueued_collective": 4, "last_completed_collective": 3}}, "pg_config": {},
      "entries": [{"pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 4, "is_p2p": false,
        "profiling_name": "gloo:all_reduce", "retired": false, "time_created_ns": 1795284713637598022}]}
 
-A rank is behind if the others have completed everything that it has enqueued, and are in the next one.
-Whoever has merely enqueued fewer may have run ahead less: a device works later than its host.
+A rank is behind if the others have completed every collective that it has enqueued, and are in the next one.
+A rank that has only enqueued fewer is not behind: hosts run ahead of their devices by different amounts.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from doctor.hang.libraries.who import Said, Who
 from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
 
 WAITED = 5.0
-"""Seconds: a collective that is younger than this may be about to end."""
+"""Seconds: a younger collective may be about to end."""
 FRESH = 60.0
-"""Seconds: what was written longer ago may be of an earlier stall."""
+"""Seconds: an older dump may show an earlier stall."""
 DEFAULT = "0"
 """The group of all ranks."""
 
@@ -67,15 +67,15 @@ class Dump(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a rank is in a group."""
+    """The position of a rank in a group."""
 
     subject: Subject
     enqueued: int
     completed: int
     age: float
-    """Of the dump. Ages are compared, since clocks of two hosts may differ."""
+    """Seconds since the dump. Ages are compared instead of times because the clocks of hosts may differ."""
     waited: float
-    """Since the first unfinished collective was enqueued; 0: there is none."""
+    """Seconds since the first unfinished collective was enqueued; 0 if there is none."""
     operation: str
 
 
@@ -84,7 +84,7 @@ def read(text: str) -> Dump | str:
     try:
         return msgspec.json.decode(text, type=Dump, strict=False)
     except (msgspec.DecodeError, RecursionError) as error:
-        return f"its JSON is cut off or of another form ({str(error)[:120]})"
+        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
 
 
 def opinion(who: Who) -> Opinion | None:
@@ -158,7 +158,7 @@ def _silent(why: str) -> Opinion:
 
 
 def _newest(texts: Iterable[Said]) -> list[Said]:
-    """One of each process, and not both a file and what the rank itself answered."""
+    """The newest dump of each process, whether it is a file or the rank's own answer."""
     newest: dict[tuple[str, int], Said] = {}
     for each in texts:
         if each.about.pid is None:
@@ -171,7 +171,9 @@ def _newest(texts: Iterable[Said]) -> list[Said]:
 
 
 def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tuple[int, ...]], Position]]:
-    """By name and members. Numbers of groups are each rank's own, and names need not be unique."""
+    """The rank's position in each group, keyed by name and members: each rank numbers groups differently, and
+    names need not be unique.
+    """
     now = who.hosts[said.host].at
     names = {entry.pg_id: entry.process_group[0] for entry in dump.entries if entry.process_group}
     entries: dict[int, list[_Entry]] = {}
@@ -202,7 +204,7 @@ def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tu
 
 
 def _members(group: _Group | None) -> tuple[int, ...]:
-    """`"[0, 1]"`, or a list. The recorder leaves them out for gloo."""
+    """The ranks of a group, written as `"[0, 1]"` or as a list. The recorder omits them for gloo."""
     ranks = group.ranks if group else None
     if isinstance(ranks, str) and len(ranks) < 100_000:
         return tuple(int(number) for number in re.findall(r"\d{1,8}", ranks))
@@ -212,13 +214,13 @@ def _members(group: _Group | None) -> tuple[int, ...]:
 
 
 def _waits_for_message(said: Said, dump: Dump) -> bool:
-    """It is in a send or receive, of which nobody tells here whether the other side has come."""
+    """It is in a send or receive, and the dump does not show whether the other side has arrived."""
     old = said.about.at - WAITED
     return any(e.is_p2p and not e.over and 0 < e.time_created_ns / 1e9 <= old for e in dump.entries)
 
 
 def _standing(name: str, members: int, positions: Sequence[Position]) -> Standing | None:
-    """None for a group in which nobody is seen to wait."""
+    """None if no rank is seen to wait in this group."""
     waiting = [p for p in positions if p.waited and p.waited - p.age >= WAITED]
     if not waiting:
         return None

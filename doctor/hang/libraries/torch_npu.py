@@ -1,4 +1,4 @@
-"""torch_npu's status files: the collective of each group that a rank's device has begun or ended last.
+"""torch_npu's status files: the last collective of each group that a rank's device has begun or finished.
 
 torch_hccl_status-1_10.0.0.1_1_8_4711_1795284713000.log: rank, master, device, ranks, process, milliseconds
 {"last_comm_op": [{"comm_ids": "all", "op_type": "ALLREDUCE", "pg_id": "0", "seq": 57, "status": "start"}],
@@ -21,7 +21,7 @@ from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
 FILE = re.compile(
     r"(?:.*/)?torch_hccl_status-(\d{1,7})_[^/]{1,256}_\d{1,5}_(\d{1,7})_(\d{1,7})_\d{1,20}\.log\Z"
 )
-"""Rank, ranks, process."""
+"""The groups match the rank, the number of ranks and the PID."""
 
 
 class _Operation(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def read(text: str) -> Status | str:
     try:
         return msgspec.json.decode(text, type=Status)
     except (msgspec.DecodeError, RecursionError) as error:
-        return f"its JSON is cut off or of another form ({str(error)[:120]})"
+        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
 
 
 def opinion(who: Who) -> Opinion | None:
@@ -97,7 +97,7 @@ def _numbers(status: Status) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 def _subject(who: Who, said: Said) -> Subject:
-    """By the process where it runs here; else by the rank in the file's name."""
+    """The rank that a file belongs to: by its process if known, else by the rank in the file's name."""
     if said.about.pid is not None:
         return who.of_text(said, State.BEHIND)
     match = FILE.match(said.about.name)
@@ -105,7 +105,7 @@ def _subject(who: Who, said: Said) -> Subject:
 
 
 def _standing(who: Who, name: str, members: str, positions: Sequence[_Position]) -> Standing | None:
-    """None for a group in which nobody is seen to wait."""
+    """None if no rank is seen to wait in this group."""
     furthest = max(each.operation.seq for each in positions)
     ahead = [p for p in positions if p.operation.seq == furthest and p.operation.status == "start"]
     behind = [p for p in positions if p.operation.seq < furthest]

@@ -1,7 +1,8 @@
-"""How busy devices are: one without work among busy ones has not been given the collective.
+"""How busy devices are: an idle device among busy ones has not been given the collective.
 
-A device that waits in a collective of NCCL is 100 % busy. `nvidia-smi --query-gpu=index,uuid,utilization.gpu`
-and `--query-compute-apps=pid,gpu_uuid`, both as csv, noheader and nounits; or `npu-smi info`.
+A device that waits in an NCCL collective is 100 % busy. Input: `nvidia-smi` with
+`--query-gpu=index,uuid,utilization.gpu` and with `--query-compute-apps=pid,gpu_uuid`, both as csv with
+noheader and nounits; or `npu-smi info`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def nvidia(text: str) -> tuple[Device, ...]:
 
 
 def npu(text: str) -> tuple[Device, ...]:
-    """The boxes of `npu-smi info`: two lines a chip, and its processes."""
+    """The tables of `npu-smi info`: two lines for each chip, and the processes."""
     pids: dict[tuple[str, str], list[int]] = {}
     rows: list[tuple[str, str, int]] = []
     card, listing = "", False
@@ -65,7 +66,7 @@ READERS: dict[str, Callable[[str], tuple[Device, ...]]] = {"nvidia-smi": nvidia,
 
 
 def opinion(who: Who) -> Opinion | None:
-    """Only of devices of the job's own ranks, and only if they were equally idle twice."""
+    """Uses only devices of the job's own ranks, and only if they were idle in both answers."""
     once = list(_devices(who, (b for _, b in pairs(who.said(Source.UTILISATION)))))
     before = {(host, each.name): each.busy for host, each in _devices(who, _first(who))}
     busy = [each for host, each in once if min(each.busy, before.get((host, each.name), 0)) >= BUSY]

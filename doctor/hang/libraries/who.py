@@ -1,4 +1,4 @@
-"""Which rank a library means: it knows processes by address and number, and devices."""
+"""Which rank a library means: libraries name processes by address and PID, or devices."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from doctor.text.printable import clean_line
 
 LOOPBACK = ("127.", "::1", "localhost")
 INNER = "process-numbers"
-"""The source of a text that says how processes are called in their containers."""
+"""The source of a text with the PIDs that processes have in their containers."""
 
 
 class Job(Protocol):
-    """What is needed of a job: its ranks, without their helpers."""
+    """The part of a job that is needed here: its ranks, without their helpers."""
 
     @property
     def ranks(self) -> Sequence[Member]: ...
@@ -25,7 +25,7 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A text, and the host that it came from."""
+    """A text and the host that it came from."""
 
     host: str
     about: LibraryText
@@ -33,7 +33,7 @@ class Said:
 
 @dataclass(slots=True)
 class Who:
-    """The ranks of one job, by what libraries call them."""
+    """Finds the ranks of one job by the names that libraries use for them."""
 
     evidence: Evidence
     ranks: tuple[Member, ...]
@@ -59,12 +59,12 @@ class Who:
 
     @property
     def world(self) -> int:
-        """What most say; 0 where nobody tells."""
+        """The world size that most ranks give; 0 if none does."""
         said = Counter(member.world for member in self.ranks if member.world is not None)
         return next((world for world, _ in said.most_common(1)), 0)
 
     def said(self, source: Source) -> Iterator[Said]:
-        """Texts of hosts of this job; one that belongs to a process only if that is one of its ranks."""
+        """Texts of this source from the job's hosts, without those of processes that are not ranks of it."""
         for name, host in self.hosts.items():
             for about in host.libraries:
                 if about.source == source.value and (
@@ -73,7 +73,7 @@ class Who:
                     yield Said(name, about)
 
     def host_of(self, address: str, teller: str) -> str:
-        """The name of the host that has this address; the address itself where none or several have it."""
+        """The host that has this address; the address itself if no host or several hosts have it."""
         if address.startswith(LOOPBACK):
             return teller
         names = self._by_address.get(address, {address} & set(self.hosts))
@@ -92,7 +92,7 @@ class Who:
         return Subject(rank=rank, host=member.host, pid=member.pid, state=state)
 
     def of_text(self, said: Said, state: State) -> Subject:
-        """The rank that a text belongs to."""
+        """The rank to which a text belongs."""
         return self.process(said.host, said.about.pid or 0, state)
 
     def is_ours(self, host: str, pid: int) -> bool:
@@ -100,7 +100,7 @@ class Who:
 
 
 def _inner(host: HostSeen) -> Iterator[tuple[int, int]]:
-    """Numbers of processes here, and what they are called in their own container."""
+    """PIDs on the host, each with the PID in its container."""
     for about in host.libraries:
         if about.source == INNER:
             for line in about.text.splitlines():
@@ -110,7 +110,7 @@ def _inner(host: HostSeen) -> Iterator[tuple[int, int]]:
 
 
 def pairs(said: Iterable[Said]) -> Iterator[tuple[Said, Said]]:
-    """First and second answers of the same place, where there are both."""
+    """The first and second answers of each place that answered twice."""
     first: dict[tuple[str, str], Said] = {}
     for each in said:
         place = (each.host, each.about.name)

@@ -1,4 +1,4 @@
-"""What runs on the hosts: standard library only, Python 3.6 and later, sent as text.
+"""The code that runs on the hosts: sent as text, standard library only, Python 3.6 and later.
 
-It only reads, writes no file, traces nothing and sends no signal to a process that is not its own.
+It only reads: it writes no file, traces no process and sends signals only to its own processes.
 """

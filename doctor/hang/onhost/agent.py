@@ -1,12 +1,12 @@
-"""The agent of `doctor hang`: finds the ranks of one host and looks at them twice, for the controller.
+"""The agent of `doctor hang`: it finds the ranks of one host and looks at them twice, for the controller.
 
-Standard library only, Python 3.6 and later. It ends when its stdin does, on command, or when no line came for
-as long as its lease. It writes no file: py-spy, where it is sent, is in memory only. The looking is done by a
-child, so that this process always answers; whatever may block is done by children of that.
+Standard library only, Python 3.6 and later. It ends when its stdin closes, on command, or when no line has
+come for the time of its lease. It writes no file: py-spy is kept in memory only. A child does the work, so
+that this process always answers; the child's own children do everything that may block.
 
-Commands are JSON objects, one a line, with a kind in "do": find, tool (a part of py-spy, compressed, in
-base64), look, beat, stop. Answers have a kind in "say": member, found, armed, look, seen, done, trouble, bye
-(the last one).
+Commands are JSON objects, one per line, with a kind in "do": find, tool (a part of py-spy, compressed, in
+base64), look, beat, stop. Answers have a kind in "say": member, found, armed, look, library, seen, done,
+trouble, bye (the last one).
 """
 
 import base64
@@ -29,18 +29,18 @@ from doctor.hang.onhost import libraries, look, proc, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 STUCK = 3.0
-"""Seconds after the lease when the kernel ends this process, whatever it waits for."""
+"""Seconds after the end of the lease until the kernel ends this process, even if it is blocked."""
 END_SECONDS = 1.0
 ENOUGH = 1 << 20
-"""Bytes unsaid, beyond which it reads nothing more from its child."""
+"""Unsent bytes beyond which the agent stops reading from its child."""
 MOST_TOOL = 64 << 20
 NICE = 10
-"""Behind the job, and not behind everything else: at 19 a look took minutes on a busy host."""
+"""Lower priority than the job, but not the lowest: at 19, a look took minutes on a busy host."""
 LONGEST_APART = 60.0
 
 
 class Say:
-    """What the child says, a line at a time."""
+    """Writes the child's messages, one per line."""
 
     def __init__(self, out: "BinaryIO") -> None:
         self.out = out
@@ -54,7 +54,7 @@ class HangAgent(HostAgent):
     def __init__(self) -> None:
         HostAgent.__init__(self, STUCK)
         self.ear = None  # type: int | None
-        """What the child says."""
+        """The pipe that the child writes to."""
         self.doing = ""
         self.next = None  # type: Callable[[Say], None] | None
         self.begun = b""
@@ -64,7 +64,7 @@ class HangAgent(HostAgent):
         self.tool = None  # type: int | None
         self.size = 0
 
-    # Its life.
+    # The process itself.
 
     def serve(self) -> None:
         with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ class HangAgent(HostAgent):
                 self._hear()
 
     def end(self) -> None:
-        """End all that it started, and report what does not."""
+        """End all processes that it started, and report those that do not end."""
         for pid, state in end_children(END_SECONDS):
             self.say("trouble", text=f"process {pid} of doctor cannot be ended (state {state})")
 
@@ -121,7 +121,7 @@ class HangAgent(HostAgent):
             self._go_on()
 
     def _take(self, told: "dict[str, Any]") -> None:
-        """A part of py-spy, or its end."""
+        """Receive a part of py-spy."""
         try:
             if self.tool is None:
                 self.tool = os.memfd_create("py-spy")  # type: ignore[attr-defined, unused-ignore]
@@ -140,7 +140,7 @@ class HangAgent(HostAgent):
     # The child.
 
     def _go_on(self) -> None:
-        """Look, as soon as the ranks are found."""
+        """Start the look as soon as the ranks are found."""
         if self.ear is None and self.next is not None and self.doing != "look":
             self._start("look", self.next)
 
@@ -233,7 +233,7 @@ class HangAgent(HostAgent):
         )
 
     def _pyspy(self) -> "tuple[stacks.PySpy | None, str, str]":
-        """What shows Python stacks, what it is, and why there is none."""
+        """The py-spy to use, its description, and why there is none."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
             brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)

@@ -1,6 +1,6 @@
-"""Questions to servers that a job runs itself, on this host: NCCL's RAS, torch's worker server.
+"""Questions to servers that a job runs on this host: NCCL's RAS, torch's worker server.
 
-Each ends by its deadline, whatever the other side does.
+Each question ends by its deadline, whatever the server does.
 """
 
 import json
@@ -14,10 +14,10 @@ from typing import Any
 from doctor.hang.onhost.recorder import TOO_LARGE, Refused, numbers
 
 SECONDS = 4.0
-"""For one question, all of it."""
+"""The time for one complete question."""
 CONNECT = 1.0
 COLLECT = 2
-"""Seconds that RAS waits for ranks that do not answer."""
+"""Seconds that RAS waits for ranks that do not respond."""
 MOST = 16 << 20
 RAS_PORT = 28028
 TRACE = (
@@ -27,11 +27,11 @@ TRACE = (
 
 
 class NoAnswer(Exception):
-    """The text says why."""
+    """The text gives the reason."""
 
 
 class _Line:
-    """A connection that is read until a deadline."""
+    """A connection that is read until its deadline."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
         self.connection = connection
@@ -43,12 +43,12 @@ class _Line:
         self.connection.sendall(data)
 
     def more(self) -> bool:
-        """False at the end."""
+        """Read more; False at the end."""
         self._patience()
         data = self.connection.recv(65536)
         self.heard += data
         if len(self.heard) > MOST:
-            raise NoAnswer(f"it said more than {MOST >> 20} MiB")
+            raise NoAnswer(f"it sent more than {MOST >> 20} MiB")
         return bool(data)
 
     def line(self) -> str:
@@ -66,7 +66,7 @@ class _Line:
 
 
 def _why(error: OSError) -> str:
-    """What ran out of time has no number."""
+    """The error in words. A timeout has no errno."""
     return f"no connection ({error.strerror})" if error.errno else f"no answer within {SECONDS:g} s"
 
 
@@ -109,7 +109,7 @@ def _compact(answer: bytes) -> str:
 
 
 def ras_address(environ: "dict[str, str]") -> "tuple[str, int] | None":
-    """Where the RAS of a process with these variables is to be asked; None: nowhere on this host."""
+    """The address of the RAS of a process with these variables; None if it is not on this host."""
     if environ.get("NCCL_RAS_ENABLE", "1").strip() == "0":
         return None
     host, _, port = environ.get("NCCL_RAS_ADDR", "").strip().rpartition(":")
@@ -122,7 +122,7 @@ def ras_address(environ: "dict[str, str]") -> "tuple[str, int] | None":
 
 
 def worker_trace(path: str) -> "tuple[int, bytes]":
-    """The process behind a socket of torch's worker server, and its recorder's JSON. Raises NoAnswer."""
+    """The PID behind a socket of torch's worker server, and its flight recorder's JSON. Raises NoAnswer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.settimeout(CONNECT)

@@ -1,6 +1,7 @@
-"""Reads and tools that may never return: each in a process of its own, which is given up in time.
+"""Runs reads and tools that may never return in child processes, which are abandoned if they take too long.
 
-A file of /proc can block while its process holds a lock of its memory, and any file on a dead file system.
+A file of /proc can block while a lock on its process's memory is held; any file can block on a dead file
+system.
 """
 
 import contextlib
@@ -21,13 +22,13 @@ from doctor.hang.onhost.turns import Turns
 
 STALL = 1.0
 HUNGRY = 10.0
-"""Seconds for a reader that only waits for a processor."""
+"""Seconds for a reader that only waits for CPU time."""
 MOST_STALLS = 24
 PIECE = 65536
 MEMORY = 512 << 20
-"""Bytes that a process may take which reads what a job has written."""
+"""Bytes of memory for a process that reads what a job has written."""
 EASE = 0.3
-"""Seconds for what was killed to be gone."""
+"""Seconds for a killed process to end."""
 
 
 def carefully(
@@ -37,8 +38,9 @@ def carefully(
     owners: "Sequence[Any]" = (),
     until: float = math.inf,
 ) -> "Iterator[tuple[Any, Any]]":
-    """Each item with what `work` makes of it, a JSON value; None where that did not return, or failed. With
-    `owners` of the items, each has the same share of the time. What is left then is None.
+    """Each item with the result of `work`, a JSON value. The result is None if `work` failed or did not
+    return in time, or if there was no time left for the item. The `owners` of the items share the time
+    equally.
     """
     owners = owners or [None] * len(items)
     turns = Turns(owners)
@@ -61,7 +63,9 @@ def carefully(
 def _in_child(
     work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: Turns, stall: float, until: float
 ) -> "Iterator[tuple[int, Any]]":
-    """Places and values, until one does not come. Both sides take the same turns."""
+    """Run `work` in a child: indices of items and their results, until one takes too long. Both processes
+    take the items in the same order.
+    """
     ear, mouth = os.pipe()
     me = os.getpid()
     child = os.fork()
@@ -119,7 +123,7 @@ def _take_turns(work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: Tur
 
 
 def bound_memory() -> None:
-    """Of this process; libraries that it maps do not count."""
+    """Limit the memory of this process. Libraries that it maps do not count."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     with contextlib.suppress(OSError, ValueError):
         soft = MEMORY if most == resource.RLIM_INFINITY else min(MEMORY, most)
@@ -127,7 +131,7 @@ def bound_memory() -> None:
 
 
 def _reap(child: int) -> None:
-    """One that cannot be killed is left to whoever ends us."""
+    """Wait for a killed child. A child that cannot be killed is left to the process that ends us."""
     until = time.monotonic() + EASE
     with contextlib.suppress(OSError):
         while not os.waitpid(child, os.WNOHANG)[0] and time.monotonic() < until:
@@ -135,8 +139,8 @@ def _reap(child: int) -> None:
 
 
 class Tool:
-    """A program that runs: its output up to `most` bytes, and its end by `deadline`. `reads` a process that
-    anybody may have written, so that its memory is bounded.
+    """A running program, with at most `most` bytes of output, which ends by its deadline. `reads`: it reads
+    processes that anybody may have written, so its memory is limited.
     """
 
     def __init__(
@@ -147,7 +151,7 @@ class Tool:
         keep: "Sequence[int]" = (),
         reads: bool = False,
     ) -> None:
-        """Raises OSError where it cannot be started."""
+        """Raises OSError if it cannot be started."""
         self.out, self.err, self.why = bytearray(), bytearray(), ""
         self.most = most
         self.deadline = time.monotonic() + seconds
@@ -188,7 +192,7 @@ class Tool:
         return not self.open or bool(self.why)
 
     def close(self) -> "int | None":
-        """The exit status; None for one that was given up, or does not end."""
+        """The exit status; None if the program was abandoned or does not end."""
         if self.why:
             with contextlib.suppress(OSError):
                 self.process.kill()
@@ -207,8 +211,8 @@ def run_all(
     owners: "Sequence[Any]" = (),
     until: float = math.inf,
 ) -> "Iterator[tuple[int, Tool, int | None]]":
-    """Run these tools, some at once, each of the `owners` as many: the place of each, the tool, and its exit
-    status. None is started after `until`.
+    """Run these tools, at most `at_once` at the same time, divided equally among the `owners`: the index of
+    each, the tool, and its exit status. No tool is started after `until`.
     """
     owners = owners or [None] * len(starts)
     waiting = {}  # type: dict[Any, deque[int]]

@@ -1,7 +1,7 @@
-"""Files that a job writes beside its work: status, dumps, logs. Called where it may block: see careful.py.
+"""Files that a job writes: status files, dumps, logs. Reading them may block, so careful.py calls this.
 
-A path comes from the variables of a process that anybody may have written: only regular files of the name
-that is looked for, owned by the user of the process, are read, and only what is looked for is passed on.
+The paths come from the environment of a process that anybody may have written. So only regular files with the
+expected name and the owner of the process are read, and only the expected content is passed on.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _TIMED_OUT = re.compile(rb"The node: \S{1,64} is timed out")
 
 
 def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """The status file of torch_npu of one process: its folder, numbers of the process, user, its start."""
+    """torch_npu's status file of one process. `item`: kind, folder, PIDs of the process, user, start."""
     _, folder, pids, uid, start = item
     ending = re.compile(
         r"torch_hccl_status-\d+_.+_\d+_\d+_(?:{})_\d+\.log\Z".format("|".join(map(str, pids)))
@@ -36,12 +36,12 @@ def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
         told = json.loads(data.decode("utf-8", "replace"))
         kept = {"last_comm_op": told["last_comm_op"][:1000]}
     except (ValueError, KeyError, TypeError, RecursionError):
-        return {"name": path, "at": at, "problem": "it is cut off, or of another form"}
+        return {"name": path, "at": at, "problem": "it is cut off, or has an unknown form"}
     return {"name": path, "at": at, "text": json.dumps(kept)}
 
 
 def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """A dump of the flight recorder: its path, user, and the start of the process. Empty: there is none."""
+    """A dump of the flight recorder; empty if there is none. `item`: kind, path, user, process's start."""
     _, path, uid, start = item
     data, at = _read(path, MOST_DUMP + 1, uid, start)
     if data is None:
@@ -53,7 +53,7 @@ def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
 
 
 def plog(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """Lines of a process's newest plog that name a place: the folder of logs, numbers, user, start."""
+    """Lines of a process's newest plog that name a place. `item`: kind, log folder, PIDs, user, start."""
     _, folder, pids, uid, start = item
     ending = re.compile(r"plog-(?:{})_\d+\.log\Z".format("|".join(map(str, pids))))
     path = _newest(os.path.join(folder, "debug", "plog"), ending)
@@ -69,7 +69,7 @@ WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler}
 
 
 def attempt(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """One of these, for `careful.carefully`; None: there is nothing."""
+    """Read one item for `careful.carefully`; None if there is nothing."""
     return WORK[item[0]](item)
 
 
@@ -95,7 +95,7 @@ def _lines(path: str, wanted: "Any", uid: int, start: float) -> "dict[str, Any] 
 
 
 def _read(path: str, most: int, uid: int, start: float, tail: bool = False) -> "tuple[bytes | None, float]":
-    """The first or last bytes of a file that was written since `start`, and when that was."""
+    """The first or last bytes of a file that was written after `start`, and its time."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (OSError, ValueError):

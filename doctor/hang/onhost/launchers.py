@@ -1,6 +1,6 @@
-"""What launchers tell their ranks, by the table that the controller sends. Pure: reads nothing.
+"""What launchers set for their ranks, by the table that the controller sends. Pure: reads nothing.
 
-`doctor.job.launch.brief` makes it, of all launchers that doctor knows.
+`doctor.job.launch.brief` builds the table from all launchers that doctor knows.
 """
 
 import re
@@ -10,11 +10,13 @@ from typing import Any
 
 Row = Any
 NAMELESS = "started by process"
-"""Begins the name of a job that has none."""
+"""The start of the name of a job that has no name of its own."""
 
 
 class Seat:
-    """What variables say of a process. The higher `weight` counts: that launcher is inside of the other."""
+    """Rank, world size and so on, as the variables of a process give them. The launcher with the higher
+    `weight` is the inner one, which counts.
+    """
 
     def __init__(self, weight: int, rank: str, world: str, local: str, size: str, launcher: str) -> None:
         self.weight = weight
@@ -22,7 +24,7 @@ class Seat:
         self.world = number(world)
         self.local = number(local)
         self.size = number(size)
-        """How many ranks its host has, where these are numbered one after the other."""
+        """How many ranks its host has, if they are numbered consecutively."""
         self.launcher = launcher
 
     def same(self, other: "Seat") -> bool:
@@ -39,19 +41,19 @@ NOBODY = Seat(0, "", "", "", "", "")
 class Launchers:
     def __init__(self, table: "Mapping[str, Any]") -> None:
         self.names = frozenset(table["names"])
-        """The variables of launchers."""
+        """The variables that launchers set."""
         self.marks = frozenset(table["marks"])
-        """Those that launchers set beside what people and platforms set as well."""
+        """Variables that only launchers set, not people or platforms."""
         self._table = table
         self._commands = {name: row for row in table["launchers"] for name in row["commands"]}
         self._programs = {name: row for row in table["launchers"] for name in row["programs"]}
         self._modules = {name: row for row in table["launchers"] for name in row["modules"]}
         self._files = {"/" + name.replace(".", "/") + ".py": row for name, row in self._modules.items()}
 
-    # Of command lines.
+    # From command lines.
 
     def of(self, command: "Sequence[str]") -> "Row | None":
-        """The launcher whose command line it is."""
+        """The launcher that this command line starts; None if it does not start one."""
         for name in map(basename, command[:2]):
             row = self._commands.get(name) or self._programs.get(name)
             if row is not None and (not row["subcommand"] or row["subcommand"] in command[:4]):
@@ -64,13 +66,13 @@ class Launchers:
         return next((row for end, row in self._files.items() if word.endswith(end)), None)
 
     def starts_ranks_here(self, command: "Sequence[str]") -> bool:
-        """A launcher whose ranks are on its own host."""
+        """Whether it is a launcher whose ranks run on its own host."""
         row = self.of(command)
         here = not self._programs.keys().isdisjoint(map(basename, command[:2]))
         return row is not None and (here or not row["outer"])
 
     def master_by(self, command: "Sequence[str]") -> "tuple[str, str]":
-        """The rendezvous that a launcher is told, and the run; empty where only this host knows it."""
+        """The rendezvous and the run id of a launcher's command line; empty if it is a local address."""
         row = self.of(command)
         if row is None:
             return "", ""
@@ -89,17 +91,17 @@ class Launchers:
         return ("", "") if here else (master[:200], said.get("id", "")[:40])
 
     def step_by(self, command: "Sequence[str]") -> "tuple[str, str]":
-        """What the job of a daemon is called, and its number."""
+        """The name and the number of the job for which a daemon runs."""
         for word, title in self._table["titles"]:
             found = re.match(title, " ".join(command[:2]))
             if found:
                 return "{} {}".format(word, ".".join(found.groups())), found.group(1)
         return "", ""
 
-    # Of variables.
+    # From variables.
 
     def seat_of(self, env: "Mapping[str, str]") -> "Seat | None":
-        """None for a process that is told no rank."""
+        """The seat of a process with these variables; None if they give it no rank."""
         rows = self._rows(env)
         row = next((row for row in rows if _counts(row, env)), None)
         if row is None or any(env.get(name) in others for name, others in self._table["roles"].items()):
@@ -111,7 +113,7 @@ class Launchers:
         return Seat(len(rows) - rows.index(row), rank, world, local, size, row["launcher"] or launcher)
 
     def _rows(self, env: "Mapping[str, str]") -> "list[Row]":
-        """First those of a launcher that tells its processes what they are, where it has."""
+        """The rows of the table; first those of launchers that have set a role here."""
         return sorted(self._table["ranks"], key=lambda row: not env.get(row["role"]))
 
     def master_of(self, env: "Mapping[str, str]") -> str:
@@ -121,7 +123,7 @@ class Launchers:
         return ""
 
     def job_of(self, env: "Mapping[str, str]", parent: int) -> str:
-        """Equal for all ranks of a job, on all hosts."""
+        """The name of the job, which is the same for all its ranks on all hosts."""
         master = self.master_of(env)
         if master:
             runs = [env[name] for name, none in self._table["runs"] if env.get(name, "") not in ("", none)]
@@ -132,7 +134,7 @@ class Launchers:
         return f"{NAMELESS} {parent}"
 
     def job_number_of(self, env: "Mapping[str, str]") -> str:
-        """Its number; of an array's task also "JOB_TASK"."""
+        """The number of the job; for a task of a job array also "JOB_TASK"."""
         return " ".join(self._job_numbers(env))[:256]
 
     def _job_numbers(self, env: "Mapping[str, str]") -> "Iterator[str]":
@@ -148,7 +150,7 @@ def _first(env: "Mapping[str, str]", names: "Sequence[str]") -> str:
 
 
 def _counts(row: Row, env: "Mapping[str, str]") -> bool:
-    """Whether these variables are set. A process that was told its role may be numbered later."""
+    """Whether the variables of this row are set. A process with a role may get its number later."""
     told = _first(env, row["rank"]) or env.get(row["role"])
     size = _first(env, row["world"]) or env.get(row["meeting"][1])
     others = any(re.match(values + r"\Z", env.get(name, "")) for name, values in row["unless"])

@@ -1,7 +1,7 @@
-"""What libraries and device tools of this host know of the ranks, gathered beside the two looks.
+"""What libraries and device tools of this host know about the ranks, gathered during the two looks.
 
-Nothing is asked that is not there: RAS only where a rank has NCCL loaded, tools only where ranks use a
-device. Every read, question and tool has its time; the whole has SECONDS.
+RAS is asked only if a rank has loaded NCCL, and device tools only if ranks use a device. Every read, question
+and tool has its own time limit; all of them together have SECONDS.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.hang.onhost import ask, careful, job_files, proc, room
 
 SECONDS = 20.0
-"""Beside the time between first and second answers."""
+"""Without the time between the first and the second answers."""
 TOOL_SECONDS = 5.0
 LONGEST = 500000
 MOST = 250
 MOST_RANKS = 128
-"""Of a host, whose files are read."""
+"""Ranks of a host whose files are read."""
 _WANTED = (
     "NCCL_RAS_ADDR NCCL_RAS_ENABLE TORCH_FR_DUMP_TEMP_FILE TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
     " TORCH_HCCL_DEBUG_INFO_TEMP_FILE TORCH_WORKER_SERVER_SOCKET TORCH_HCCL_STATUS_SAVE_PATH"
@@ -44,7 +44,7 @@ _LOG = re.compile(r"worker_\d+\.log\Z")
 
 
 def about(item: "tuple[int, int]") -> "dict[str, Any] | None":
-    """What a rank has loaded, and where it says that it writes. Called where it may block."""
+    """What a rank has loaded, and where it writes its files. This may block."""
     pid, start = item
     home = f"/proc/{pid}"
     with contextlib.suppress(OSError, ValueError, IndexError):
@@ -78,7 +78,7 @@ def _same(pid: int, namespace: str) -> bool:
 
 
 def _inner(home: str) -> int:
-    """What the process is called in its own container; 0 where that is no other number."""
+    """The PID of the process in its own container; 0 if it has no other PID."""
     match = re.search(r"^NSpid:\s+\d+\s+(?:\d+\s+)*(\d+)$", proc.lenient(home + "/status"), re.MULTILINE)
     return int(match.group(1)) if match else 0
 
@@ -97,7 +97,7 @@ class _Gatherer:
         text, problem = answer.get("text", ""), answer.get("problem", "")
         size = room.weight(text.encode("utf-8", "replace"))
         if len(text) > LONGEST or self.size + size > room.FOR_LIBRARIES:
-            text, problem, size = "", "it says more than is read here", 0
+            text, problem, size = "", "it is too long to be read here", 0
         if len(self.texts) < MOST:
             one = {"source": source, "name": _clean(name), "which": which, "pid": pid}
             at = max(0.0, answer.get("at", 0.0))
@@ -166,7 +166,9 @@ class _Gatherer:
         self.each(said, job_files.attempt, "mindspore-scheduler", "a")
 
     def places(self) -> "list[tuple[str, int]]":
-        """RAS answers for the whole job on any host: where the first or the last rank is, that is enough."""
+        """Addresses of RAS to ask. RAS answers for the whole job, so the hosts of the first and the last rank
+        suffice.
+        """
         found = set()
         for pid, rank in self.ranks.items():
             member = self.members[pid]
@@ -182,7 +184,7 @@ class _Gatherer:
         return [pid] + [inner for inner in [self.ranks[pid]["inner"]] if inner]
 
     def path(self, pid: int, name: str) -> str:
-        """What a variable names, as it is called out here; empty where it names nothing of its own."""
+        """The path in a rank's variable, as seen from outside its container; empty if it is not absolute."""
         path = self.ranks[pid]["environ"].get(name, "")
         return self.ranks[pid]["root"] + path if path.startswith("/") else ""
 
@@ -243,15 +245,15 @@ def _name(item: "Sequence[Any]") -> str:
 def gather(
     ranks: "Sequence[Mapping[str, Any]]", apart: float = 2.0, until: float = math.inf
 ) -> "list[dict[str, Any]]":
-    """Rows of LibraryText. What is asked twice is asked `apart` seconds apart."""
+    """Rows of LibraryText. Questions that are asked twice are asked `apart` seconds apart."""
     return _Gatherer(ranks, min(until, time.monotonic() + SECONDS + apart)).run(apart)
 
 
 class Gathering:
-    """`gather` in a process of its own, while this one looks at processes."""
+    """Runs `gather` in a child process, while this process looks at the ranks."""
 
     def __init__(self, ranks: "Sequence[Mapping[str, Any]]", apart: float, within: float = math.inf) -> None:
-        """`within`: seconds that it may take, beside the time between first and second answers."""
+        """`within`: its time limit in seconds, without the time between the first and the second answers."""
         self.deadline = time.monotonic() + min(SECONDS, within) + apart
         self.ear, mouth = os.pipe()
         me = os.getpid()
@@ -271,7 +273,7 @@ class Gathering:
         os.close(mouth)
 
     def texts(self) -> "Iterable[dict[str, Any]]":
-        """All that it has gathered by its deadline."""
+        """Everything that it has gathered by its deadline."""
         heard = bytearray()
         poll = select.poll()
         poll.register(self.ear, select.POLLIN)
@@ -288,7 +290,7 @@ class Gathering:
                 yield json.loads(line.decode("ascii"))
 
     def _end(self) -> None:
-        """What it has started ends with it."""
+        """End the child. Everything that it started ends with it."""
         with contextlib.suppress(OSError):
             os.kill(self.child, signal.SIGKILL)
         until = time.monotonic() + careful.EASE

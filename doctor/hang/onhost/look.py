@@ -1,4 +1,4 @@
-"""Two looks at the processes of jobs: /proc first, then sockets, then Python stacks."""
+"""Two looks at the processes of jobs: first /proc, then sockets, then Python stacks."""
 
 import json
 import math
@@ -20,16 +20,16 @@ MOST_LINES = 400
 MOST_BETWEEN = 7
 FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 ROWS, WHOLE = 14.0, 22.0
-"""Seconds for the search of ranks: for what tells whether a process is one, and for all of it."""
+"""Seconds for the search for ranks: for reading what shows whether a process is a rank, and in total."""
 PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
-"""Seconds of a look for each, one after the other, where there is time for all."""
+"""Seconds of a look for each part, one after another, if there is time for all of them."""
 LOOK = PROC + NETS + STACKS + LINES
 APART = 2.0
-"""Seconds between looks of which there are more than two."""
+"""Seconds between looks, if there are more than two."""
 
 
 def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[dict[str, Any]], list[str]]":
-    """The members of this host's jobs, and what could not be looked at, within so many seconds."""
+    """The members of this host's jobs, and what could not be read, within this number of seconds."""
     share = max(0.0, min(1.0, within / WHOLE))
     rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
     row_of = partial(proc.row, names=known.names)
@@ -72,7 +72,7 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
 
 
 def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> "dict[int, list[int]]":
-    """The ports that connections of these processes have, at either end."""
+    """The ports of these processes' connections, at both ends."""
     if not pids:
         return {}
     looks = {}
@@ -95,7 +95,7 @@ def _start(pid: int) -> int:
 
 
 class Looks:
-    """`say` gets one message after another; nothing here waits for whoever reads them."""
+    """Looks at the members of jobs. `say` gets the messages; nothing here waits for the reader."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Looks:
         say: "Callable[..., None]",
         within: float = 2 * LOOK,
     ) -> None:
-        """`within`: seconds that the looks may take, beside the time between them."""
+        """`within`: seconds that the looks may take, without the time between them."""
         self.members = members
         self.users = {member["pid"]: member["user"] for member in members}
         self.hidden = {member["user"] for member in members if member.get("hidden")}
@@ -112,7 +112,7 @@ class Looks:
         self.say = say
         self.within = within
         self.silent = set()  # type: set[int]
-        """Those of which no stack came in time: they are not asked again."""
+        """Processes that gave no stack in time. They are not asked again."""
         self.root = os.geteuid() == 0
         self.no_ages = ""
         self.net = _namespace("self", "net")
@@ -120,10 +120,12 @@ class Looks:
         self.loose = []  # type: list[dict[str, Any]]
         """Connections of users whose ranks may not be read."""
         self.told = {}  # type: dict[int, dict[str, int]]
-        """Numbers that ranks without one have among their locals."""
+        """Rank numbers and world sizes among the local variables of each process."""
 
     def both(self, apart: float) -> "tuple[float, float]":
-        """When the second look began, and the seconds between them. If these are many, it looks then too."""
+        """Make both looks, with further ones in between if they are far apart. Returns when the second look
+        began, and the seconds between the two.
+        """
         began = time.monotonic()
         looks = [("a", look) for look in self.look(self.within / 2)]
         between = parts(apart)
@@ -143,7 +145,7 @@ class Looks:
     def look(
         self, seconds: float, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict
     ) -> "list[dict[str, Any]]":
-        """`kept` is what is kept of each, where that fits into the whole."""
+        """One look at all members. `kept` reduces each result; `whole` is the room for all of them."""
         over = time.monotonic() + seconds
         proc_over = _until(over, PROC, 0.5)
         items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
@@ -186,7 +188,7 @@ class Looks:
         wanted: "sockets.Wanted",
         until: float,
     ) -> None:
-        """Connections of processes in other networks, as in containers, which root alone may see."""
+        """Add connections in other network namespaces, such as those of containers, which only root sees."""
         inside = {}  # type: dict[str, list[int]]
         for pid, look in looks.items():
             net = _namespace(pid, "net")
@@ -251,19 +253,19 @@ class Looks:
 
 
 def _until(over: float, most: float, share: float) -> float:
-    """When a part of what is over then has to end: it may take so many seconds, and a share of the rest."""
+    """The deadline of a part of what ends at `over`: at most `most` seconds, and a share of the time left."""
     now = time.monotonic()
     return now + max(0.0, min(most, share * (over - now)))
 
 
 def _inside(pid: int) -> str:
-    """Where the files of a process are that has other mounts than we have."""
+    """The prefix for paths of a process that has other mounts than we have."""
     its = _namespace(pid, "mnt")
     return "" if its in ("", _namespace("self", "mnt")) else f"/proc/{pid}/root"
 
 
 def _namespace(pid: "int | str", kind: str) -> str:
-    """Empty if it may not be read."""
+    """The namespace of a process; empty if it may not be read."""
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}")
     except OSError:
@@ -271,13 +273,13 @@ def _namespace(pid: "int | str", kind: str) -> str:
 
 
 def parts(apart: float) -> "list[float]":
-    """When to look between two looks, in seconds after the first."""
+    """The times of further looks between the two, in seconds after the first."""
     number = min(MOST_BETWEEN, max(0, int(apart / APART) - 1))
     return [apart * part / (number + 1) for part in range(1, number + 1)]
 
 
 def _fitting(look: "dict[str, Any]", user: str, place: "room.Room") -> "dict[str, Any]":
-    """Its state alone, where the processes of its user have taken their share."""
+    """The look, or only its state if the processes of its user have used up their share of the room."""
     look = bounded(look)
     if place.takes(user, look):
         return look
@@ -285,23 +287,23 @@ def _fitting(look: "dict[str, Any]", user: str, place: "room.Room") -> "dict[str
 
 
 def brief(look: "dict[str, Any]") -> "dict[str, Any]":
-    """Without what is compared at both ends alone."""
+    """The look without the fields that are compared only between the first and the last look."""
     return {key: value for key, value in look.items() if key not in ("connections", "files", "kernel")}
 
 
 def bounded(look: "dict[str, Any]") -> "dict[str, Any]":
-    """Without the last threads and connections where there are too many for one message."""
+    """The look without its last threads and connections if it is too long for one message."""
     for key in ("python", "connections", "threads"):
         while size(look) > LONGEST and look.get(key):
             kept = len(look[key]) // 2
-            look["unread"].append(f"{key}: only the first {kept} are here")
+            look["unread"].append(f"{key}: only the first {kept} were kept")
             look[key] = look[key][:kept]
     look["unread"] = look["unread"][:16]
     return look
 
 
 def size(value: Any) -> int:
-    """About how many bytes it takes as JSON."""
+    """The approximate number of bytes as JSON."""
     total, todo = 0, deque([value])
     while todo:
         one = todo.pop()

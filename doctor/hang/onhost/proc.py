@@ -1,4 +1,4 @@
-"""What /proc says of processes. Called where it may block: see careful.py."""
+"""What /proc shows about processes. Reading it may block, so careful.py calls this."""
 
 import bisect
 import contextlib
@@ -12,24 +12,24 @@ from typing import Any
 PROC = "/proc"
 MOST_THREADS = 512
 FIRST_PERSON = 1000
-"""Smaller uids are those of services, whose containers may be of anybody."""
+"""Smaller UIDs belong to services, whose containers may be anybody's."""
 MOST_FILES = 64
 LONGEST_WORD, LONGEST_TEXT = 256, 4096
 MOST_ENVIRON = 1 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
 OURS = "DOCTOR_TOKEN="
-"""Begins a variable of what doctor itself started by srun."""
+"""The start of a variable in processes that doctor itself started with srun."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
-"""Names of threads that only a process with process groups has."""
+"""Names of threads that exist only in a process with process groups."""
 LIBRARIES = re.compile(
     r"/(?:lib(?:torch|c10|mpi|gloo|nccl|hccl|mindspore|horovod)|mindspore/|paddle/|horovod/|jaxlib/)"
 )
-"""Of what a process has mapped: it can make process groups."""
+"""Mapped libraries that can create process groups."""
 _SYSCALLS = {
     "x86_64": frozenset(("0", "1", "17", "18", "19", "20")),
     "aarch64": frozenset(("63", "64", "65", "66", "67", "68")),
 }
-"""Those that read or write: their first argument is a descriptor."""
+"""System calls that read or write: their first argument is a descriptor."""
 
 
 def read(path: str, most: int = 65536) -> str:
@@ -58,7 +58,7 @@ def pids() -> "list[int]":
 
 
 def owners() -> "dict[int, int]":
-    """All processes, with the user of each: a person's containers are the person's."""
+    """All processes, with the UID of each. Processes in a person's containers belong to the person."""
     found, lent = {}, lends()
     for pid in pids():
         with contextlib.suppress(OSError):
@@ -67,14 +67,14 @@ def owners() -> "dict[int, int]":
 
 
 def stat_of(text: str) -> "tuple[str, list[str]]":
-    """The name and the fields from the state on; the name may hold anything."""
+    """The name, and the fields from the state on. The name may contain any characters."""
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
 
 
 def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, Any] | None":
-    """What tells whether a process is a rank. With the second of `item`, also what may block.
+    """What shows whether a process is a rank. `item`: its PID, and whether to read the parts that may block.
 
-    Of its variables none but these leave this module: others may be secrets.
+    Only the variables in `names` leave this module: others may be secrets.
     """
     pid, whole = item
     home = f"{PROC}/{pid}"
@@ -101,7 +101,7 @@ def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, A
         found["command"] = lenient(home + "/cmdline", LONGEST_TEXT).split("\0")[:-1][:200]
         try:
             environ = read(home + "/environ", MOST_ENVIRON).split("\0")
-            found["env"] = {} if _borrows_rights(home) else _known(environ, names)
+            found["env"] = {} if _borrows_rights(home) else _chosen_variables(environ, names)
             found["ours"] = any(each.startswith(OURS) for each in environ)
         except OSError:
             found["hidden"] = bool(found["command"])
@@ -111,8 +111,8 @@ def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, A
 
 
 def rights(pid: int) -> "tuple[int, int, tuple[int, ...]] | None":
-    """The user of a process, its group and its further groups; None where it is gone. Of a program that
-    borrows root's rights those of whoever started it.
+    """The user, the group and the further groups of a process; None if it is gone. For a setuid-root program,
+    the user is the one who started it.
     """
     said = dict(line.partition(":")[::2] for line in lenient(f"{PROC}/{pid}/status").splitlines())
     with contextlib.suppress(KeyError, ValueError, IndexError):
@@ -128,13 +128,13 @@ def _reads_terminal(home: str) -> bool:
 
 
 def _borrows_rights(home: str) -> bool:
-    """Its owner is the owner of its program, and another user may have started it and said its variables."""
+    """Whether it is a setuid or setgid program: another user may have started it and set its variables."""
     with contextlib.suppress(OSError):
         return bool(os.stat(home + "/exe").st_mode & (stat.S_ISUID | stat.S_ISGID))
     return False
 
 
-def _known(environ: "list[str]", names: "Collection[str]") -> "dict[str, str]":
+def _chosen_variables(environ: "list[str]", names: "Collection[str]") -> "dict[str, str]":
     pairs = (each.partition("=") for each in environ)
     return {name: value[:LONGEST_WORD] for name, _, value in pairs if name in names and value}
 
@@ -147,14 +147,14 @@ def _has_groups(home: str) -> bool:
 
 
 def has_library(pid: int) -> bool:
-    """Whether it has loaded one that makes process groups."""
+    """Whether it has loaded a library that creates process groups."""
     return bool(LIBRARIES.search(lenient(f"{PROC}/{pid}/maps", 8 << 20)))
 
 
 def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
-    """A process at this moment: its pid, when it was started, whether we are root, whether all may be read.
+    """A process at this moment. `item`: its PID, its start, whether we are root, whether to read everything.
 
-    `inodes` are those of its sockets.
+    `inodes` in the result are those of its sockets.
     """
     pid, start, root, whole = item
     home = f"{PROC}/{pid}"
@@ -219,13 +219,13 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
 
 
 def _files(home: str, look: "dict[str, Any]", refused: "list[str]") -> None:
-    """Where descriptors lead; what is there is not touched."""
+    """Add the targets of its descriptors. The targets themselves are not opened."""
     try:
         descriptors = sorted(map(int, os.listdir(home + "/fd")))
     except OSError:
         refused.append("fd")
         return
-    used = _used(look["threads"])
+    used = _descriptors_in_use(look["threads"])
     descriptors.sort(key=lambda number: number not in used)
     files = []  # type: list[str]
     for number in descriptors[:65536]:
@@ -238,8 +238,8 @@ def _files(home: str, look: "dict[str, Any]", refused: "list[str]") -> None:
     look["files"] = list(dict.fromkeys(files))[:MOST_FILES]
 
 
-def _used(threads: "list[dict[str, Any]]") -> "set[int]":
-    """Descriptors that threads read or write right now."""
+def _descriptors_in_use(threads: "list[dict[str, Any]]") -> "set[int]":
+    """Descriptors that threads are reading or writing now."""
     numbers = _SYSCALLS.get(os.uname().machine, frozenset())
     calls = [one.get("syscall", []) for one in threads]
     return {int(call[1], 16) for call in calls if len(call) > 1 and call[0] in numbers}
@@ -252,8 +252,8 @@ def uptime() -> float:
 
 
 def users(uids: "Iterable[int]" = ()) -> "dict[int, str]":
-    """Names by uid, of files alone: a directory service may not answer. Of `uids` also those that are lent to
-    a person for containers.
+    """User names by UID, from files only: a directory service may not answer. `uids` may include UIDs that a
+    person uses in containers; these get the person's name.
     """
     rows = [line.split(":") for line in lenient("/etc/passwd", 1 << 20).splitlines()]
     named = {int(each[2]): each[0][:LONGEST_WORD] for each in rows if len(each) > 2 and each[2].isdigit()}
@@ -265,7 +265,7 @@ def users(uids: "Iterable[int]" = ()) -> "dict[int, str]":
 
 
 def lends() -> "list[tuple[int, int, int]]":
-    """Which uids each person may use in containers: the first, the one after the last, the person's own."""
+    """The UIDs that each person may use in containers: the first, the end, and the person's own UID."""
     rows = [line.split(":") for line in lenient("/etc/passwd", 1 << 20).splitlines()]
     people = {each[0]: int(each[2]) for each in rows if len(each) > 2 and each[2].isdigit()}
     found = []
@@ -279,13 +279,13 @@ def lends() -> "list[tuple[int, int, int]]":
 
 
 def person(uid: int, lent: "Sequence[tuple[int, int, int]]") -> int:
-    """Who has this number, or has it lent."""
+    """The UID of the person to whom this UID belongs or is lent."""
     at = bisect.bisect_right(lent, (uid, math.inf, 0)) - 1
     return lent[at][2] if at >= 0 and uid < lent[at][1] else uid
 
 
 def addresses() -> "list[str]":
-    """Those of this host's interfaces."""
+    """The addresses of this host's interfaces."""
     v4 = re.findall(r"\|-- ([\d.]+)\n\s+/32 host LOCAL", lenient(PROC + "/net/fib_trie", 1 << 22))
     v6 = []
     for line in lenient(PROC + "/net/if_inet6", 1 << 20).splitlines():
@@ -296,7 +296,7 @@ def addresses() -> "list[str]":
 
 
 def _short(words: "list[str]") -> str:
-    """As ss spells an address of IPv6: the longest run of zeros is left out."""
+    """An IPv6 address as ss writes it, without the longest run of zeros."""
     runs = [(end - at, at) for at in range(8) for end in range(at + 2, 9) if set(words[at:end]) == {"0"}]
     if not runs:
         return ":".join(words)

@@ -1,4 +1,4 @@
-"""What a process is by its command line: a shell, a tool, a notebook, doctor itself. Pure."""
+"""What kind of program a command line starts: a shell, a tool, a notebook, doctor itself. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ TOOLS = _names(
     "sleep tail less more man vi vim nvim nano emacs top htop watch tmux screen ssh scp rsync git ls cat grep"
     " find tar gzip nvidia-smi npu-smi journalctl dmesg make ninja curl wget ps gdb"
 )
-"""Programs of a shell that are never ranks themselves, whatever its variables say."""
+"""Programs that are never ranks, whatever their variables say."""
 _NOTEBOOK = re.compile(
     r"(?:jupyter(?:-\w+)?|ipython3?|ipykernel(?:_launcher|\.kernelapp)?|colab_kernel_launcher)(?:\.py)?\Z",
     re.I,
@@ -31,13 +31,13 @@ def program(command: "Sequence[str]") -> str:
 
 
 def is_shell(command: "Sequence[str]") -> bool:
-    """A shell, or another program that only runs one."""
+    """A shell, or a wrapper that only runs another program."""
     scripts = command[1:2] if "python" in program(command) else ()
     return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
 
 
 def is_doctor(command: "Sequence[str]") -> bool:
-    """One of ours: a controller, an agent, what an agent started."""
+    """A process of doctor: a controller or an agent."""
     if any("begin(bytes(b[:" in word for word in command[:8]):
         return True
     names = [basename(word) for word in command[:2]]
@@ -45,12 +45,12 @@ def is_doctor(command: "Sequence[str]") -> bool:
 
 
 def is_notebook(command: "Sequence[str]") -> bool:
-    """A kernel of one, its server, IPython."""
+    """A notebook's kernel or server, or IPython."""
     words = [basename(word) for word in command[:4]]
     after = words.index("-m") + 1 if "-m" in words else 1
     return any(map(_NOTEBOOK.match, words[:1] + words[after : after + 1]))
 
 
 def script(command: "Sequence[str]") -> str:
-    """What Python runs; empty where it reads what is typed."""
+    """The script that Python runs; empty if Python is interactive."""
     return next((word for word in command[1:] if word in ("-c", "-m") or not word.startswith("-")), "")

@@ -1,7 +1,7 @@
 """Which processes of a host are ranks, and which are their helpers. Pure: reads nothing.
 
-Helpers inherit the variables of their rank, and launchers may carry a number of their own: the rank is the
-topmost process with a number below all launchers and shells.
+Helpers inherit the variables of their rank, and launchers may have a rank number themselves. So the rank is
+the topmost process with a number below all launchers and shells.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,17 +12,17 @@ from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_shell,
 
 MOST = 4000
 MOST_HELPERS = 64
-"""Of one rank."""
+"""Helpers of one rank."""
 MOST_ABOVE = 16
 DEEPEST = 64
-"""Processes above one another that are looked at: no job has so many, and anybody can make more."""
+"""Levels of the process tree that are searched. No job has this many, but anybody can create more."""
 
 
 RANKLESS = "has no rank here"
-"""What is said of a launcher without ranks."""
+"""Part of the message about a launcher without ranks."""
 
 Row = Any
-"""What proc.row makes."""
+"""A result of proc.row."""
 
 
 def is_python(row: Row) -> bool:
@@ -30,8 +30,8 @@ def is_python(row: Row) -> bool:
 
 
 def is_stale(row: Row) -> bool:
-    """A small tool of a shell in which somebody has exported a rank, or a Python in which somebody types; a
-    worker whose rank may be gone.
+    """Whether its variables are only left over: a small tool or an interactive Python in a shell that has a
+    rank exported, or a worker whose rank may be gone.
     """
     tool = program(row["command"]) in TOOLS or is_notebook(row["command"])
     typed = row["typed"] and is_python(row) and not script(row["command"])
@@ -39,7 +39,7 @@ def is_stale(row: Row) -> bool:
 
 
 class Tree:
-    """The processes of a host, without doctor's own."""
+    """The process tree of a host, which knows launchers, seats and doctor's own processes."""
 
     def __init__(self, known: Launchers, rows: "Sequence[Row]", own: int = 0) -> None:
         self.known = known
@@ -61,7 +61,7 @@ class Tree:
         return [child for child in self.below.get(pid, ()) if child != pid]
 
     def under(self, pid: int) -> "Iterator[int]":
-        """Descendants, the nearest first."""
+        """The descendants, the nearest first."""
         level, known = self.children(pid), {pid}
         for _ in range(DEEPEST):
             level = [one for one in level if one not in known]
@@ -75,7 +75,7 @@ class Tree:
         ]
 
     def tops(self) -> "Iterator[int]":
-        """The ranks that variables name, each above its helpers."""
+        """The ranks by their variables: the topmost process of each, above its helpers."""
         todo = self.roots()
         while todo:
             pid = todo.pop(0)
@@ -87,13 +87,13 @@ class Tree:
                 todo += self.children(pid)
 
     def _only_passes_on(self, pid: int) -> bool:
-        """Whether it is a launcher, or a shell around the rank, and no rank."""
+        """Whether it is a launcher or a shell around the rank, not the rank itself."""
         row, seat = self.rows[pid], self.seats[pid]
         if pid in self.launchers or is_shell(row["command"]):
             return True
         inside = [each for each in self.under(pid) if each in self.seats]
         if not row["groups"] and any(self.rows[each]["groups"] for each in inside):
-            return True  # what takes part is below
+            return True  # the process that takes part in groups is below
         marks = self.known.marks - row["env"].keys()
         return any(
             self.seats[each].weight >= seat.weight
@@ -111,8 +111,8 @@ def members(
     uptime: float = 0.0,
     users: "Mapping[int, str] | None" = None,
 ) -> "list[dict[str, Any]]":
-    """The ranks and their helpers. `ports` are those of the TCP connections of processes without a number,
-    if anybody looked.
+    """The ranks and their helpers. `ports`: the ports of TCP connections of processes without a number, if
+    they were read.
     """
     tree = Tree(known, rows, own)
     tops = _one_of_a_seat(tree, list(tree.tops()))
@@ -136,7 +136,7 @@ def members(
 
 
 def _shared(found: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
-    """As many as there is room for: nobody's processes leave others without any."""
+    """At most MOST members, shared equally among the users, so that no user can crowd out the others."""
     users = {one["user"] for one in found}
     kept = dict.fromkeys(users, MOST if len(found) <= MOST else MOST // len(users))
     chosen = []
@@ -148,9 +148,9 @@ def _shared(found: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
 
 
 def _one_of_a_seat(tree: Tree, tops: "list[int]") -> "list[int]":
-    """Of `python train.py | grep x` in a shell that is told a rank, the first is the rank. Of several that
-    are told the same one and belong to the same user, those are ranks that take part in process groups, if
-    any do.
+    """The processes that really are ranks, if several have the same number. In a pipe such as
+    `python train.py | grep x`, the Python process is the rank. If some of one user's processes take part in
+    process groups, only those are ranks.
     """
     pipes = {}  # type: dict[tuple[Any, ...], list[int]]
     seats = {}  # type: dict[tuple[Any, ...], list[int]]
@@ -170,8 +170,8 @@ def _one_of_a_seat(tree: Tree, tops: "list[int]") -> "list[int]":
 
 
 def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[int]":
-    """Processes that take part in process groups, and that nobody told a rank where that can be read: forked
-    or spawned ones. The topmost of them that are not above others.
+    """Ranks without a rank in their variables, such as forked or spawned processes. They take part in process
+    groups. Of a process with such children, the children are the ranks.
     """
     part = {
         pid
@@ -187,7 +187,7 @@ def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[i
 
 
 def candidates(known: Launchers, rows: "Sequence[Row]", own: int = 0) -> "list[int]":
-    """Processes whose connections can tell whether they are ranks."""
+    """Processes whose connections can show whether they are ranks."""
     tree = Tree(known, rows, own)
     return [
         pid
@@ -226,7 +226,9 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
 
 
 def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
-    """Its parent and so on, up to the first of the launchers; without process 1, which adopts orphans."""
+    """Its ancestors up to the topmost launcher. Without a launcher only its parent, and not process 1, which
+    adopts orphans.
+    """
     above = [one for one in _above(tree, pid) if one in tree.rows]
     starts = [at for at, one in enumerate(above) if one in tree.launchers]
     kept = above[: max(starts, default=0) + 1]
@@ -234,12 +236,12 @@ def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
 
 
 def _launchers(tree: Tree, pid: int) -> "Iterator[int]":
-    """Those above it, the nearest first."""
+    """The launchers above it, the nearest first."""
     return (one for one in _above(tree, pid) if one in tree.launchers)
 
 
 def _launcher(tree: Tree, pid: int) -> str:
-    """One above it that has no variables of its own: ranks do not say that it started them."""
+    """The name of a launcher above it that sets no numbers itself, so that variables cannot show it."""
     above = (tree.launchers[one] for one in _launchers(tree, pid))
     return next((one["name"] for one in above if not one["numbers"] and not one["outer"]), "")
 
@@ -249,8 +251,8 @@ def _line(row: Row) -> str:
 
 
 def _unread(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") -> "list[dict[str, Any]]":
-    """Processes beside ranks that do not tell who they are: they have ended, and their launcher has not asked
-    about them yet, or the kernel holds them.
+    """Siblings of ranks whose variables cannot be read: they have ended and their launcher has not collected
+    them yet, or they are blocked in the kernel.
     """
     found = []
     by_parent = {}  # type: dict[int, list[dict[str, Any]]]
@@ -273,7 +275,7 @@ def _is_mute(row: Row) -> bool:
 
 
 def _missing(seats: "Sequence[Seat]") -> "list[int]":
-    """The numbers of this host's ranks that have no process, where ranks are numbered host by host."""
+    """The numbers of this host's ranks without a process, if ranks are numbered host by host."""
     size = seats[0].size if seats else None
     firsts = {s.rank - s.local for s in seats if s.rank is not None and s.local is not None}
     if size is None or len(firsts) != 1 or size > 1024:
@@ -298,8 +300,8 @@ def _helpers(tree: Tree, rank: "dict[str, Any]", known: "set[int]") -> "list[dic
 
 
 def _hidden(tree: Tree, taken: "set[int]") -> "list[dict[str, Any]]":
-    """Ranks whose variables may not be read: they take part in process groups, or a launcher started several
-    alike. Those that have ended beside them are among them.
+    """Ranks whose variables may not be read: processes that take part in process groups, or several equal
+    ones below a launcher. Ended processes beside them are included.
     """
     part = {pid for pid in tree.rows if pid not in taken and _may_be_rank(tree, pid)}
     tops = [pid for pid in sorted(part) if part.isdisjoint(_above(tree, pid))]
@@ -321,7 +323,7 @@ def _takes_part(tree: Tree, pid: int) -> bool:
 
 
 def _is_launched(tree: Tree, pid: int) -> bool:
-    """One of several alike below a launcher."""
+    """It is one of several equal processes below a launcher."""
     row = tree.rows[pid]
     if not row["hidden"] or row["parent"] not in tree.launchers or pid in tree.ours:
         return False
@@ -330,7 +332,7 @@ def _is_launched(tree: Tree, pid: int) -> bool:
 
 
 def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
-    """What the command lines above it tell: everybody may read these."""
+    """A rank as the command lines above it describe it, which everybody may read."""
     rank = _rank(tree, pid, NOBODY)
     above = [one for one in _above(tree, pid) if one in tree.rows]
     commands = [tree.rows[one]["command"] for one in above]
@@ -350,7 +352,7 @@ def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
 def unseen(
     known: Launchers, rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]" = ()
 ) -> "list[str]":
-    """Whose processes may be ranks that cannot be seen. `found` are those that were."""
+    """Messages about users whose processes may be unreadable ranks. `found`: the processes that were seen."""
     counts = {}  # type: dict[str, int]
     for row in rows:
         if row["pid"] in found:
@@ -367,7 +369,7 @@ def unseen(
 def without_ranks(
     known: Launchers, rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]"
 ) -> "list[str]":
-    """Launchers that have none of those that were found below them."""
+    """Messages about launchers with no rank among their descendants."""
     tree = Tree(known, rows)
     starts = {pid for pid, row in tree.rows.items() if known.starts_ranks_here(row["command"])} - tree.ours
     said = []
@@ -378,5 +380,6 @@ def without_ranks(
         if starts.isdisjoint(_above(tree, pid)) and pids.isdisjoint(below) and not unsure:
             name = tree.launchers[pid]["name"]
             user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
-            said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: it starts some, or waits for other hosts")
+            why = "it is still starting some, or waits for other hosts"
+            said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: {why}")
     return said[:16]

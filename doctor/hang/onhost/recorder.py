@@ -1,6 +1,6 @@
-"""Dumps of PyTorch's flight recorder, which are pickles or JSON: the few numbers that matter, as JSON.
+"""Reduces dumps of PyTorch's flight recorder, pickles or JSON, to the few numbers that matter, as JSON.
 
-A pickle is a program, and a job has written it. So it is not unpickled: what is understood here are plain
+A pickle is a program that the job has written, so it is never unpickled. This reader understands only plain
 containers, numbers and text, which is all that the recorder writes. Anything else is refused.
 """
 
@@ -13,7 +13,7 @@ MOST = 32 << 20
 MOST_STEPS = 2000000
 MOST_ENTRIES = 2000
 EACH = 8
-"""Entries of each kind that are kept of each group, from the end."""
+"""How many of the last entries of each kind are kept for each group."""
 LONGEST = 256
 LONGEST_RANKS = 60000
 _KEPT = (
@@ -29,15 +29,15 @@ _KEPT = (
 _MARK = object()
 
 
-TOO_LARGE = "it is too large: what it holds takes more memory than is spent on it here"
+TOO_LARGE = "it is too large: reading it takes more memory than is allowed here"
 
 
 class Refused(ValueError):
-    """It is no dump that can be read; the text says why."""
+    """It is not a readable dump; the text gives the reason."""
 
 
 class _Machine:
-    """The part of pickle that makes plain values."""
+    """The part of pickle that creates plain values."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -131,11 +131,11 @@ class _Machine:
         elif code == b"\x95":
             self.take(8)
         else:
-            raise Refused(f"it holds more than plain values (pickle code {code!r}); nothing of it was run")
+            raise Refused(f"it holds more than plain values (pickle code {code!r}); none of it was run")
 
 
 def plain(data: bytes) -> Any:
-    """What a pickle of plain values holds. Raises Refused."""
+    """The value in a pickle of plain values. Raises Refused."""
     try:
         return _Machine(data).run()
     except (IndexError, KeyError, TypeError) as error:
@@ -143,7 +143,7 @@ def plain(data: bytes) -> Any:
 
 
 def numbers(data: bytes) -> str:
-    """Raises Refused."""
+    """The numbers of a dump, as JSON. Raises Refused."""
     try:
         return _numbers(data)
     except MemoryError as error:
@@ -161,7 +161,7 @@ def _numbers(data: bytes) -> str:
     else:
         dump = plain(data)
     if not isinstance(dump, dict) or "pg_status" not in dump:
-        raise Refused("it is no dump of the flight recorder")
+        raise Refused("it is not a dump of the flight recorder")
     return json.dumps(_reduced(dump))
 
 

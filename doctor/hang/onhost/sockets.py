@@ -1,4 +1,4 @@
-"""TCP connections by ss, which also says for how long each has been silent. Needs no rights."""
+"""TCP connections from ss, which also shows for how long each has been silent. It needs no rights."""
 
 import re
 from collections.abc import Sequence
@@ -9,21 +9,21 @@ from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
 MOST = 16 << 20
-"""Bytes of what was not read yet."""
+"""Bytes of output that are not parsed yet."""
 MOST_OF_ONE = 1024
 Wanted = Any
 """Whether an inode and its user are wanted."""
 WAYS = (["ss", "-tnieHO"], ["ss", "-tnie"])
-"""Older ones know neither -H nor -O."""
+"""Older versions of ss know neither -H nor -O."""
 _PAIRS = re.compile(r"(\w+):(\d+)")
 _CGROUP = re.compile(r"^.*(?:<->|-->|<--|---)(?= |$)")
-"""The name of a control group, which its user has chosen, and what ends it."""
+"""The name of a control group, which its user chooses, up to the arrow after it."""
 _TIMER = re.compile(r"timer:\((\w+),")
 
 
 def connections(wanted: "Wanted", inside: "Sequence[str]" = ()) -> "tuple[dict[str, dict[str, Any]], str]":
-    """By inode, and why there are none, or not all. `inside` is the command that enters another network
-    namespace. Anybody can open very many, so only those that are `wanted`, by inode and user, are kept.
+    """Connections by inode, and why they are missing or incomplete. `inside`: the command that enters another
+    network namespace. Anybody can open very many connections, so only the `wanted` ones are kept.
     """
     why = ""
     for argv in ([*inside, *way] for way in WAYS):
@@ -43,7 +43,7 @@ def connections(wanted: "Wanted", inside: "Sequence[str]" = ()) -> "tuple[dict[s
 
 
 class _Ss(Tool):
-    """Reads what ss prints while it comes."""
+    """Parses the output of ss while ss runs."""
 
     def __init__(self, argv: "Sequence[str]", wanted: "Wanted") -> None:
         super().__init__(argv, SECONDS, MOST)
@@ -53,7 +53,7 @@ class _Ss(Tool):
     def read(self, descriptor: int) -> None:
         super().read(descriptor)
         end = self.out.rfind(b"\n", 0, -1)
-        while end > 0 and self.out[end + 1 : end + 2].isspace():  # a connection may go on in the next line
+        while end > 0 and self.out[end + 1 : end + 2].isspace():  # a connection may continue on the next line
             end = self.out.rfind(b"\n", 0, end)
         self.take(end + 1)
 
@@ -94,5 +94,5 @@ def parse(text: str, wanted: "Wanted" = lambda *_: True) -> "dict[str, dict[str,
 
 
 def _plain(place: str) -> str:
-    """ADDRESS:PORT without the interface; one of IPv4 as such."""
+    """ADDRESS:PORT without the interface. A mapped IPv4 address is written as IPv4."""
     return re.sub(r"%[^\]:]*", "", re.sub(r"\[::ffff:([\d.]+)\]", r"\1", place))[:256]

@@ -1,4 +1,4 @@
-"""The text of lines of Python files. Called where it may block: see careful.py."""
+"""The text of lines in Python files. Reading them may block, so careful.py calls this."""
 
 import contextlib
 import os
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 Rights = Any
-"""What proc.rights makes: user, group and further groups."""
+"""A result of proc.rights: user, group and further groups."""
 
 MOST = 4 << 20
 LONGEST = 400
 
 
 def lines(item: "tuple[str, Sequence[int], Rights | None]") -> "dict[str, str]":
-    """The lines of these numbers. Only of a regular file that is called .py under its real name, and with no
-    more rights than its process has: the path comes from the memory of that process, which anybody may have
-    written.
+    """The lines with these numbers. The path comes from the memory of a process that anybody may have
+    written. So the file must be a regular one whose real name ends in .py, and it is read with the rights of
+    that process.
     """
     path, numbers, rights = item
     with acting_as(rights):
@@ -25,7 +25,7 @@ def lines(item: "tuple[str, Sequence[int], Rights | None]") -> "dict[str, str]":
 
 @contextlib.contextmanager
 def acting_as(rights: "Rights | None") -> "Iterator[None]":
-    """Where we are root, as the user of a process and of its groups."""
+    """If we are root, act with the user and the groups of a process."""
     if os.geteuid() != 0 or rights is None:
         yield
         return
@@ -65,5 +65,5 @@ def _lines(path: str, numbers: "Sequence[int]") -> "dict[str, str]":
 
 
 def wanted(threads: "list[dict[str, Any]]", is_users: Any, most: int = 3) -> "list[dict[str, Any]]":
-    """The innermost frames of the user's own code."""
+    """The innermost frames of the user's own code in each thread."""
     return [f for one in threads for f in [f for f in one["frames"] if is_users(f["file"])][:most]]

@@ -1,4 +1,6 @@
-"""Python stacks by py-spy, without stopping anybody. Of the locals only a step number leaves this module."""
+"""Python stacks from py-spy, without stopping the processes. Of the local variables, only step, rank and
+world size leave this module.
+"""
 
 import json
 import math
@@ -12,23 +14,23 @@ from typing import Any
 from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
-"""For one answer, where others wait for their turn."""
+"""For one answer, while others wait for their turn."""
 SILENT = "no answer within "
 MOST = 4 << 20
 MOST_THREADS = 256
 INNER, OUTER = 100, 40
 """Frames of a stack that are kept."""
 DUMP = ("dump", "--nonblocking", "--json", "--locals")
-"""Never without --nonblocking: that would stop the process, or wait for ever where it cannot be stopped."""
+"""Never without --nonblocking: py-spy would stop the process, or wait forever if it cannot be stopped."""
 STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
 WEAK = ("i", "idx")
-"""Of loops of any kind: they count only where one function alone of the person's own has one."""
+"""Counters of any loop: they count only if exactly one function of the user's code has one."""
 NUMBERS = {"rank": ("rank", "global_rank", "local_rank"), "world": ("world_size", "world")}
 _NOT_USERS = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
 
 
 class PySpy:
-    """`path` is what to run; `descriptor` holds it where it is in memory only."""
+    """`path`: the program. `descriptor`: the descriptor that holds it, if it is in memory only."""
 
     def __init__(self, path: str, descriptor: "int | None" = None) -> None:
         self.path = path
@@ -38,7 +40,7 @@ class PySpy:
         return [self.path, *DUMP, "--pid", str(pid)]
 
     def version(self, seconds: float = SECONDS) -> "tuple[str, str]":
-        """What it calls itself; or why it does not start."""
+        """Its name and version, or why it does not start."""
         try:
             ((_, tool, code),) = run_all(
                 [lambda: Tool([self.path, "--version"], seconds, 4096, self.keep)], 1
@@ -54,16 +56,16 @@ class PySpy:
 def dumps(
     pyspy: PySpy, owners: "Mapping[int, str]", at_once: int, seconds: float = math.inf
 ) -> "tuple[dict[int, list[dict[str, Any]]], dict[int, str]]":
-    """The threads of each process, or why there are none: all within these seconds. What fails is tried once
-    more: a process that runs may change while it is read, and one on a busy host takes its time. By `owners`
-    none has to wait for those of others.
+    """The threads of each process, or why there are none, all within these seconds. A failed dump is tried
+    once more, because a running process may change while it is read and a busy host may be slow. `owners`
+    keeps one user's processes from delaying another's.
     """
     until = time.monotonic() + seconds
     found = {}  # type: dict[int, list[dict[str, Any]]]
     failed = {}  # type: dict[int, str]
     for _ in range(2):
         todo = [pid for pid in owners if pid not in found]
-        starts = [partial(_asked, pyspy, pid, until) for pid in todo]
+        starts = [partial(_dump, pyspy, pid, until) for pid in todo]
         try:
             for place, tool, code in run_all(starts, at_once, [owners[pid] for pid in todo], until):
                 pid = todo[place]
@@ -82,7 +84,7 @@ def dumps(
     return found, {pid: silent if why.startswith(SILENT) else why for pid, why in failed.items()}
 
 
-def _asked(pyspy: PySpy, pid: int, until: float) -> Tool:
+def _dump(pyspy: PySpy, pid: int, until: float) -> Tool:
     seconds = max(0.0, min(SECONDS, until - time.monotonic()))
     return Tool(pyspy.argv(pid), seconds, MOST, pyspy.keep, reads=True)
 
@@ -91,17 +93,17 @@ def _read(out: bytes) -> "tuple[list[dict[str, Any]], str]":
     try:
         return threads(json.loads(out.decode("utf-8", "replace"))), ""
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        return [], "py-spy said what is not understood: " + str(error)[:200]
+        return [], "the output of py-spy is not understood: " + str(error)[:200]
 
 
 def _words(err: bytes) -> str:
     lines = [line.strip() for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
     reason = next((line for line in lines if line.startswith("Reason")), "")
-    return " ".join((lines[:1] or ["it said nothing"]) + [reason])[:300]
+    return " ".join((lines[:1] or ["it printed nothing"]) + [reason])[:300]
 
 
 def threads(said: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
-    """What py-spy printed, as evidence; `rank` and `world` are numbers that the process may have said."""
+    """The output of py-spy as evidence. `rank` and `world` come from local variables, if there are any."""
     return [_thread(each) for each in said[:MOST_THREADS]]
 
 
@@ -144,7 +146,7 @@ def is_users(file: str) -> bool:
 
 
 def _number(frames: "list[dict[str, Any]]", names: "Sequence[str]") -> "int | None":
-    """The value of the first local of such a name that is a number."""
+    """The value of the first local variable with one of these names that is a number."""
     for frame in frames:
         known = {each.get("name"): each.get("repr") for each in frame.get("locals") or () if each.get("repr")}
         for name in names:

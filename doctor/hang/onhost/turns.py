@@ -1,4 +1,4 @@
-"""Whose item is next, so that nobody's keep those of others waiting. Pure."""
+"""Whose item is next, so that no owner's items delay those of others. Pure."""
 
 import heapq
 from collections import deque
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Turns:
-    """The next item is one of the owner whose items have taken the least time."""
+    """The next item belongs to the owner whose items have taken the least time."""
 
     def __init__(self, owners: "Sequence[Any]") -> None:
         self.waiting = {}  # type: dict[Any, deque[int]]
@@ -16,11 +16,11 @@ class Turns:
         self.taken = [(0.0, place, owner) for place, owner in enumerate(self.waiting)]
 
     def next(self) -> "int | None":
-        """Its place; None where nothing is left."""
+        """The index of the next item; None if nothing is left."""
         return self.waiting[self.taken[0][2]][0] if self.taken else None
 
     def over(self, seconds: float) -> None:
-        """The next one has taken so long."""
+        """The item that was next is done and took this number of seconds."""
         taken, place, owner = self.taken[0]
         self.waiting[owner].popleft()
         if self.waiting[owner]:
@@ -29,5 +29,5 @@ class Turns:
             heapq.heappop(self.taken)
 
     def give_up(self) -> "list[int]":
-        """Those of the owner of the next one, which nobody waits for any more."""
+        """Drop all items of the owner of the next item, and return their indices."""
         return [*self.waiting[heapq.heappop(self.taken)[2]]] if self.taken else []

@@ -142,7 +142,7 @@ def test_a_server_that_drips_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_server_that_never_stops(monkeypatch: pytest.MonkeyPatch, ras: Ras) -> None:
     monkeypatch.setattr(ask, "MOST", 100_000)
     ras.answers["VERBOSE STATUS"] = "x" * 500_000
-    assert "it said more than" in ask.attempt(("ras", ras.address))["problem"]
+    assert "it sent more than" in ask.attempt(("ras", ras.address))["problem"]
 
 
 @pytest.mark.parametrize(

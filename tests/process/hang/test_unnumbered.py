@@ -78,4 +78,4 @@ def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:
     done = hang("--pid", str(launcher.pid))
     assert done.returncode == 3, done.stdout
     assert f"torchrun (pid {launcher.pid}, " in done.stderr
-    assert "has no rank here: it starts some, or waits for other hosts" in done.stderr
+    assert "has no rank here: it is still starting some, or waits for other hosts" in done.stderr

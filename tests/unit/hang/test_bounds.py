@@ -72,7 +72,7 @@ def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> HangAgents:
 @pytest.mark.parametrize("line", [LARGE, SMALL, TEXT], ids=["bytes", "values", "libraries"])
 def test_a_host_that_says_too_much_counts_as_not_seen(line: bytes) -> None:
     agents = heard((member(7), FOUND), (line for _ in range(1_000)))
-    assert agents.unreached == {"node2": "it said more than 64 MB, so it counts as not seen"}
+    assert agents.unreached == {"node2": "it sent more than 64 MB, so it counts as not seen"}
     bad = agents.agents["node2"]
     assert (bad.members, bad.looks, bad.libraries) == ({}, {}, []), "nothing of it is kept"
     good = agents.agents["node1"].evidence()
@@ -81,7 +81,7 @@ def test_a_host_that_says_too_much_counts_as_not_seen(line: bytes) -> None:
 
 def test_nor_may_it_have_more_ranks_than_any_host() -> None:
     agents = heard((member(pid) for pid in range(10, 3 * MOST_MEMBERS)), (SEEN,))
-    assert agents.unreached == {"node2": "it named more than 4,096 processes, so it counts as not seen"}
+    assert agents.unreached == {"node2": "it reported more than 4,096 processes, so it counts as not seen"}
 
 
 def test_a_full_host_is_heard() -> None:

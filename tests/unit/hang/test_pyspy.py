@@ -96,9 +96,9 @@ def test_why_there_is_none(
     [
         (b"#!/bin/sh\n", "is neither a program for Linux nor a wheel with py-spy for Linux."),
         (b"", "is neither a program for Linux nor"),
-        (elf(ARM, bits=32), "is a program for another machine than x86_64 and aarch64."),
-        (elf(RISCV), "is a program for another machine than"),
-        (wheel(elf(ARM, bits=32)), "is a program for another machine than"),
+        (elf(ARM, bits=32), "is a program for a machine other than x86_64 and aarch64."),
+        (elf(RISCV), "is a program for a machine other than"),
+        (wheel(elf(ARM, bits=32)), "is a program for a machine other than"),
         (wheel(b"MZ", "py_spy-0.4.3.data/scripts/py-spy.exe"), "is neither a program for Linux nor a wheel"),
         (wheel(ON_KUNPENG)[:-40], "is a damaged wheel."),
         (wheel(ON_KUNPENG).replace(b"\x08\x00", b"\x0e\x00"), "is a damaged wheel."),

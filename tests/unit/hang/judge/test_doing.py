@@ -218,7 +218,7 @@ class TestSomebodyIsToType:
         said = doing(seen("do_select", stack=self.PDB), (), 2.0)
         assert (said.cause, said.words) == (
             Cause.INPUT,
-            "waits in a debugger of Python for somebody to type",
+            "waits in a Python debugger for somebody to type",
         )
 
     def test_a_socket_is_the_network(self) -> None:

@@ -275,7 +275,7 @@ class TestDevices:
         found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True))
         assert (found.verdict, found.exit_code, named(found)) == (Verdict.UNKNOWN, 3, [5])
         assert not found.culprits
-        assert found.sentence == "The job waits for rank 5 on node2, and nothing tells for how long."
+        assert found.sentence == "The job waits for rank 5 on node2, and nothing shows for how long."
 
     def test_two_looks_that_are_far_apart_do(self) -> None:
         found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True, apart=70.0))

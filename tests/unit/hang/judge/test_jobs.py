@@ -100,7 +100,7 @@ def test_the_ranks_of_hosts_that_were_not_asked_are_not_gone() -> None:
 def test_a_launcher_that_may_have_had_the_missing_ranks_is_noted() -> None:
     """Its ranks have ended, and it waits for the other hosts."""
     seen = evidence(dict.fromkeys(range(4), "waits"), NODES[:2], world=8)
-    said = "torchrun (pid 7, root) has no rank here: it starts some, or waits for other hosts"
+    said = "torchrun (pid 7, root) has no rank here: it is still starting some, or waits for other hosts"
     empty = HostSeen(host="node3", unread=(said,))
     found = judge(replace(seen, hosts=(seen.hosts[0], empty), asked=("node1", "node3")))
     assert found.notes[-1] == f"node3: {said}"

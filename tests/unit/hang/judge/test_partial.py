@@ -36,7 +36,7 @@ def torn(evidence: Evidence, dice: random.Random) -> Evidence:
             each = replace(each, threads=each.threads[:1])
         if dice.random() < 0.2:
             few = dice.randrange(5)
-            why = f"connections: only the first {few} are here"
+            why = f"connections: only the first {few} were kept"
             each = replace(each, connections=each.connections[:few], unread=(*each.unread, why))
         if dice.random() < 0.03:
             each = replace(each, state="", threads=(), python=(), connections=(), unread=("/proc: slow",))

@@ -181,7 +181,7 @@ def test_somebody_outside_whose_device_has_the_operation_is_not_accused() -> Non
     found = judge(numbers(evidence(ONE_SLEEPS, NODES), *(57,) * 8))
     assert (named(found), found.exit_code, found.confidence) == ([5], 3, Confidence.UNDECIDED)
     (line,) = said(found)["torch_npu-status"][1]
-    assert line.endswith("has all ranks in the same operation; by the processes, rank 5 has not come to it")
+    assert line.endswith("sees all ranks in the same operation; by the processes, rank 5 has not come to it")
 
 
 def test_a_rank_that_only_the_library_has_behind_is_undecided() -> None:

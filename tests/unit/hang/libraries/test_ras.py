@@ -135,12 +135,12 @@ def test_the_answer_of_the_documentation() -> None:
 @pytest.mark.parametrize(
     ("first", "why"),
     [
-        ("", "said nothing"),
+        ("", "answer is empty"),
         ("Job summary\n===========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n", "in text only"),
         (sample("ras_missing_2.29.json")[:500], "cut off"),
         ('{"communicators": ' + "[" * 100_000, "cut off"),
-        ('{"communicators": [{"hash": 7, "size": 2, "ranks": []}]}', "another form"),
-        (answer(communicator("0x1", {0: -5, 1: 1})), "another form"),
+        ('{"communicators": [{"hash": 7, "size": 2, "ranks": []}]}', "unknown form"),
+        (answer(communicator("0x1", {0: -5, 1: 1})), "unknown form"),
     ],
 )
 def test_what_cannot_be_used_is_said(first: str, why: str) -> None:

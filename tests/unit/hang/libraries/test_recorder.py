@@ -169,7 +169,7 @@ def deep(count: int) -> bytes:
         (pickle.dumps({"pg_status": {}}, 0), "more than plain values"),
         (raw("recorder_waits.pickle")[:-200], "cut off"),
         (raw("recorder_waits.json")[:-200], "cut off"),
-        (deep(100_000), "no dump"),
+        (deep(100_000), "not a dump"),
         (b'{"a":' * 100_000, "cut off"),
         (b"\x80\x02X\xff\xff\xff\xffabc.", "cut off"),
         (b"\x80\x02}(K\x01u.", "damaged"),
@@ -177,7 +177,7 @@ def deep(count: int) -> bytes:
         (b"\x80\x02h\x07.", "damaged"),
         (b".", "damaged"),
         (b"", "cut off"),
-        (b"\x80\x02K\x01.", "no dump"),
+        (b"\x80\x02K\x01.", "not a dump"),
         (b"N" * 60_000, "too large"),
     ],
 )

@@ -23,7 +23,7 @@ def main() -> None:
     began = time.time() - _age()
     from doctor.cli import run
     from doctor.run import collect, examination
-    from doctor.transport.routed import RoutedTransport
+    from doctor.transport.routing import RoutedTransport
 
     clock = Clock()
     clock.around(RoutedTransport, "program", "connect")

@@ -33,7 +33,7 @@ from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
 from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Manager, Ruleset
-from doctor.mesh import Blame, Link, MeshResult, culprits, unproved
+from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
 from doctor.rules.ways import MANY, peers_in, proved_blames
 
 MATTERS = 0.01
@@ -109,7 +109,7 @@ def port_unreachable(
         raise Undecided(f"not proved in every direction ({reasons})", tuple(doubtful))
 
 
-def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan, severity: Severity | None) -> Problem:
+def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severity | None) -> Problem:
     outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
     ports = _ports(blame, plan)
     seen = _SEEN.get(outcome, outcome)
@@ -140,7 +140,7 @@ def _guessed(plan: JobPlan, host: str) -> bool:
     return data is not None and data.source in GUESSES
 
 
-def _ports(blame: Blame, plan: JobPlan) -> str:
+def _ports(blame: MeshBlame, plan: JobPlan) -> str:
     words = {
         "master": f"the master port {plan.master_port.value}",
         "hccl": f"HCCL's port {plan.hccl_base_port.value}",
@@ -149,7 +149,7 @@ def _ports(blame: Blame, plan: JobPlan) -> str:
     return " and ".join(words[kind] for kind in blame.kinds)
 
 
-def _summary(blame: Blame, ports: str, seen: str) -> str:
+def _summary(blame: MeshBlame, ports: str, seen: str) -> str:
     if blame.common:
         return (
             f"nearly all connections between all hosts, to {ports}, {seen}: the cause is common to them all"
@@ -165,7 +165,7 @@ def _summary(blame: Blame, ports: str, seen: str) -> str:
     return f"connections from it and to it, on {ports}, {seen}"
 
 
-def _actual(blame: Blame, mesh: MeshResult) -> str:
+def _actual(blame: MeshBlame, mesh: MeshResult) -> str:
     fine = sum(not link.failed for link in (mesh.tested if blame.common else mesh.touching(blame.hosts)))
     where = " to or from it" if len(blame.hosts) == 1 else ""
     return f"{len(blame.links)} connections failed, {fine} others{where} worked"

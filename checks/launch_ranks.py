@@ -23,14 +23,14 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, IDENTITY, Devices
-from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, TableSeen
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.launch.common import spans_hosts
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import DEVICE, role_variable
 from doctor.job.launch.ranks import (
-    Absent,
+    MissingRanks,
     counted,
     device_conflicts,
     may_be_inherited,
@@ -41,7 +41,7 @@ from doctor.job.launch.ranks import (
 )
 from doctor.rules.launch_names import LaunchNames, remark
 from doctor.rules.launch_ranks import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
-from doctor.rules.launch_started import wrong_world
+from doctor.rules.launch_starts import wrong_world
 from doctor.rules.launch_tables import another_size, not_in_table
 
 
@@ -63,7 +63,7 @@ def launch_ranks(
     jobs: Mapping[str, tuple[JobProcess, ...]],
     devices: Mapping[str, Devices],
     identities: Mapping[str, str],
-    table: TableSeen | None,
+    table: JobTable | None,
     _files: Mapping[str, Mapping[str, HostFile]],
     _addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
@@ -223,7 +223,7 @@ def _places(names: LaunchNames, processes: list[ProcessEnv], device: int) -> tup
     return tuple(Place(place.host, place.rank, device) for place in names.places(processes))
 
 
-def _missing(names: LaunchNames, absent: Absent) -> Problem:
+def _missing(names: LaunchNames, absent: MissingRanks) -> Problem:
     launch, world = names.launch, world_of_launch(names.launch)
     devices = _devices_of(launch, absent)
     which = counted(absent.ranks, "device" if absent.by_device else "rank")
@@ -266,7 +266,7 @@ def _missing(names: LaunchNames, absent: Absent) -> Problem:
     )
 
 
-def _devices_of(launch: Launch, absent: Absent) -> dict[int, int]:
+def _devices_of(launch: Launch, absent: MissingRanks) -> dict[int, int]:
     """The devices of the ranks, if the rank table has them, or if only devices are known."""
     if absent.by_device:
         return {device: device for device in absent.ranks}

@@ -29,9 +29,9 @@ from doctor.api import (
 )
 from doctor.facts.ascend.hccn_tool import HCCN
 from doctor.facts.ascend.hccn_tool import devices as named
+from doctor.facts.ascend.job_npus import VISIBLE, chosen, used
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
 from doctor.facts.ascend.npus import NPU_OPENABLE, NPUS, Npu
-from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
 from doctor.model import View
 from doctor.rules.devices import alike, problem_of, unless_on_cpus

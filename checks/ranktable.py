@@ -20,7 +20,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.system import DEVICES, Devices
-from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
+from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, JobTable
 from doctor.job.ranktable import Flaw, board_architecture, judge
 
 SHOWN = 8
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @check("rank-table-invalid", RANK_TABLE, scope=Scope.CLUSTER)
-def rank_table_invalid(seen: TableSeen) -> Iterator[Problem]:
+def rank_table_invalid(seen: JobTable) -> Iterator[Problem]:
     """The rank table cannot be parsed.
 
     Why it matters: HCCL stops with EI0004 and seldom says where; torch_npu silently falls back to negotiation
@@ -41,7 +41,7 @@ def rank_table_invalid(seen: TableSeen) -> Iterator[Problem]:
 
 
 @check("rank-table-ranks", RANK_TABLE, PLAN, maybe(ARCHITECTURE), scope=Scope.CLUSTER)
-def rank_table_ranks(seen: TableSeen, plan: JobPlan, architectures: Mapping[str, str]) -> Iterator[Problem]:
+def rank_table_ranks(seen: JobTable, plan: JobPlan, architectures: Mapping[str, str]) -> Iterator[Problem]:
     """Rank ids, counts or identities in the rank table do not add up.
 
     Why it matters: HCCL wants ranks 0 to n-1, each once, and counts that are the lengths of their lists. A
@@ -71,7 +71,7 @@ def rank_table_ranks(seen: TableSeen, plan: JobPlan, architectures: Mapping[str,
 
 
 @check("rank-table-grouping", RANK_TABLE, maybe(DEVICES), scope=Scope.CLUSTER)
-def rank_table_grouping(seen: TableSeen, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+def rank_table_grouping(seen: JobTable, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     """The table takes devices in a number or grouping that the product cannot train with.
 
     Why it matters: on Atlas training servers devices 0-3 and 4-7 are two rings: a job of 1, 2 or 4 devices
@@ -96,7 +96,7 @@ def _product(devices: Mapping[str, Devices]) -> str | None:
     return products.pop() if len(products) == 1 else None
 
 
-def _problems(seen: TableSeen, id: str, flaws: Sequence[Flaw]) -> Iterator[Problem]:
+def _problems(seen: JobTable, id: str, flaws: Sequence[Flaw]) -> Iterator[Problem]:
     """The problems of one check; equal flaws of several ranks are one problem."""
     groups: dict[tuple[str, Severity], list[Flaw]] = {}
     for flaw in flaws:
@@ -118,5 +118,5 @@ def _problems(seen: TableSeen, id: str, flaws: Sequence[Flaw]) -> Iterator[Probl
         )
 
 
-def _place(seen: TableSeen, flaw: Flaw) -> str:
+def _place(seen: JobTable, flaw: Flaw) -> str:
     return f"{seen.path}:{flaw.spot.line}:{flaw.spot.column}" if flaw.spot else seen.path

@@ -19,16 +19,16 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES
-from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, TableSeen
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch import Launch
-from doctor.job.launch.process_env import TableBeside
+from doctor.job.launch.process_env import NearbyTable
 
 
 @check("rank-table-differs", TABLE_FILES, PLAN, maybe(RANK_TABLE), maybe(LAUNCHES), scope=Scope.CLUSTER)
 def rank_table_differs(
     files: Mapping[str, Mapping[str, HostFile]],
     plan: JobPlan,
-    seen: TableSeen | None,
+    seen: JobTable | None,
     launches: tuple[Launch, ...] | None,
 ) -> Iterator[Problem]:
     """The rank table at the job's path is not the same file on every host, or the job does not find it.
@@ -67,7 +67,7 @@ def rank_table_differs(
     yield from _nowhere(plan, seen)
 
 
-def _left_behind(table: TableBeside) -> Problem:
+def _left_behind(table: NearbyTable) -> Problem:
     folders = ", ".join(table.folders[:8]) + (", …" if len(table.folders) > 8 else "")
     return Problem(
         "the rank table is not where the ranks look for it: the script has changed its folder by then",
@@ -79,7 +79,7 @@ def _left_behind(table: TableBeside) -> Problem:
     )
 
 
-def _nowhere(plan: JobPlan, seen: TableSeen | None) -> Iterator[Problem]:
+def _nowhere(plan: JobPlan, seen: JobTable | None) -> Iterator[Problem]:
     """The problem of a table that is not beside its script; undecided if the script may be elsewhere on the
     hosts.
     """

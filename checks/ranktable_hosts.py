@@ -23,13 +23,13 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
 from doctor.facts.ascend.hccn_tool import devices as named
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
 from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPodPlace
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, Devices
-from doctor.facts.tables import RANK_TABLE, TableSeen
+from doctor.facts.tables import RANK_TABLE, JobTable
 from doctor.job.plan import ServersByName
 from doctor.job.ranktable import RankEntry, Server
 
@@ -50,7 +50,7 @@ SHOWN = 4
     backends=(Backend.HCCL,),
 )
 def rank_table_devices(
-    seen: TableSeen,
+    seen: JobTable,
     plan: JobPlan,
     devices: Mapping[str, Devices],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
@@ -258,6 +258,6 @@ def _unread(server: Server, npus: PerDevice[Address | None] | None) -> str:
             if npus is None:
                 return "device-ip-missing says why"
             live = npus.get(entry.device)
-            if isinstance(live, Unsaid):
+            if isinstance(live, SilentDevice):
                 return f"device {entry.device}: {live.reason}"
     return ""

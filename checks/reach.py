@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
-from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
-from doctor.model import Unreached, UnreachedKind
+from doctor.facts.run import CUT_OFF, UNREACHED, PartialAnswer
+from doctor.model import UnreachedHost, UnreachedKind
 
 NEARLY_ALL = 0.9
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
@@ -21,7 +21,7 @@ _KEY = re.compile(r"[!-~]{1,300} ([a-z0-9@.-]{1,64}) (SHA256:[A-Za-z0-9+/]{43})"
 
 
 @check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
-def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]:
+def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Problem]:
     """A host could not be reached.
 
     Why it matters: a job that includes this host will not start, or will wait for it until a timeout.
@@ -90,7 +90,7 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
         raise Undecided(_reasons(unasked), tuple(unasked))
 
 
-def _reasons(unasked: Mapping[str, Unreached]) -> str:
+def _reasons(unasked: Mapping[str, UnreachedHost]) -> str:
     hosts: dict[str, list[str]] = {}
     for host, why in unasked.items():
         hosts.setdefault(why.summary, []).append(host)
@@ -99,7 +99,7 @@ def _reasons(unasked: Mapping[str, Unreached]) -> str:
     return " ".join(f"{fold(names)}: {summary}" for summary, names in hosts.items())
 
 
-def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
+def _common(failures: Sequence[UnreachedHost], hosts: int) -> UnreachedHost | None:
     """The failure that nearly all hosts share; two hosts are too few to decide."""
     if hosts < 3 or not failures:
         return None
@@ -109,7 +109,7 @@ def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
     return next(why for why in failures if (why.kind, why.summary) == (kind, summary))
 
 
-def _expected(why: Unreached) -> str:
+def _expected(why: UnreachedHost) -> str:
     if why.kind is UnreachedKind.ENTRY:
         return "a shell in the container"
     if why.kind in SLURM:
@@ -122,7 +122,7 @@ def _subject(ranks: Sequence[int]) -> str | None:
 
 
 def _evidence(
-    why: Unreached, reach: Mapping[str, Unreached | None] | None = None, alike: Sequence[str] = ()
+    why: UnreachedHost, reach: Mapping[str, UnreachedHost | None] | None = None, alike: Sequence[str] = ()
 ) -> tuple[Evidence, ...]:
     if why.kind is UnreachedKind.KEY_UNKNOWN and reach:
         keys = _keys(reach, alike)
@@ -131,7 +131,7 @@ def _evidence(
 
 
 def _steps(
-    why: Unreached, reach: Mapping[str, Unreached | None] | None = None, alike: Sequence[str] = ()
+    why: UnreachedHost, reach: Mapping[str, UnreachedHost | None] | None = None, alike: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """The next step in words, then the commands to type, on the examining machine."""
     if why.kind is UnreachedKind.KEY_UNKNOWN and reach and (keys := _keys(reach, alike)):
@@ -139,7 +139,7 @@ def _steps(
     return (f"# {why.remedy}", *why.commands)
 
 
-def _keys(reach: Mapping[str, Unreached | None], hosts: Sequence[str]) -> dict[str, str]:
+def _keys(reach: Mapping[str, UnreachedHost | None], hosts: Sequence[str]) -> dict[str, str]:
     """Host -> kind and fingerprint of the unknown key that it showed."""
     shown = {host: _KEY.fullmatch(why.detail) for host in hosts if (why := reach[host]) is not None}
     return {host: f"{key[1]} {key[2]}" for host, key in shown.items() if key}
@@ -160,7 +160,7 @@ def _first_contact(keys: Mapping[str, str]) -> tuple[str, ...]:
 
 
 @check("probe-incomplete", CUT_OFF, severity=Severity.WARN, scope=Scope.CLUSTER)
-def probe_incomplete(cut: Mapping[str, CutOff | None]) -> Iterator[Problem]:
+def probe_incomplete(cut: Mapping[str, PartialAnswer | None]) -> Iterator[Problem]:
     """A host's answer was cut off or damaged.
 
     Why it matters: the missing facts were not examined, and every check that needs them is unknown.

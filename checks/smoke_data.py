@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import VENDORS, Problem, Scope, check
-from doctor.facts.smoke import SMOKE, SmokeSeen
+from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.smoke import accused, at_least
 
 HARDWARE = (*(id for vendor in VENDORS for id in vendor.sick), "kernel-log")
@@ -21,7 +21,7 @@ SOFTWARE = ("version-incompatible", "version-drift", "env-drift")
     remedy="test-hardware",
     causes=(*HARDWARE, "nvlink-down", "device-link-errors", "nic-errors", *SOFTWARE),
 )
-def smoke_collective_wrong(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_collective_wrong(seen: SmokeRounds) -> Iterator[Problem]:
     """A collective gave a wrong result.
 
     Why it matters: no error appears. Gradients are summed wrongly, the replicas drift apart or learn worse,
@@ -46,7 +46,7 @@ def smoke_collective_wrong(seen: SmokeSeen) -> Iterator[Problem]:
 
 
 @check("smoke-mask-divergence", SMOKE, scope=Scope.CLUSTER, remedy="compare-software", causes=SOFTWARE)
-def smoke_mask_divergence(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_mask_divergence(seen: SmokeRounds) -> Iterator[Problem]:
     """Ranks that share a model drew different masks or data, or replicas drew the same.
 
     Why it matters: under model parallelism every rank of a group must see the same tokens, mask and labels.
@@ -78,7 +78,7 @@ def smoke_mask_divergence(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="compare-software",
     causes=("smoke-mask-divergence", "smoke-collective-wrong", "smoke-corruption", *HARDWARE, *SOFTWARE),
 )
-def smoke_desync(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_desync(seen: SmokeRounds) -> Iterator[Problem]:
     """Replicas of the model do not hold the same parameters.
 
     Why it matters: data parallelism is correct only as long as all replicas are bitwise equal. When they are
@@ -108,7 +108,7 @@ def smoke_desync(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="test-hardware",
     causes=("smoke-mask-divergence", *HARDWARE, *SOFTWARE),
 )
-def smoke_corruption(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_corruption(seen: SmokeRounds) -> Iterator[Problem]:
     """A rank computed something else than its neighbours from the same numbers.
 
     Why it matters: a device that is silently wrong spoils the gradients of all replicas at every step. ECC
@@ -144,7 +144,7 @@ def smoke_corruption(seen: SmokeSeen) -> Iterator[Problem]:
         *SOFTWARE,
     ),
 )
-def smoke_loss_stall(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_loss_stall(seen: SmokeRounds) -> Iterator[Problem]:
     """The loss of the smoke run did not fall as it must, stopped halfway, or fell on some replicas only.
 
     Why it matters: this model and this corpus are always learned: each of 200 healthy runs went more than 90
@@ -175,7 +175,7 @@ def smoke_loss_stall(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="test-hardware",
     causes=("smoke-mask-divergence", "smoke-collective-wrong", "smoke-corruption", *HARDWARE, *SOFTWARE),
 )
-def smoke_loss_nan(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_loss_nan(seen: SmokeRounds) -> Iterator[Problem]:
     """The loss or a gradient became infinite or not a number.
 
     Why it matters: one rank's NaN is every rank's after the next all-reduce, so that the log shows it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import VENDORS, Problem, Scope, check
-from doctor.facts.smoke import SMOKE, SmokeSeen
+from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.smoke import accused, at_least
 
 DEVICES = (
@@ -49,7 +49,7 @@ MEMORY = ("shm-small", "shm-full", "memory-low")
         "version-drift",
     ),
 )
-def smoke_not_started(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_not_started(seen: SmokeRounds) -> Iterator[Problem]:
     """A rank of the smoke run did not start, or did not join the others.
 
     Why it matters: a job waits for its last rank. torch reports this only when the rendezvous times out,
@@ -79,7 +79,7 @@ def smoke_not_started(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="find-what-hangs",
     causes=("smoke-not-started", "smoke-crash", *NETWORK, *FABRIC, *DEVICES, *MEMORY, "stuck-process"),
 )
-def smoke_hang(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_hang(seen: SmokeRounds) -> Iterator[Problem]:
     """The smoke run stood still: a rank never reached a collective, or one never ended.
 
     Why it matters: a job in this state uses up its whole allocation and prints nothing. The timeout that ends
@@ -112,7 +112,7 @@ def smoke_hang(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="see-what-killed-it",
     causes=(*MEMORY, *DEVICES, "version-incompatible", "disk-full", "nproc-low", "kernel-log"),
 )
-def smoke_crash(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_crash(seen: SmokeRounds) -> Iterator[Problem]:
     """A rank of the smoke run died, or the connection to its host was lost.
 
     Why it matters: the other ranks then fail too, with "Connection closed by peer" or a timeout, each with
@@ -139,7 +139,7 @@ def smoke_crash(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="compare-software",
     causes=("version-incompatible", "version-drift", "env-drift"),
 )
-def smoke_mismatch(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_mismatch(seen: SmokeRounds) -> Iterator[Problem]:
     """A rank called another collective than its peers: skipped, added, out of order or of another shape.
 
     Why it matters: collectives have no names. One that is skipped on one rank is silently paired with the

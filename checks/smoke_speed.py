@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import VENDORS, Problem, Scope, Severity, check
-from doctor.facts.smoke import SMOKE, SmokeSeen
+from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.smoke import accused, at_least, even, only_on, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
@@ -29,7 +29,7 @@ SICK = tuple(id for vendor in VENDORS for id in vendor.sick)
         "version-drift",
     ),
 )
-def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_straggler(seen: SmokeRounds) -> Iterator[Problem]:
     """A rank computes more slowly than the others.
 
     Why it matters: all ranks wait for the slowest at every step, so one rank that is 20 % slower makes the
@@ -61,7 +61,7 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     remedy="find-what-slows",
     causes=(*LEFTOVERS, "swap-active"),
 )
-def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
     """The ranks of a host wait for its processor: another program computes there.
 
     Why it matters: a job gets only the rest of the processor. Its steps become slow and uneven, and so do
@@ -102,7 +102,7 @@ def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
         "smoke-contention",
     ),
 )
-def smoke_slow_link(seen: SmokeSeen) -> Iterator[Problem]:
+def smoke_slow_link(seen: SmokeRounds) -> Iterator[Problem]:
     """The network to a host is slower than to the others.
 
     Why it matters: a ring is as fast as its slowest link. A port that fell back to a tenth of its speed, or

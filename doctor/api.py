@@ -55,7 +55,6 @@ __all__ = [
     "Evidence",
     "Expect",
     "Fact",
-    "Given",
     "Group",
     "Here",
     "Holders",
@@ -66,6 +65,7 @@ __all__ = [
     "Problem",
     "Read",
     "Run",
+    "RunValue",
     "Scope",
     "Severity",
     "Skip",
@@ -196,7 +196,7 @@ class Fact(Need[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Given(Need[T]):
+class RunValue(Need[T]):
     """A value of the run or of the host being judged, computed by the controller, not printed by a host.
 
     `of_hosts`: it is computed from the answers of hosts, and means nothing if no host answered.
@@ -207,14 +207,14 @@ class Given(Need[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Maybe(Need["T | None"], Generic[T]):
+class OptionalNeed(Need["T | None"], Generic[T]):
     """A need that a check can do without: its value is None if it cannot be had."""
 
-    need: Fact[T] | Given[T]
+    need: Fact[T] | RunValue[T]
 
 
-def maybe(need: Fact[T] | Given[T]) -> Need[T | None]:
-    return Maybe(need)
+def maybe(need: Fact[T] | RunValue[T]) -> Need[T | None]:
+    return OptionalNeed(need)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +225,11 @@ class Here:
     is_head: bool
 
 
-PLAN: Given[JobPlan] = Given("plan")
-EXPECT: Given[Expect] = Given("expect")
-EXPECTS: Given[Mapping[str, Expect]] = Given("expects")
+PLAN: RunValue[JobPlan] = RunValue("plan")
+EXPECT: RunValue[Expect] = RunValue("expect")
+EXPECTS: RunValue[Mapping[str, Expect]] = RunValue("expects")
 """Host -> what is expected of it, for checks that compare hosts."""
-HERE: Given[Here] = Given("here")
+HERE: RunValue[Here] = RunValue("here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,11 +268,11 @@ class Options(TypedDict, total=False):
     sphere: Sphere | None
 
 
-class OfHost(Options, total=False):
+class HostCheckOptions(Options, total=False):
     scope: Literal[Scope.HOST]
 
 
-class OfCluster(Options):
+class ClusterCheckOptions(Options):
     scope: Literal[Scope.CLUSTER]
 
 
@@ -282,22 +282,32 @@ Maker: TypeAlias = Callable[[Callable[P, Problems]], Check]
 
 
 @overload
-def check(id: str, a: Need[A], /, **rest: Unpack[OfHost]) -> Maker[[A]]: ...
+def check(id: str, a: Need[A], /, **rest: Unpack[HostCheckOptions]) -> Maker[[A]]: ...
 @overload
-def check(id: str, a: Need[A], b: Need[B], /, **rest: Unpack[OfHost]) -> Maker[[A, B]]: ...
-@overload
-def check(id: str, a: Need[A], b: Need[B], c: Need[C], /, **rest: Unpack[OfHost]) -> Maker[[A, B, C]]: ...
+def check(id: str, a: Need[A], b: Need[B], /, **rest: Unpack[HostCheckOptions]) -> Maker[[A, B]]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], /, **rest: Unpack[OfHost]
+    id: str, a: Need[A], b: Need[B], c: Need[C], /, **rest: Unpack[HostCheckOptions]
+) -> Maker[[A, B, C]]: ...
+@overload
+def check(
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], /, **rest: Unpack[HostCheckOptions]
 ) -> Maker[[A, B, C, D]]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], /, **rest: Unpack[OfHost]
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], /, **rest: Unpack[HostCheckOptions]
 ) -> Maker[[A, B, C, D, E]]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], f: Need[F], /, **rest: Unpack[OfHost]
+    id: str,
+    a: Need[A],
+    b: Need[B],
+    c: Need[C],
+    d: Need[D],
+    e: Need[E],
+    f: Need[F],
+    /,
+    **rest: Unpack[HostCheckOptions],
 ) -> Maker[[A, B, C, D, E, F]]: ...
 @overload
 def check(
@@ -310,22 +320,26 @@ def check(
     f: Need[F],
     g: Need[G],
     /,
-    **rest: Unpack[OfHost],
+    **rest: Unpack[HostCheckOptions],
 ) -> Maker[[A, B, C, D, E, F, G]]: ...
 @overload
-def check(id: str, a: Fact[A], /, **rest: Unpack[OfCluster]) -> Maker[[Mapping[str, A]]]: ...
-@overload
-def check(id: str, a: Fact[A], b: Given[B], /, **rest: Unpack[OfCluster]) -> Maker[[Mapping[str, A], B]]: ...
+def check(id: str, a: Fact[A], /, **rest: Unpack[ClusterCheckOptions]) -> Maker[[Mapping[str, A]]]: ...
 @overload
 def check(
-    id: str, a: Fact[A], b: Given[B], c: Given[C], /, **rest: Unpack[OfCluster]
+    id: str, a: Fact[A], b: RunValue[B], /, **rest: Unpack[ClusterCheckOptions]
+) -> Maker[[Mapping[str, A], B]]: ...
+@overload
+def check(
+    id: str, a: Fact[A], b: RunValue[B], c: RunValue[C], /, **rest: Unpack[ClusterCheckOptions]
 ) -> Maker[[Mapping[str, A], B, C]]: ...
 @overload
-def check(id: str, a: Given[A], /, **rest: Unpack[OfCluster]) -> Maker[[A]]: ...
+def check(id: str, a: RunValue[A], /, **rest: Unpack[ClusterCheckOptions]) -> Maker[[A]]: ...
 @overload
-def check(id: str, a: Given[A], b: Given[B], /, **rest: Unpack[OfCluster]) -> Maker[[A, B]]: ...
+def check(
+    id: str, a: RunValue[A], b: RunValue[B], /, **rest: Unpack[ClusterCheckOptions]
+) -> Maker[[A, B]]: ...
 @overload
-def check(id: str, /, *needs: Need[Any], **rest: Unpack[OfCluster]) -> Maker[...]: ...
+def check(id: str, /, *needs: Need[Any], **rest: Unpack[ClusterCheckOptions]) -> Maker[...]: ...
 def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]) -> Maker[...]:
     """Turn a function that yields a Problem for each fault into a `Check`; nothing is registered.
 

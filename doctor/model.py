@@ -135,7 +135,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Sourced(Generic[T]):
+class SourcedValue(Generic[T]):
     """A value and where it came from."""
 
     value: T
@@ -152,7 +152,7 @@ class TableFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreached:
+class UnreachedHost:
     """A host that could not be examined, described for a person."""
 
     host: str
@@ -199,7 +199,7 @@ class Capture:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingFact:
     """A fact that a host could not provide, and why. `absent`: the host has nothing to look at."""
 
     fact: str

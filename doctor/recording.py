@@ -15,7 +15,7 @@ import msgspec
 
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
-from doctor.model import Capture, Host, Unreached
+from doctor.model import Capture, Host, UnreachedHost
 from doctor.probe import HostAnswer
 from doctor.savedrun import SavedRun
 from doctor.smoke.plan import MOST_STEPS
@@ -52,7 +52,7 @@ class Recording:
     wishes: JobWishes
     expect: Mapping[str, str]
     heard: Mapping[str, HostAnswer] = field(default_factory=dict)
-    unreached: Mapping[str, Unreached] = field(default_factory=dict)
+    unreached: Mapping[str, UnreachedHost] = field(default_factory=dict)
     mesh: MeshResult | None = None
     mesh_mode: str = "auto"
     unfinished: tuple[str, ...] = ()

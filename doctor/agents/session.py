@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 from doctor.text.redact import redact
-from doctor.transport import Ended, Line, Session
+from doctor.transport import Line, Session, SessionEnd
 
 MOST_NOISE = 200
 MOST_SHOWN = 200
@@ -98,7 +98,7 @@ class AgentSession(ABC, Generic[A, M]):
         """Handle a message of `size` bytes. False if the agent was not asked for it."""
 
     @abstractmethod
-    def lose(self, agent: A, how: Loss, detail: str, unreached: Unreached | None) -> None:
+    def lose(self, agent: A, how: Loss, detail: str, unreached: UnreachedHost | None) -> None:
         """Handle the loss of an agent that was not asked to stop."""
 
     @property
@@ -142,7 +142,7 @@ class AgentSession(ABC, Generic[A, M]):
         agent = self.agents.get(event.host)
         if agent is not None and not agent.gone:
             agent.spoke = True
-            if isinstance(event, Ended):
+            if isinstance(event, SessionEnd):
                 self._ended(agent, event)
             else:
                 self._line(agent, event)
@@ -167,7 +167,7 @@ class AgentSession(ABC, Generic[A, M]):
             if agent.unasked > MOST_NOISE:
                 self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are not answers")
 
-    def _ended(self, agent: A, event: Ended) -> None:
+    def _ended(self, agent: A, event: SessionEnd) -> None:
         if event.unreached is not None:
             self._drop(agent, "unreached", event.unreached.summary, event.unreached)
             return
@@ -175,7 +175,7 @@ class AgentSession(ABC, Generic[A, M]):
         words = f": {' | '.join(map(printable, last))}" if last else ""
         self._drop(agent, "ended", f"its agent ended early (exit status {event.rc}){words}")
 
-    def _drop(self, agent: A, how: Loss, detail: str, unreached: Unreached | None = None) -> None:
+    def _drop(self, agent: A, how: Loss, detail: str, unreached: UnreachedHost | None = None) -> None:
         self.ignore(agent)
         if not self.stopping:
             self.lose(agent, how, detail, unreached)

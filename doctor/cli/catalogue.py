@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from doctor.judge.playbook import exams, load_exam, load_remedies
-from doctor.judge.registry import Broken, bundled, find_checks
+from doctor.judge.registry import BrokenSource, bundled, find_checks
 from doctor.logs.model import Symptom
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.text.printable import clean_line
@@ -79,7 +79,7 @@ def _such(ids: Sequence[str]) -> str:
     return f"{len(ids)}, such as {', '.join(few)}" if few else str(len(ids))
 
 
-def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[Broken]) -> None:
+def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[BrokenSource]) -> None:
     colour = coloured(sys.stdout, colours)
     shown = [f"{styled(heading, BOLD, colour)}\n{in_rows(rows, colour)}" for heading, rows in parts.items()]
     shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in broken]

@@ -25,7 +25,7 @@ from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 from doctor.text.terminal import tell
 from doctor.text.textfile import refuse, said, shown, text_of
-from doctor.text.yamlfile import Listing, Node, Scalar, Table, parse_yaml
+from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
 
 FILE = "cluster-doctor/config.yaml"
 LONGEST = 100_000
@@ -118,9 +118,9 @@ def _parsed(text: str, file: str) -> dict[str, Any]:
     document = parse_yaml(text, file)
     root, mistakes = document.root, list(document.mistakes)
     found: dict[str, Any] = {}
-    if root is not None and not isinstance(root, Table):
+    if root is not None and not isinstance(root, YamlTable):
         mistakes.append(Mistake(file, root.line, "is not a list of options: write `user: root`"))
-    for key, node in root.rows if isinstance(root, Table) else ():
+    for key, node in root.rows if isinstance(root, YamlTable) else ():
         name = key.text.replace("_", "-")
         try:
             found[name] = _value(name, node)

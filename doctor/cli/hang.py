@@ -13,17 +13,17 @@ from typing import TextIO
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
 from doctor.hang.check import examine_below, suggested
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
+from doctor.hang.evidence_file import encoded, load
 from doctor.hang.judge import Judgement
 from doctor.hang.options import HangWishes
 from doctor.hang.pyspy import check_given
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
 from doctor.hang.run import Sight
-from doctor.hang.saved import encoded, load
 from doctor.hang.watch import judged, look_at, watch
 from doctor.judge.verdict import Report
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
@@ -120,7 +120,7 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
     return report
 
 
-def _tell_unread(evidence: Evidence) -> None:
+def _tell_unread(evidence: HangEvidence) -> None:
     """Reports why a job may have been overlooked."""
     hosts: dict[str, list[str]] = {}
     for seen in evidence.hosts:
@@ -137,9 +137,9 @@ def _write(path: Path, data: bytes) -> None:
         raise DoctorError(f"{path} could not be written: {error.strerror}.") from None
 
 
-def _tell_remedies(reasons: Mapping[str, Unreached]) -> None:
+def _tell_remedies(reasons: Mapping[str, UnreachedHost]) -> None:
     """Reports what to do about unreachable hosts; equal remedies once."""
-    alike: dict[str, list[Unreached]] = {}
+    alike: dict[str, list[UnreachedHost]] = {}
     for why in reasons.values():
         alike.setdefault(why.remedy, []).append(why)
     for remedy, all_of in alike.items():

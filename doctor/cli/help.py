@@ -16,7 +16,7 @@ WIDEST = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HelpEntry:
     """An option or an argument, as it is shown."""
 
     names: tuple[str, ...]
@@ -31,7 +31,7 @@ class Entry:
         return f"{', '.join(self.names)} {self.metavar if self.is_option else ''}".rstrip()
 
 
-def entries(command: Any, context: Any) -> list[Entry]:
+def entries(command: Any, context: Any) -> list[HelpEntry]:
     """The entries of a command, in the order of their groups; entries without a group come last."""
     shown = (param for param in command.get_params(context) if not getattr(param, "hidden", False))
     found = [_entry(param, context) for param in shown]
@@ -39,7 +39,7 @@ def entries(command: Any, context: Any) -> list[Entry]:
     return sorted(found, key=lambda each: panels.index(each.panel))
 
 
-def _entry(param: Any, context: Any) -> Entry:
+def _entry(param: Any, context: Any) -> HelpEntry:
     is_option = param.param_type_name == "option"
     metavar = param.metavar or ""
     if is_option and not metavar and not getattr(param, "is_flag", False):
@@ -49,7 +49,7 @@ def _entry(param: Any, context: Any) -> Entry:
     if default not in (None, False, (), []) and "efault" not in text:
         text += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
     names = tuple(sorted(param.opts, key=len)) if is_option else (metavar or str(param.name).upper(),)
-    return Entry(names, metavar, text, getattr(param, "rich_help_panel", None) or OTHERS, is_option)
+    return HelpEntry(names, metavar, text, getattr(param, "rich_help_panel", None) or OTHERS, is_option)
 
 
 def below(context: Any) -> Iterator[Any]:
@@ -67,7 +67,7 @@ def examples(*rows: tuple[str, str]) -> str:
     return "\n".join(f"{command:<{room}}  {what}" for command, what in rows)
 
 
-class Command(TyperCommand):
+class CliCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_entries(self, ctx, formatter)
 
@@ -75,7 +75,7 @@ class Command(TyperCommand):
         _write_examples(self.epilog, formatter)
 
 
-class Commands(TyperGroup):
+class CliCommands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
         _write_entries(self, ctx, formatter)

@@ -14,7 +14,7 @@ from doctor.errors import UsageError, suggest
 HOST = re.compile(r"[A-Za-z0-9@][\w.,@\[\]-]*", re.ASCII)
 
 
-class NotOneOf(typer.BadParameter):
+class UnknownWord(typer.BadParameter):
     """A value that is not one of the allowed words."""
 
     def __init__(self, typed: str, values: tuple[str, ...]) -> None:

@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
-from doctor.cli.help import Command, Commands
-from doctor.cli.mistakes import NotOneOf
+from doctor.cli.help import CliCommand, CliCommands
+from doctor.cli.mistakes import UnknownWord
 from doctor.run.request import Request
 from doctor.text.option import KEY, Option, identifier
 
@@ -21,16 +21,16 @@ T = TypeVar("T")
 Run = TypeVar("Run", bound=Callable[..., Any])
 
 
-class Group(typer.Typer):
+class CommandGroup(typer.Typer):
     """A command that only has subcommands; their help has the same layout."""
 
     def command(self, name: str | None = None, **more: Any) -> Callable[[Run], Run]:
-        return super().command(name, **{"cls": Command, **more})
+        return super().command(name, **{"cls": CliCommand, **more})
 
 
-def group(help: str | None = None, examples: str | None = None) -> Group:
-    return Group(
-        cls=Commands,
+def group(help: str | None = None, examples: str | None = None) -> CommandGroup:
+    return CommandGroup(
+        cls=CliCommands,
         help=help,
         epilog=examples,
         add_completion=False,
@@ -151,7 +151,7 @@ def _parser(option: Option, kind: Any) -> Callable[[str], Any] | None:
 def one_of(values: tuple[str, ...], typed: str) -> str:
     """The value of an option with a few allowed words."""
     if typed not in values:
-        raise NotOneOf(typed, values)
+        raise UnknownWord(typed, values)
     return values[values.index(typed)]  # the member, if they are an enumeration
 
 

@@ -15,7 +15,7 @@ from doctor.expect import Expect
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
 from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD
 from doctor.facts.system import DEVICES
-from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
+from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, JobTable
 from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import (
     PRODUCTS,
@@ -31,7 +31,7 @@ from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules, RunInfo
-from doctor.model import Host, Missing, Scope, Status, Verdict
+from doctor.model import Host, MissingFact, Scope, Status, Verdict
 from doctor.report.formats import Outputs
 from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.run.examination import run_and_judge
@@ -66,7 +66,7 @@ def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int
         for check in find_checks().checks
         if RANK_TABLE in check.needs and not any(isinstance(need, Fact) for need in check.needs)
     ]
-    seen = TableSeen(file.path, file.text, table, flaws, given=True, checksum=file.checksum, product=product)
+    seen = JobTable(file.path, file.text, table, flaws, given=True, checksum=file.checksum, product=product)
     given = {"plan": plan, RANK_TABLE.name: seen}
     results = judge(checks, Inputs(plan, Facts({}), {}, Expect(), given, {}))
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -125,7 +125,7 @@ def _unknown(host: str, facts: Facts, form: str) -> str:
     needed = (DEVICES, NPU_ADDRESSES, *((NPU_SUPER_POD,) if form == "1.2" else ()))
     for fact in needed:
         value = facts.get(host, fact)
-        if isinstance(value, Missing):
+        if isinstance(value, MissingFact):
             return f"{fact.name}: {value.reason}"
     devices = facts.get(host, DEVICES).npus
     if not devices:

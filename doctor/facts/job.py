@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from doctor.api import Capture, Fact, Given, JobPlan, NotUnderstood, Run
+from doctor.api import Capture, Fact, JobPlan, NotUnderstood, Run, RunValue
 from doctor.facts.network import ResolvedNames
 from doctor.job.launch import TABLE_VARIABLES, Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import bare_program, kept_words, read_command
@@ -83,7 +83,7 @@ PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(
     "job-processes", Run(LOOK), _jobs, timeout=6, slow=True, cap=CAP, ends=True
 )
 
-LAUNCHES: Given[tuple[Launch, ...]] = Given("launches")
+LAUNCHES: RunValue[tuple[Launch, ...]] = RunValue("launches")
 """Settings that ranks will get from the launch's files and the inventory, and what running ranks got."""
 
 

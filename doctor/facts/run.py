@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Given
+from doctor.api import RunValue
 from doctor.mesh import MeshResult
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 
 
 @dataclass(frozen=True, slots=True)
-class CutOff:
+class PartialAnswer:
     """An incomplete answer: the facts that it lacks, and why."""
 
     facts: tuple[str, ...]
     reason: str
 
 
-UNREACHED: Given[Mapping[str, Unreached | None]] = Given("unreached")
+UNREACHED: RunValue[Mapping[str, UnreachedHost | None]] = RunValue("unreached")
 """Host -> why it could not be asked; None if it answered."""
 
-ANSWERED: Given[tuple[str, ...]] = Given("answered", of_hosts=True)
+ANSWERED: RunValue[tuple[str, ...]] = RunValue("answered", of_hosts=True)
 """The hosts that answered the first round, in the order of the run."""
 
-CUT_OFF: Given[Mapping[str, CutOff | None]] = Given("cut-off", of_hosts=True)
+CUT_OFF: RunValue[Mapping[str, PartialAnswer | None]] = RunValue("cut-off", of_hosts=True)
 
-MESH: Given[MeshResult] = Given("mesh", of_hosts=True)
+MESH: RunValue[MeshResult] = RunValue("mesh", of_hosts=True)
 """Missing if no mesh was run."""
 
 
@@ -48,5 +48,5 @@ class Offset:
         return min(self.high - other.low, 0.0)
 
 
-CLOCKS: Given[Mapping[str, Offset | None]] = Given("clocks", of_hosts=True)
+CLOCKS: RunValue[Mapping[str, Offset | None]] = RunValue("clocks", of_hosts=True)
 """None if the clock could not be read."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Given
-from doctor.smoke.judge.charge import Charge
+from doctor.api import RunValue
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import RankSeen, SmokePlan, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokePlan, SmokeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class JudgedRun:
     """One run and what it proves."""
 
     result: SmokeResult
-    charges: tuple[Charge, ...]
+    charges: tuple[SmokeCharge, ...]
 
     @property
     def plan(self) -> SmokePlan:
@@ -37,7 +37,7 @@ class JudgedRun:
         first = min(phases, key=PHASES.index, default="done")
         return f"the smoke run ended in the {PHASE_NAMES.get(first, first)} phase"
 
-    def _ranks(self, host: str) -> list[RankSeen]:
+    def _ranks(self, host: str) -> list[RankOutcome]:
         """The ranks of a host, and all ranks that train with them."""
         cells = {seat.cell for seat in self.plan.on(host)}
         return [seen for cell in cells for seen in self.result.cell_ranks(cell)]
@@ -48,7 +48,7 @@ PHASE_NAMES = {"spawned": "start", "ready": "start"}
 
 
 @dataclass(frozen=True, slots=True)
-class SmokeSeen:
+class SmokeRounds:
     """All runs: the first one, and its repetitions without the hosts that it named."""
 
     runs: tuple[JudgedRun, ...]
@@ -67,5 +67,5 @@ class SmokeSeen:
         return {host: why for host, why in reasons.items() if host not in {*self.hosts, *self.unheard}}
 
 
-SMOKE: Given[SmokeSeen] = Given("smoke")
+SMOKE: RunValue[SmokeRounds] = RunValue("smoke")
 """Missing if no smoke run was requested (then there is nothing to check) or it could not run."""

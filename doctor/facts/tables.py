@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Ask, Capture, Fact, Given, Read, Run
+from doctor.api import Ask, Capture, Fact, Read, Run, RunValue
 from doctor.job.ranktable import Flaw, RankTable
 
 MOST = 1 << 20
@@ -82,7 +82,7 @@ ARCHITECTURE: Fact[str] = Fact(
 
 
 @dataclass(frozen=True, slots=True)
-class TableSeen:
+class JobTable:
     """The job's table, its source, and why it cannot be read. `given`: on the command line.
 
     `checksum` is that of the file, empty if unknown. `product` is the product whose rules apply, if the user
@@ -98,5 +98,5 @@ class TableSeen:
     product: str | None = None
 
 
-RANK_TABLE: Given[TableSeen] = Given("rank-table")
+RANK_TABLE: RunValue[JobTable] = RunValue("rank-table")
 """Missing if the job has none."""

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import groupby
 
 from doctor.firewall.decision import Action, Decision, accepted, stopped
-from doctor.firewall.evaluate import Budget, Fate, PacketPath, TooMuch, Walk
-from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, journey
+from doctor.firewall.evaluate import Budget, BudgetExceeded, Fate, PacketPath, Walk
+from doctor.firewall.packet import EPHEMERAL, Address, Packet, PacketState, journey
 from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, RuleTable, VerdictMap
 from doctor.firewall.values import Interval, Spans
 from doctor.text.addresses import LOOPBACK, AnyAddress, canonical
@@ -118,7 +118,7 @@ class Ruleset:
         if self.rules > MAX_RULES:
             reason = f"the rule set has {self.rules:,} rules, too many to follow"
             return Decision(Action.UNKNOWN, reason=reason)
-        states = {State(): PacketPath()}
+        states = {PacketState(): PacketPath()}
         answer = Decision(Action.ACCEPT)
         try:
             for packet in packets:
@@ -130,11 +130,11 @@ class Ruleset:
                 if packet is packets[0]:
                     answer = accepted(fate)
                 states = {state.next_packet(): PacketPath(way.doubt) for state, way in fate.alive.items()}
-        except TooMuch:
+        except BudgetExceeded:
             return Decision(Action.UNKNOWN, reason=f"the {self.rules:,} rules are too complex to be followed")
         return answer
 
-    def _travel(self, packet: Packet, states: dict[State, PacketPath], budget: Budget) -> Fate:
+    def _travel(self, packet: Packet, states: dict[PacketState, PacketPath], budget: Budget) -> Fate:
         fate = Fate(alive=states)
         for table, chain, hook, certain in self._base_chains(packet):
             one = Walk(table, hook, packet, budget).base(chain, fate.alive)

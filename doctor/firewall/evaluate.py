@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.firewall.packet import Packet, State
+from doctor.firewall.packet import Packet, PacketState
 from doctor.firewall.rules import (
     Chain,
     Compare,
-    Doubtful,
+    DoubtfulCondition,
     Field,
     Hook,
     Matcher,
@@ -26,13 +26,13 @@ from doctor.firewall.rules import (
     VerdictKind,
     VerdictMap,
 )
-from doctor.firewall.values import WORD, Bits, InterfaceNames, Masked, Truth
+from doctor.firewall.values import WORD, Bits, InterfaceNames, MaskedSpans, Truth
 
 MAX_DEPTH = 64
 MAX_STATES = 64
 
 
-class TooMuch(Exception):
+class BudgetExceeded(Exception):
     """The evaluation exceeded its budget."""
 
 
@@ -57,10 +57,10 @@ class PacketPath:
 class Fate:
     """Where the packet can end: `ends` are final outcomes, `alive` the states in which it travels on."""
 
-    alive: dict[State, PacketPath] = field(default_factory=dict)
+    alive: dict[PacketState, PacketPath] = field(default_factory=dict)
     ends: dict[VerdictKind, PacketPath] = field(default_factory=dict)
 
-    def live(self, state: State, way: PacketPath) -> None:
+    def live(self, state: PacketState, way: PacketPath) -> None:
         known = self.alive.get(state)
         if known is None or (known.doubt and not way.doubt):
             self.alive[state] = way
@@ -80,7 +80,7 @@ class Budget:
     def spend(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise TooMuch
+            raise BudgetExceeded
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Walk:
     budget: Budget
     fate: Fate = field(default_factory=Fate)
 
-    def base(self, chain: Chain, states: dict[State, PacketPath]) -> Fate:
+    def base(self, chain: Chain, states: dict[PacketState, PacketPath]) -> Fate:
         """Run the base chain on a packet in any of the states; `fate.alive` are those in which it accepts."""
         policy = RulePlace(self.table, chain.name, f"policy {self.hook.policy.value}")
         for state, way in self.run(chain, states, 0).items():
@@ -101,16 +101,18 @@ class Walk:
             self.settle(self.hook.policy, state, PacketPath(way.doubt, spoke))
         return self.fate
 
-    def settle(self, kind: VerdictKind, state: State, way: PacketPath) -> None:
+    def settle(self, kind: VerdictKind, state: PacketState, way: PacketPath) -> None:
         if kind is VerdictKind.ACCEPT:
             self.fate.live(state, way)
         else:
             self.fate.end(kind, way)
 
-    def run(self, chain: Chain, states: dict[State, PacketPath], depth: int) -> dict[State, PacketPath]:
+    def run(
+        self, chain: Chain, states: dict[PacketState, PacketPath], depth: int
+    ) -> dict[PacketState, PacketPath]:
         """The states that reach the end of the chain without a verdict."""
         if depth > MAX_DEPTH:
-            raise TooMuch
+            raise BudgetExceeded
         back = Fate()
         here = states
         for rule in chain.rules:
@@ -127,7 +129,14 @@ class Walk:
         return back.alive
 
     def rule(
-        self, chain: Chain, rule: Rule, state: State, way: PacketPath, depth: int, after: Fate, back: Fate
+        self,
+        chain: Chain,
+        rule: Rule,
+        state: PacketState,
+        way: PacketPath,
+        depth: int,
+        after: Fate,
+        back: Fate,
     ) -> None:
         """Apply one rule to one state: what goes on joins `after`, what leaves the chain joins `back`."""
         place = RulePlace(self.table, chain.name, rule.text)
@@ -152,11 +161,11 @@ class Walk:
             way = onward
         after.live(state, way)
 
-    def outcomes(self, step: Step, state: State) -> Iterator[tuple[RuleVerdict | None, str]]:
+    def outcomes(self, step: Step, state: PacketState) -> Iterator[tuple[RuleVerdict | None, str]]:
         """Each possible outcome of a step, with what it depends on; None leaves the rule."""
         if isinstance(step, RuleVerdict):
             yield step, ""
-        elif isinstance(step, Doubtful):
+        elif isinstance(step, DoubtfulCondition):
             yield None, step.why
             yield RuleVerdict(VerdictKind.CONTINUE), step.why
         elif isinstance(step, Compare):
@@ -169,7 +178,7 @@ class Walk:
         elif isinstance(step, VerdictMap):
             yield from self.look_up(step, state)
 
-    def look_up(self, step: VerdictMap, state: State) -> Iterator[tuple[RuleVerdict | None, str]]:
+    def look_up(self, step: VerdictMap, state: PacketState) -> Iterator[tuple[RuleVerdict | None, str]]:
         possible = []
         for element, verdict in step.elements:
             truth = self.holds(step.fields, element, state)
@@ -185,7 +194,7 @@ class Walk:
     def follow(
         self,
         verdict: RuleVerdict,
-        state: State,
+        state: PacketState,
         way: PacketPath,
         place: RulePlace,
         depth: int,
@@ -207,7 +216,7 @@ class Walk:
         else:
             self.settle(verdict.kind, state, PacketPath(way.doubt or verdict.why, place))
 
-    def compare(self, step: Compare, state: State) -> Truth:
+    def compare(self, step: Compare, state: PacketState) -> Truth:
         truth: Truth = False
         for element in step.elements:
             one = self.holds(step.fields, element, state)
@@ -217,7 +226,7 @@ class Walk:
                 truth = None
         return None if truth is None else step.negate
 
-    def holds(self, fields: Sequence[Field], element: Sequence[Matcher], state: State) -> Truth:
+    def holds(self, fields: Sequence[Field], element: Sequence[Matcher], state: PacketState) -> Truth:
         """Whether every part of one element holds."""
         truth: Truth = True
         self.budget.spend()
@@ -229,20 +238,20 @@ class Walk:
                 truth = None
         return truth
 
-    def part(self, name: Field, matcher: Matcher, state: State) -> Truth:
+    def part(self, name: Field, matcher: Matcher, state: PacketState) -> Truth:
         if matcher is None:
             return None
         if isinstance(matcher, InterfaceNames):
             return matcher.holds(self.packet.name(name))
-        if isinstance(matcher, Masked):
+        if isinstance(matcher, MaskedSpans):
             return matcher.holds(self.bits(name, state))
         if name in (Field.MARK, Field.CTMARK, Field.FLAGS):
-            return Masked(WORD, matcher).holds(self.bits(name, state))
+            return MaskedSpans(WORD, matcher).holds(self.bits(name, state))
         if name is Field.STATE:
             return matcher.holds(state.connection(self.packet, self.hook.priority))
         return matcher.holds(self.packet.number(name))
 
-    def bits(self, name: Field, state: State) -> Bits:
+    def bits(self, name: Field, state: PacketState) -> Bits:
         if name is Field.MARK:
             return state.mark
         if name is Field.CTMARK:
@@ -256,7 +265,7 @@ class Walk:
         )
         return Bits(low) if low == high else Bits(0, 0)
 
-    def change(self, step: SetMark | Untrack, state: State) -> State:
+    def change(self, step: SetMark | Untrack, state: PacketState) -> PacketState:
         if isinstance(step, Untrack):
             if self.hook.priority >= -200 or state.tracked is not True:
                 return state

@@ -13,12 +13,12 @@ from doctor.firewall.rules import (
     STATES,
     TCP_FLAGS,
     Compare,
-    Doubtful,
+    DoubtfulCondition,
     Field,
     Matcher,
     Step,
 )
-from doctor.firewall.values import InterfaceNames, Masked, Spans
+from doctor.firewall.values import InterfaceNames, MaskedSpans, Spans
 
 EXTRA_HEADERS = ("rt", "frag", "hbh", "dst", "mh")
 """IPv6 headers that a plain TCP packet does not have; without them these modules never match."""
@@ -40,16 +40,16 @@ def match_module(name: str, given: list[IptablesOption]) -> list[Step]:
     if name == "comment":
         return []
     if name == "set":
-        return [Doubtful(f"the ipset {_name_of_set(given)}, which was not read")]
+        return [DoubtfulCondition(f"the ipset {_name_of_set(given)}, which was not read")]
     if name == "rpfilter":
         return [Compare((), ((),), negate=any(option.name == "--invert" for option in given))]
     if name in EXTRA_HEADERS:
         return [Compare((), ((),), negate=True)]
     known = MODULES.get(name)
     if known is None:
-        return [Doubtful(REASONS.get(name, f"the match `{name}`"))]
+        return [DoubtfulCondition(REASONS.get(name, f"the match `{name}`"))]
     steps = [_one(option, known) for option in given]
-    return steps or ([] if name in PROTOCOLS else [Doubtful(f"the match `{name}`")])
+    return steps or ([] if name in PROTOCOLS else [DoubtfulCondition(f"the match `{name}`")])
 
 
 Reader = Callable[[IptablesOption], "Step | None"]
@@ -58,7 +58,7 @@ Reader = Callable[[IptablesOption], "Step | None"]
 def _one(option: IptablesOption, known: dict[str, Reader]) -> Step:
     read = known.get(option.name)
     step = read(option) if read is not None else None
-    return step or Doubtful(f"the option `{option.name} {option.value}`".replace(" `", "`"))
+    return step or DoubtfulCondition(f"the option `{option.name} {option.value}`".replace(" `", "`"))
 
 
 def _compare(field: Field, matcher: Matcher, option: IptablesOption) -> Step | None:
@@ -107,7 +107,7 @@ def _mark(field: Field) -> Reader:
         pair = masked(option.value)
         if pair is None:
             return None
-        return _compare(field, Masked(pair[1], Spans.of([(pair[0], pair[0])])), option)
+        return _compare(field, MaskedSpans(pair[1], Spans.of([(pair[0], pair[0])])), option)
 
     return read
 
@@ -116,7 +116,7 @@ def _flags(option: IptablesOption) -> Step | None:
     bits = [0x17, 0x02] if option.name == "--syn" else [_flag_bits(names) for names in option.values]
     match bits:
         case [int(asked), int(wanted)]:
-            return _compare(Field.FLAGS, Masked(asked, Spans.of([(wanted, wanted)])), option)
+            return _compare(Field.FLAGS, MaskedSpans(asked, Spans.of([(wanted, wanted)])), option)
     return None
 
 

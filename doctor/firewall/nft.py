@@ -31,12 +31,12 @@ class _Table(msgspec.Struct):
     name: str
 
 
-class _Part(msgspec.Struct):
+class _NftPart(msgspec.Struct):
     family: str
     table: str
 
 
-class _Chain(_Part):
+class _Chain(_NftPart):
     name: str
     type: str | None = None
     hook: str | None = None
@@ -45,12 +45,12 @@ class _Chain(_Part):
     dev: str | list[str] | None = None
 
 
-class _Rule(_Part):
+class _Rule(_NftPart):
     chain: str
     expr: list[Any] = []
 
 
-class _Set(_Part):
+class _Set(_NftPart):
     name: str
     elem: list[Any] = []
     flags: Any = ()

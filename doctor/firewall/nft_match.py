@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.firewall.nft_value import FIELD_BITS, element_matcher, flag_bits
-from doctor.firewall.rules import TCP, Compare, Doubtful, Field, Matcher, Step
-from doctor.firewall.values import WORD, Masked, Spans
+from doctor.firewall.rules import TCP, Compare, DoubtfulCondition, Field, Matcher, Step
+from doctor.firewall.values import WORD, MaskedSpans, Spans
 
 META = {
     "l4proto": Field.PROTO, "nfproto": Field.FAMILY, "protocol": Field.FAMILY, "mark": Field.MARK,
@@ -58,26 +58,26 @@ def members(data: Any, sets: Mapping[str, NamedSet]) -> NamedSet | None:
 def match_steps(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     """The conditions of one `match`: first those that its key implies, then the comparison itself."""
     if not isinstance(body, dict):
-        return [Doubtful("a match that was not understood")]
+        return [DoubtfulCondition("a match that was not understood")]
     operator, left, right = body.get("op", "=="), body.get("left"), body.get("right")
     special = _special(operator, left, right)
     if special is not None:
         return [*key_guards(left), special]
     fields = key_fields(left)
     if fields is None:
-        return [*key_guards(left), Doubtful(_why(left))]
+        return [*key_guards(left), DoubtfulCondition(_why(left))]
     listed = members(right, sets)
     if listed is not None:
         return [*key_guards(left), *_in_set(fields, listed, operator)]
     if isinstance(right, str) and right.startswith("@"):
-        return [*key_guards(left), Doubtful(f"the set {right}, which is not listed")]
+        return [*key_guards(left), DoubtfulCondition(f"the set {right}, which is not listed")]
     return [*key_guards(left), _single(fields, operator, left, right)]
 
 
 def _in_set(fields: tuple[Field, ...], listed: NamedSet, operator: Any) -> list[Step]:
     why = f"the set @{listed.name}, which changes with the traffic"
     if listed.changing or operator not in ("==", "!=", "in"):
-        return [Doubtful(why if listed.changing else f"the operator {operator!r} on a set")]
+        return [DoubtfulCondition(why if listed.changing else f"the operator {operator!r} on a set")]
     if "*" in [element for element in listed.elements if isinstance(element, str)]:
         return [Compare((), ((),), operator == "!=")]
     elements = tuple(key_matchers(fields, element) for element in listed.elements)
@@ -97,17 +97,17 @@ def _single(fields: tuple[Field, ...], operator: Any, left: Any, right: Any) -> 
     if name in FIELD_BITS and len(fields) == 1 and operator in ("in", "!"):
         bits = flag_bits(name, right)
         if bits is None:
-            return Doubtful("flags that were not understood")
-        return Compare(fields, ((Masked(bits, Spans.of([(1, WORD)])),),), operator == "!")
+            return DoubtfulCondition("flags that were not understood")
+        return Compare(fields, ((MaskedSpans(bits, Spans.of([(1, WORD)])),),), operator == "!")
     matchers = key_matchers(fields, right)
     if operator in ("<", ">", "<=", ">=") and len(matchers) == 1 and isinstance(matchers[0], Spans):
         if len(matchers[0].lows) != 1 or matchers[0].lows != matchers[0].highs:
-            return Doubtful("a comparison that was not understood")
+            return DoubtfulCondition("a comparison that was not understood")
         at, top = matchers[0].lows[0], 1 << 128
         span = {"<": (0, at - 1), "<=": (0, at), ">": (at + 1, top), ">=": (at, top)}[operator]
         return Compare(fields, ((Spans.of([span]),),))
     if operator not in ("==", "!=", "in"):
-        return Doubtful(f"the comparison {operator!r}")
+        return DoubtfulCondition(f"the comparison {operator!r}")
     return Compare(fields, (matchers,), operator == "!=", _why(left))
 
 
@@ -119,11 +119,11 @@ def _special(operator: Any, left: Any, right: Any) -> Step | None:
     if name == "&" and isinstance(inside, list) and len(inside) == 2:
         fields = key_fields(inside[0])
         if fields is None or len(fields) != 1:
-            return Doubtful(_why(inside[0]))
+            return DoubtfulCondition(_why(inside[0]))
         mask, value = flag_bits(fields[0], inside[1]), flag_bits(fields[0], right)
         if mask is None or value is None or operator not in ("==", "!="):
-            return Doubtful("a mask that was not understood")
-        return Compare(fields, ((Masked(mask, Spans.of([(value, value)])),),), operator == "!=")
+            return DoubtfulCondition("a mask that was not understood")
+        return Compare(fields, ((MaskedSpans(mask, Spans.of([(value, value)])),),), operator == "!=")
     if name == "exthdr" and isinstance(inside, dict):
         # A plain TCP packet has no extra IPv6 headers, so a condition on their fields never matches.
         exists = "field" in inside or right is True
@@ -133,7 +133,7 @@ def _special(operator: Any, left: Any, right: Any) -> Step | None:
         missing = right is False or right in (0, "0")
         if (missing or right is True) and operator in ("==", "!="):
             return Compare((), ((),), negate=missing == (operator == "=="))
-        return Doubtful("the route back to the sender")
+        return DoubtfulCondition("the route back to the sender")
     if name == "ct" and isinstance(inside, dict) and inside.get("key") == "status":
         wanted = right if isinstance(right, list) else [right]
         if operator == "in" and all(one in ("dnat", "snat") for one in wanted):

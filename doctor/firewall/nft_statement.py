@@ -8,7 +8,7 @@ from typing import Any
 from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
 from doctor.firewall.rules import (
     REWRITING,
-    Doubtful,
+    DoubtfulCondition,
     Field,
     RuleVerdict,
     SetMark,
@@ -47,7 +47,7 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     if name in PASSING:
         return []
     if name in LIMITS:
-        return [Doubtful(LIMITS[name])]
+        return [DoubtfulCondition(LIMITS[name])]
     if name == "notrack":
         return [Untrack()]
     if name == "vmap":
@@ -56,7 +56,7 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
         return _mangle(body)
     if name == "set":
         inner = body.get("stmt") if isinstance(body, dict) else None
-        return [Doubtful("a rate limit per address")] if inner else []
+        return [DoubtfulCondition("a rate limit per address")] if inner else []
     if name == "xt":
         return _xt(body)
     if name in REWRITING:
@@ -65,7 +65,7 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
 
 
 def _anything(what: str) -> list[Step]:
-    return [Doubtful(what), RuleVerdict(VerdictKind.UNKNOWN, why=f"it depends on {what}")]
+    return [DoubtfulCondition(what), RuleVerdict(VerdictKind.UNKNOWN, why=f"it depends on {what}")]
 
 
 def read_verdict(body: Any) -> RuleVerdict | None:
@@ -149,7 +149,7 @@ def _xt(body: Any) -> list[Step]:
     if name in XT_PASSING:
         return []
     if kind == "match":
-        return [Doubtful(f"the iptables match `{name}`, which nft does not show")]
+        return [DoubtfulCondition(f"the iptables match `{name}`, which nft does not show")]
     if kind == "target" and name == "REJECT":
         return [RuleVerdict(VerdictKind.REJECT)]
     if kind == "target":

@@ -16,7 +16,7 @@ from doctor.firewall.rules import (
     Field,
     Matcher,
 )
-from doctor.firewall.values import WORD, InterfaceNames, Interval, Masked, Spans
+from doctor.firewall.values import WORD, InterfaceNames, Interval, MaskedSpans, Spans
 
 FIELD_BITS = {Field.STATE: STATES, Field.FLAGS: TCP_FLAGS, Field.MARK: {}, Field.CTMARK: {}}
 WORDS: dict[Field, dict[str, int]] = {
@@ -42,7 +42,7 @@ def element_matcher(field: Field, value: Any) -> Matcher:
     if interval is None:
         return None
     spans = Spans.of([interval])
-    return Masked(WORD, spans) if field in FIELD_BITS and field is not Field.STATE else spans
+    return MaskedSpans(WORD, spans) if field in FIELD_BITS and field is not Field.STATE else spans
 
 
 def _names(value: Any) -> Matcher:

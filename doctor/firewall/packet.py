@@ -72,18 +72,18 @@ class Packet:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PacketState:
     """What rules wrote: marks, and whether connection tracking sees the packet (None: unknown)."""
 
     mark: Bits = ZERO
     ctmark: Bits = ZERO
     tracked: bool | None = True
 
-    def next_packet(self) -> State:
+    def next_packet(self) -> PacketState:
         """The state with which the next packet of the same connection starts."""
-        return State(ctmark=self.ctmark, tracked=self.tracked or None)
+        return PacketState(ctmark=self.ctmark, tracked=self.tracked or None)
 
-    def blurred(self) -> State:
+    def blurred(self) -> PacketState:
         """The state without its marks, which stands for very many states at once."""
         return replace(self, mark=Bits(0, 0), ctmark=Bits(0, 0), tracked=None)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from doctor.firewall.values import InterfaceNames, Masked, Spans
+from doctor.firewall.values import InterfaceNames, MaskedSpans, Spans
 
 
 class Field(str, Enum):
@@ -60,12 +60,12 @@ REWRITING = {
 }  # fmt: skip
 """Statements and targets whose outcome the rules do not show; iptables writes them in capitals."""
 
-Matcher: TypeAlias = "Spans | Masked | InterfaceNames | None"
+Matcher: TypeAlias = "Spans | MaskedSpans | InterfaceNames | None"
 """What one field is compared with; None is an unreadable value, which may match or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful:
+class DoubtfulCondition:
     """A condition that a rule set alone does not decide; `why` completes "it depends on …"."""
 
     why: str
@@ -129,7 +129,7 @@ class Untrack:
     """Exclude the packet from connection tracking, if tracking has not begun yet."""
 
 
-Step: TypeAlias = "Compare | Doubtful | RuleVerdict | VerdictMap | SetMark | Untrack"
+Step: TypeAlias = "Compare | DoubtfulCondition | RuleVerdict | VerdictMap | SetMark | Untrack"
 
 
 @dataclass(frozen=True, slots=True)

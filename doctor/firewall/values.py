@@ -74,7 +74,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class MaskedSpans:
     """Numbers compared after a bitwise and."""
 
     mask: int

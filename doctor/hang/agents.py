@@ -13,11 +13,11 @@ import msgspec
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.hang import messages, pyspy
-from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
+from doctor.hang.evidence import MOST_LIBRARIES, HangMember, HostEvidence, LibraryText, Look
 from doctor.hang.onhost.room import WHOLE, weight
-from doctor.hang.redacted import redacted
+from doctor.hang.redaction import redacted
 from doctor.job.launch.brief import brief
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 from doctor.transport import Line, Script, Session
 
 HOME = "doctor.hang.onhost"
@@ -56,10 +56,10 @@ class HangPatience(AgentPatience):
 
 @dataclass(slots=True)
 class HangHost(RemoteAgent):
-    members: dict[int, Member] = field(default_factory=dict)
+    members: dict[int, HangMember] = field(default_factory=dict)
     looks: dict[tuple[int, str], Look] = field(default_factory=dict)
     between: dict[int, list[Look]] = field(default_factory=dict)
-    found: messages.Found | None = None
+    found: messages.MembersEnd | None = None
     armed: bool = True
     """False while py-spy is being sent to the host."""
     found_at: float = math.inf
@@ -68,7 +68,7 @@ class HangHost(RemoteAgent):
     lacks: str = ""
     """The CPU architecture that py-spy would have to be built for."""
     libraries: list[LibraryText] = field(default_factory=list)
-    seen: messages.Seen | None = None
+    seen: messages.LooksEnd | None = None
     narrowed: bool = False
     """Whether only some of its members are looked at."""
     looking: bool = False
@@ -76,7 +76,7 @@ class HangHost(RemoteAgent):
     received: int = 0
     """The weight of the lines that it sent."""
 
-    def evidence(self) -> HostSeen:
+    def evidence(self) -> HostEvidence:
         found, seen = self.found, self.seen
         assert found is not None
         unread = list(found.unread)
@@ -96,7 +96,7 @@ class HangHost(RemoteAgent):
             for pid, member in self.members.items()
         ]
         return redacted(
-            HostSeen(
+            HostEvidence(
                 host=self.host,
                 members=tuple(members),
                 at=seen.at if seen else 0.0,
@@ -116,7 +116,7 @@ class HangHost(RemoteAgent):
         """This message with the reason why py-spy was not sent, which the host does not know."""
         return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
 
-    def _with_numbers(self, member: Member, told: messages.Told | None) -> Member:
+    def _with_numbers(self, member: HangMember, told: messages.RankNumbers | None) -> HangMember:
         """A rank without a number gets the one that was found among its local variables."""
         if told is None or member.rank is not None or member.helps is not None:
             return member
@@ -144,7 +144,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         self.patience, self.pyspy = patience, pyspy
         self.began = time.monotonic()
         self.unreached: dict[str, str] = {}
-        self.reasons: dict[str, Unreached] = {}
+        self.reasons: dict[str, UnreachedHost] = {}
 
     def find(self, told: Callable[[], None]) -> None:
         """Find the ranks on all hosts, and send py-spy to the hosts that have some."""
@@ -200,19 +200,19 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
     def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:
         del size  # _line has already counted it
         host.ready = True
-        if isinstance(message, messages.MemberFound) and host.found is None:
+        if isinstance(message, messages.MemberMessage) and host.found is None:
             host.members[message.member.pid] = message.member
             if len(host.members) > MOST_MEMBERS:
                 self._silence(host, f"it reported more than {MOST_MEMBERS:,} processes")
-        elif isinstance(message, messages.Found) and host.found is None:
+        elif isinstance(message, messages.MembersEnd) and host.found is None:
             host.found, host.found_at = message, time.monotonic()
             self._bring(host, message)
-        elif isinstance(message, messages.Armed) and not host.armed:
+        elif isinstance(message, messages.PySpyStatus) and not host.armed:
             host.armed, host.no_tool = (
                 True,
                 message.problem and f"py-spy could not be taken: {message.problem}",
             )
-        elif isinstance(message, messages.Looked) and host.looking and message.look.pid in host.members:
+        elif isinstance(message, messages.LookMessage) and host.looking and message.look.pid in host.members:
             if message.which != "between":
                 host.looks[message.look.pid, message.which] = message.look
             elif len(between := host.between.setdefault(message.look.pid, [])) < MOST_BETWEEN:
@@ -220,11 +220,11 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         elif isinstance(message, messages.Library) and host.looking:
             if len(host.libraries) < MOST_LIBRARIES:
                 host.libraries.append(message.text)
-        elif isinstance(message, messages.Seen) and host.looking:
+        elif isinstance(message, messages.LooksEnd) and host.looking:
             host.seen = message
         elif isinstance(message, messages.Trouble):
             host.lost = message.text
-        elif isinstance(message, messages.Done):
+        elif isinstance(message, messages.ChildEnd):
             if host.found is None:
                 self._fail(host, f"its agent could not look for ranks: {host.lost}")
             elif message.what == "look" and host.looking and host.seen is None:
@@ -234,7 +234,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             return False
         return True
 
-    def _bring(self, host: HangHost, found: messages.Found) -> None:
+    def _bring(self, host: HangHost, found: messages.MembersEnd) -> None:
         if not found.ranks:
             return
         if not found.memory:
@@ -249,7 +249,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         self.unreached[host.host] = why
         self.ignore(host)
 
-    def lose(self, agent: HangHost, how: Loss, detail: str, unreached: Unreached | None) -> None:
+    def lose(self, agent: HangHost, how: Loss, detail: str, unreached: UnreachedHost | None) -> None:
         if self.excused:
             detail = "this program was stopped for longer than an agent waits"
         agent.lost = printable(detail)

@@ -17,13 +17,13 @@ from doctor.run.request import ExamFlags, Ready
 
 
 @dataclass(frozen=True, slots=True)
-class Suggested:
+class HostSuggestion:
     hosts: tuple[str, ...]
     only: tuple[str, ...]
     """Globs of checks."""
 
 
-def suggested(judgement: Judgement) -> Suggested | None:
+def suggested(judgement: Judgement) -> HostSuggestion | None:
     """The hosts and checks of the first `doctor check HOSTS --only ...` among its commands.
 
     If several jobs were judged, None unless exactly one of them suggests checks.
@@ -38,11 +38,11 @@ def suggested(judgement: Judgement) -> Suggested | None:
         if words[:2] == ["doctor", "check"] and "--only" in words[:-1]:
             cut = [each.host for each in judgement.named if each.cause is Cause.LINK]
             hosts = tuple(dict.fromkeys(cut)) or judgement.job.hosts
-            return Suggested(hosts, tuple(words[words.index("--only") + 1].split(",")))
+            return HostSuggestion(hosts, tuple(words[words.index("--only") + 1].split(",")))
     return None
 
 
-def examine_below(asked: Suggested, session: HostSession) -> Report:
+def examine_below(asked: HostSuggestion, session: HostSession) -> Report:
     """Run the suggested checks. The session cannot be used afterwards."""
     request, targets = session.request, session.targets
     hosts = tuple(host for host in targets.hosts if host.name in asked.hosts)

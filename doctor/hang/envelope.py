@@ -7,8 +7,8 @@ from typing import ClassVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from doctor.hang.judge.judgement import Confidence, Verdict
-from doctor.hang.opinions import Kind, Source, Trust
+from doctor.hang.judge.judgement import HangConfidence, HangState
+from doctor.hang.opinions import OpinionKind, Source, Trust
 from doctor.report.envelope import Envelope, FindingEntry
 from doctor.report.json import CheckReport
 
@@ -80,7 +80,7 @@ class HangJobEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The command line of its first rank, without secrets."""
     pids: tuple[int, ...]
     """The PIDs of its ranks."""
-    state: Verdict | None = None
+    state: HangState | None = None
     """Its state; null if it was not judged, or if it is the only job."""
     headline: str | None = None
     """Its state in a sentence."""
@@ -187,7 +187,7 @@ class LibraryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The library or tool."""
     trust: Trust
     """`strong`, or `vote` if it is only a hint."""
-    kind: Kind
+    kind: OpinionKind
     """What it reports, in a word."""
     says: str
     """What it reports, in a sentence."""
@@ -204,9 +204,9 @@ class LibraryEntry(msgspec.Struct, frozen=True, kw_only=True):
 class HangPart(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that only `hang` has."""
 
-    state: Verdict
+    state: HangState
     """`hang`, `moves`, `waits` (it may be normal), `unknown`, `no job` or `several jobs`."""
-    confidence: Confidence
+    confidence: HangConfidence
     """How certain the culprits are; `undecided` if there are none."""
     standing_still_seconds: float | None
     """For how long nothing has moved; null if unknown."""

@@ -100,7 +100,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be read, and why: "stack: not permitted"."""
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     """A process of a job: a rank, or a helper of a rank (a data loader's worker, a compiler)."""
 
     host: Word
@@ -163,9 +163,9 @@ class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no text."""
 
 
-class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
+class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
-    members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=20_000)] = ()
+    members: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=20_000)] = ()
     at: Seconds = 0.0
     """When the second look began, in seconds since 1970 by the host's clock."""
     apart: Seconds = 0.0
@@ -186,12 +186,12 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Connections of users whose processes may not be read, from the second look."""
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the judgement is made from: the same evidence always gives the same judgement."""
 
     started: Word
     """The time, as in a recording: 2026-11-20T09:00:00Z."""
-    hosts: tuple[HostSeen, ...] = ()
+    hosts: tuple[HostEvidence, ...] = ()
     unreached: dict[str, Text] = {}
     """The reason for each host that did not answer."""
     asked: tuple[Word, ...] = ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HostSeen, Member
+from doctor.hang.evidence import HangMember, HostEvidence
 from doctor.hang.onhost.launchers import NAMELESS
 
 
-def own_jobs(seen: HostSeen) -> HostSeen:
+def own_jobs(seen: HostEvidence) -> HostEvidence:
     return replace(seen, members=tuple(_own(member, seen.host) for member in seen.members))
 
 
-def _own(member: Member, host: str) -> Member:
+def _own(member: HangMember, host: str) -> HangMember:
     return replace(member, job=f"{member.job} on {host}"[:256]) if member.job.startswith(NAMELESS) else member

@@ -7,16 +7,27 @@ from typing import Annotated, Literal
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
-from doctor.hang.evidence import Connection, Count, LibraryText, Look, Member, Pid, Rank, Seconds, Text, Word
+from doctor.hang.evidence import (
+    Connection,
+    Count,
+    HangMember,
+    LibraryText,
+    Look,
+    Pid,
+    Rank,
+    Seconds,
+    Text,
+    Word,
+)
 
 Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
 
 
-class MemberFound(Message, frozen=True, tag="member"):
-    member: Member
+class MemberMessage(Message, frozen=True, tag="member"):
+    member: HangMember
 
 
-class Found(Message, frozen=True, tag="found"):
+class MembersEnd(Message, frozen=True, tag="found"):
     """The search is over, and all members were sent."""
 
     ranks: Count
@@ -26,13 +37,13 @@ class Found(Message, frozen=True, tag="found"):
     unread: Texts = ()
 
 
-class Armed(Message, frozen=True, tag="armed"):
+class PySpyStatus(Message, frozen=True, tag="armed"):
     """py-spy has arrived, or could not be used."""
 
     problem: Word = ""
 
 
-class Looked(Message, frozen=True, tag="look"):
+class LookMessage(Message, frozen=True, tag="look"):
     which: Literal["a", "between", "b"]
     look: Look
 
@@ -41,7 +52,7 @@ class Library(Message, frozen=True, tag="library"):
     text: LibraryText
 
 
-class Told(msgspec.Struct, frozen=True):
+class RankNumbers(msgspec.Struct, frozen=True):
     """Rank and world size from the local variables of a process that has none in its environment."""
 
     pid: Pid
@@ -49,7 +60,7 @@ class Told(msgspec.Struct, frozen=True):
     world: Rank | None = None
 
 
-class Seen(Message, frozen=True, tag="seen"):
+class LooksEnd(Message, frozen=True, tag="seen"):
     """The looks are over, and all of them were sent."""
 
     at: Seconds
@@ -60,10 +71,10 @@ class Seen(Message, frozen=True, tag="seen"):
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
     unread: Texts = ()
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
-    told: Annotated[tuple[Told, ...], msgspec.Meta(max_length=20_000)] = ()
+    told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
 
 
-class Done(Message, frozen=True, tag="done"):
+class ChildEnd(Message, frozen=True, tag="done"):
     """The agent's child has ended and sends nothing more."""
 
     what: Literal["find", "look"]
@@ -73,7 +84,7 @@ class Trouble(Message, frozen=True, tag="trouble"):
     text: Text = ""
 
 
-HangMessage = MemberFound | Found | Armed | Looked | Library | Seen | Done | Trouble
+HangMessage = MemberMessage | MembersEnd | PySpyStatus | LookMessage | Library | LooksEnd | ChildEnd | Trouble
 DECODER: msgspec.json.Decoder[HangMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     HangMessage | NoInterpreter | Bye
 )

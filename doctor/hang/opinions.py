@@ -43,7 +43,7 @@ class Trust(str, Enum):
     """It fits, but so do other explanations."""
 
 
-class Kind(str, Enum):
+class OpinionKind(str, Enum):
     BLAMES = "blames"
     """`subjects` keep the others waiting."""
     MISMATCH = "mismatch"
@@ -55,7 +55,7 @@ class Kind(str, Enum):
     """It was asked, but its answer cannot be used; `words` says why."""
 
 
-class State(str, Enum):
+class SubjectState(str, Enum):
     BEHIND = "behind"
     DEAD = "dead"
     UNRESPONSIVE = "unresponsive"
@@ -73,7 +73,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The name that the user gave it, or the library's name if it is not one of the hosts that were asked."""
     pid: Pid | None = None
     device: Word = ""
-    state: State = State.BEHIND
+    state: SubjectState = SubjectState.BEHIND
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     trust: Trust
-    kind: Kind
+    kind: OpinionKind
     words: Text
     """One sentence."""
     subjects: Annotated[tuple[Subject, ...], msgspec.Meta(max_length=64)] = ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import Culprit, Job, Judgement, Standing, Verdict
+from doctor.hang.judge.judgement import HangCulprit, HangJob, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
     alike,
@@ -21,16 +21,16 @@ from doctor.hang.words import (
     still_words,
     who,
 )
-from doctor.report.card import Card, Form, Kind, On, Page, Row, Table
+from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
 
 WORDS = {
-    Verdict.HANG: ("Hangs", Kind.FAIL),
-    Verdict.MOVES: ("Moves", Kind.GOOD),
-    Verdict.WAITS: ("Waits", Kind.WARN),
-    Verdict.UNKNOWN: ("Undecided", Kind.OPEN),
-    Verdict.NO_JOB: ("No job", Kind.OPEN),
-    Verdict.SEVERAL: ("Several jobs", Kind.OPEN),
+    HangState.HANG: ("Hangs", CardKind.FAIL),
+    HangState.MOVES: ("Moves", CardKind.GOOD),
+    HangState.WAITS: ("Waits", CardKind.WARN),
+    HangState.UNKNOWN: ("Undecided", CardKind.OPEN),
+    HangState.NO_JOB: ("No job", CardKind.OPEN),
+    HangState.SEVERAL: ("Several jobs", CardKind.OPEN),
 }
 _INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*)/")
 """The installation folder before the path of a library's file."""
@@ -48,7 +48,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         "hang",
         judgement.started,
         "Hangs" if culprits else WORDS[judgement.verdict][0],
-        Kind.FAIL if culprits else _kind(judgement),
+        CardKind.FAIL if culprits else _kind(judgement),
         who(culprits) if culprits else judgement.sentence.removesuffix("."),
         judgement.sentence,
         tuple(_about(judgement)),
@@ -59,14 +59,14 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(f"{note[:1].upper()}{note[1:]}." for note in judgement.notes if not _has_rows(judgement)),
         (
             *(((straggler[:1].upper() + straggler[1:], ""),) if straggler else ()),
-            *(((ONE_JOB, ""),) if judgement.verdict is Verdict.SEVERAL else ()),
+            *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
         ),
     )
 
 
-def _kind(judgement: Judgement) -> Kind:
-    if judgement.verdict is Verdict.HANG and not judgement.culprits:
-        return Kind.OPEN
+def _kind(judgement: Judgement) -> CardKind:
+    if judgement.verdict is HangState.HANG and not judgement.culprits:
+        return CardKind.OPEN
     return WORDS[judgement.verdict][1]
 
 
@@ -83,7 +83,7 @@ def _job_pages(judgement: Judgement) -> Iterator[Page]:
 
 
 def _about(judgement: Judgement) -> Iterator[tuple[str, str]]:
-    if judgement.verdict is Verdict.NO_JOB:
+    if judgement.verdict is HangState.NO_JOB:
         yield from ((_job_line(job, judgement), "") for job in judgement.jobs[:JOBS])
         if len(judgement.jobs) > JOBS:
             yield "", f"and {len(judgement.jobs) - JOBS} more"
@@ -95,13 +95,13 @@ def _about(judgement: Judgement) -> Iterator[tuple[str, str]]:
     yield from (("", f"{host} did not answer: {why}") for host, why in judgement.unreached[:JOBS])
 
 
-def _job_line(job: Job, judgement: Judgement) -> str:
+def _job_line(job: HangJob, judgement: Judgement) -> str:
     """The job in words, with its owner if the jobs have different owners."""
     owner = f", of {job.owner}" if len({each.owner for each in judgement.jobs}) > 1 else ""
     return job_words(job, judgement.started, name=True) + owner
 
 
-def _cards(judgement: Judgement, named: Sequence[Culprit], apart: bool, ids: str = "") -> list[Card]:
+def _cards(judgement: Judgement, named: Sequence[HangCulprit], apart: bool, ids: str = "") -> list[Card]:
     """The cards of the named ranks. Rows about the whole job go on the only card or on one of their own."""
     folded = [(each,) for each in named] if apart else alike(named)
     cards = [_culprit_card(of, judgement, f"{ids}rank{number}") for number, of in enumerate(folded, 1)]
@@ -110,17 +110,17 @@ def _cards(judgement: Judgement, named: Sequence[Culprit], apart: bool, ids: str
     rows = tuple(_rows(judgement))
     if len(cards) == 1:
         return [replace(cards[0], rows=(*cards[0].rows, *rows))]
-    return [*cards, Card(rows=rows, on=On.ALL)]
+    return [*cards, Card(rows=rows, on=Medium.ALL)]
 
 
 def _has_rows(judgement: Judgement) -> bool:
-    return judgement.verdict not in (Verdict.MOVES, Verdict.SEVERAL, Verdict.NO_JOB)
+    return judgement.verdict not in (HangState.MOVES, HangState.SEVERAL, HangState.NO_JOB)
 
 
-def _culprit_card(of: Sequence[Culprit], judgement: Judgement, id: str) -> Card:
+def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> Card:
     first = of[0]
     still = still_words(judgement) if judgement.culprits else ""
-    word = "HANG" if judgement.culprits else "WAITS" if judgement.verdict is Verdict.WAITS else "SUSPECT"
+    word = "HANG" if judgement.culprits else "WAITS" if judgement.verdict is HangState.WAITS else "SUSPECT"
     return Card(
         word,
         _kind(judgement),
@@ -128,7 +128,7 @@ def _culprit_card(of: Sequence[Culprit], judgement: Judgement, id: str) -> Card:
         ("each " if len(of) > 1 else "") + first.sentence,
         f"; since {still}" if still else "",
         judgement.confidence.value,
-        (Row("stack", tuple(map(_frame, first.frames)), Form.QUOTED, On.ALWAYS),),
+        (Row("stack", tuple(map(_frame, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
         ids=(id,),
     )
 
@@ -142,13 +142,13 @@ def _rows(judgement: Judgement) -> Iterator[Row]:
     yield Row("waiting", tuple(map(group_words, judgement.groups)), few=GROUPS, noun="places")
     yield _words("chain", chain_words(judgement.chain))
     yield Row("also", judgement.notes)
-    yield Row("libraries", tuple(library_words(judgement, evidence=False)), on=On.BRIEF)
-    yield Row("libraries", tuple(library_words(judgement, evidence=True)), on=On.FULL)
+    yield Row("libraries", tuple(library_words(judgement, evidence=False)), on=Medium.BRIEF)
+    yield Row("libraries", tuple(library_words(judgement, evidence=True)), on=Medium.FULL)
     yield Row("against", against_words(judgement))
     yield _words("seen", rights_words(judgement).removeprefix("seen "))
     if judgement.rights:
-        yield Row("unread", (*judgement.rights.unread[:UNREAD], *silent_words(judgement)), on=On.FULL)
-    yield Row("do", (*(f"# {line}" for line in judgement.do), *judgement.commands), Form.TYPED)
+        yield Row("unread", (*judgement.rights.unread[:UNREAD], *silent_words(judgement)), on=Medium.FULL)
+    yield Row("do", (*(f"# {line}" for line in judgement.do), *judgement.commands), RowForm.TYPED)
     yield Row("next time", judgement.next_time)
 
 
@@ -156,12 +156,12 @@ def _words(label: str, words: str) -> Row:
     return Row(label, (words,) if words else ())
 
 
-def _ranks(ranks: Sequence[Standing]) -> Iterator[Table]:
+def _ranks(ranks: Sequence[RankStanding]) -> Iterator[Table]:
     if ranks:
-        yield Table("Ranks", ("RANK", "HOST", "PID", "STATE", "WHERE"), tuple(map(_rank, ranks)), On.FULL)
+        yield Table("Ranks", ("RANK", "HOST", "PID", "STATE", "WHERE"), tuple(map(_rank, ranks)), Medium.FULL)
 
 
-def _rank(each: Standing) -> tuple[str, ...]:
+def _rank(each: RankStanding) -> tuple[str, ...]:
     look = each.member.b or each.member.a
     at = f", {each.place}" if each.place else ""
     if each.inside:

@@ -24,8 +24,17 @@ from doctor.hang.envelope import (
     UnreachedEntry,
     WaitingRanks,
 )
-from doctor.hang.evidence import Evidence, Frame
-from doctor.hang.judge.judgement import Culprit, Group, Heard, Job, Judgement, Rights, Standing, Straggler
+from doctor.hang.evidence import Frame, HangEvidence
+from doctor.hang.judge.judgement import (
+    HangCulprit,
+    HangJob,
+    Judgement,
+    RankStanding,
+    Rights,
+    Straggler,
+    WaitGroup,
+    WeighedOpinion,
+)
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
 from doctor.model import Confidence, Remedy, Status
@@ -44,7 +53,7 @@ BY_HAND = "by-hand"
 SURE = {each.value: each for each in Confidence}
 
 
-def hang_report(judgement: Judgement, evidence: Evidence, checked: Report | None = None) -> HangReport:
+def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | None = None) -> HangReport:
     """`checked`: the report of the suggested checks, if they were run. Their faults count as well."""
     found_more = checked is not None and checked.exit_code == EXIT_FAULT
     exit_code = EXIT_FAULT if found_more else judgement.exit_code
@@ -103,7 +112,7 @@ def _findings(judgement: Judgement) -> Iterator[HangFindingEntry]:
         yield _finding(f"f{number}", one, each, status)
 
 
-def _finding(id: str, judgement: Judgement, each: Culprit, status: Status) -> HangFindingEntry:
+def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -> HangFindingEntry:
     stack = tuple(FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
     seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
     seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in judgement.groups]
@@ -138,7 +147,7 @@ def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
         yield _job(job, one)
 
 
-def _job(job: Job, one: Judgement | None = None) -> HangJobEntry:
+def _job(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
     first = job.ranks[0]
     return HangJobEntry(
         name=job.name,
@@ -158,7 +167,7 @@ def _job(job: Job, one: Judgement | None = None) -> HangJobEntry:
     )
 
 
-def _group(each: Group) -> WaitingRanks:
+def _group(each: WaitGroup) -> WaitingRanks:
     where = (each.operation or None, each.place or None, each.function or None)
     return WaitingRanks(each.ranks, each.number, *where, each.noticed)
 
@@ -171,7 +180,7 @@ def _rights(rights: Rights) -> RightsEntry:
     return RightsEntry(rights.level, rights.stacks, rights.connections, rights.unread, rights.raises)
 
 
-def _rank(each: Standing) -> HangRankEntry:
+def _rank(each: RankStanding) -> HangRankEntry:
     look = each.member.b or each.member.a
     return HangRankEntry(
         rank=each.rank,
@@ -187,7 +196,7 @@ def _rank(each: Standing) -> HangRankEntry:
     )
 
 
-def _library(heard: Heard) -> LibraryEntry:
+def _library(heard: WeighedOpinion) -> LibraryEntry:
     said = heard.opinion
     return LibraryEntry(
         source=said.source,

@@ -12,24 +12,24 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from doctor.hang.agents import HangAgents, HangPatience, hang_script
-from doctor.hang.evidence import Evidence, HostSeen
+from doctor.hang.evidence import HangEvidence, HostEvidence
 from doctor.hang.job import own_jobs
-from doctor.model import Host, Unreached
+from doctor.model import Host, UnreachedHost
 from doctor.probe import through
 from doctor.stage import Stage, Tell
 from doctor.transport import Transport
 from doctor.transport.way import Way
 
 PATIENCE = HangPatience()
-Choose = Callable[[Evidence], Mapping[str, Collection[int]] | None]
+Choose = Callable[[HangEvidence], Mapping[str, Collection[int]] | None]
 
 
 @dataclass(slots=True)
 class Sight:
     """What a run saw, even if it was interrupted."""
 
-    evidence: Evidence
-    reasons: dict[str, Unreached] = field(default_factory=dict)
+    evidence: HangEvidence
+    reasons: dict[str, UnreachedHost] = field(default_factory=dict)
     """For hosts that were not reached: more about the reason, and what to do."""
 
 
@@ -92,13 +92,13 @@ def see(
     return Sight(evidence, agents.reasons)
 
 
-def _evidence(started: str, names: Sequence[str], agents: HangAgents) -> Evidence:
-    seen: list[HostSeen] = [
+def _evidence(started: str, names: Sequence[str], agents: HangAgents) -> HangEvidence:
+    seen: list[HostEvidence] = [
         agent.evidence()
         for agent in agents.agents.values()
         if agent.found is not None and agent.host not in agents.unreached
     ]
     unreached = {name: agents.unreached[name] for name in names if name in agents.unreached}
-    return Evidence(
+    return HangEvidence(
         started=started, hosts=tuple(map(own_jobs, seen)), unreached=unreached, asked=tuple(names)
     )

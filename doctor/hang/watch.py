@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from doctor.hang.agents import HangPatience
-from doctor.hang.evidence import Evidence
-from doctor.hang.judge import Judgement, Verdict, judge
+from doctor.hang.evidence import HangEvidence
+from doctor.hang.judge import HangState, Judgement, judge
 from doctor.hang.judge.jobs import chosen, find_jobs
-from doctor.hang.judge.judgement import Job
+from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.straggler import Stragglers
 from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight, see
@@ -45,7 +45,7 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
     )
 
 
-def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:
+def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:
     return judge(
         evidence,
         pid=wishes.pid,
@@ -56,7 +56,7 @@ def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:
     )
 
 
-def narrowed(evidence: Evidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
+def narrowed(evidence: HangEvidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
     """The PIDs of the chosen ranks, by host, and of all ranks with the same job name: only their connections
     show whether they belong to that job. None if no option chooses a job.
     """
@@ -82,7 +82,7 @@ def watch(
 ) -> tuple[Sight, Judgement]:
     """The last look and its judgement, even if an interrupt ended the watch."""
     last: tuple[Sight, Judgement] | None = None
-    job: Job | None = None
+    job: HangJob | None = None
     number = absent = 0
     late = Stragglers()
     try:
@@ -91,17 +91,17 @@ def watch(
             sight = look()
             found = _of_the_same(job, sight.evidence, wishes)
             late.add(found)
-            if found.verdict in (Verdict.MOVES, Verdict.WAITS):
+            if found.verdict in (HangState.MOVES, HangState.WAITS):
                 found = replace(found, straggler=late.found())
             last, number = (sight, found), number + 1
-            absent = absent + 1 if found.verdict is Verdict.NO_JOB else 0
+            absent = absent + 1 if found.verdict is HangState.NO_JOB else 0
             job = found.job or job
             text = f"look {number}: {found.sentence}"
             text += f" So far {found.straggler}." if found.straggler else ""
             if not quiet and not line.live:
                 tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {text}')}\n")
             ends = number == 1 or (absent > 1 and not found.unreached)
-            if any(one.verdict is Verdict.HANG for one in (found, *found.each)) or (absent and ends):
+            if any(one.verdict is HangState.HANG for one in (found, *found.each)) or (absent and ends):
                 return last
             again = max(began + every, time.monotonic() + min(LEAST, every))
             if again + wishes.apart >= until:
@@ -115,10 +115,10 @@ def watch(
         return last
 
 
-def _of_the_same(before: Job | None, evidence: Evidence, wishes: HangWishes) -> Judgement:
+def _of_the_same(before: HangJob | None, evidence: HangEvidence, wishes: HangWishes) -> Judgement:
     """The judgement of the watched job, even if another job has started on these hosts."""
     found = judged(evidence, wishes)
-    if before is None or found.verdict is not Verdict.SEVERAL:
+    if before is None or found.verdict is not HangState.SEVERAL:
         return found
     own = _ranks(before)
     same = [job for job in found.jobs if own & _ranks(job)]
@@ -127,5 +127,5 @@ def _of_the_same(before: Job | None, evidence: Evidence, wishes: HangWishes) -> 
     return judged(evidence, replace(wishes, pid=pids[0])) if len(same) == 1 and pids else found
 
 
-def _ranks(job: Job) -> set[tuple[str, int]]:
+def _ranks(job: HangJob) -> set[tuple[str, int]]:
     return {(rank.host, rank.pid) for rank in job.ranks}

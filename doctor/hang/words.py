@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
-from doctor.hang.judge.judgement import Culprit, Group, Job, Judgement, Verdict, Wait
-from doctor.hang.opinions import Kind, Trust
+from doctor.hang.judge.judgement import HangCulprit, HangJob, HangState, Judgement, Wait, WaitGroup
+from doctor.hang.opinions import OpinionKind, Trust
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
     return " ".join(parts)
 
 
-def job_words(job: Job, now: str = "", *, name: bool = False) -> str:
+def job_words(job: HangJob, now: str = "", *, name: bool = False) -> str:
     """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC". `now` begins with the date of the judgement, which
     is left out of the time.
     """
@@ -41,7 +41,7 @@ def job_words(job: Job, now: str = "", *, name: bool = False) -> str:
     return ", ".join(filter(None, (job.launcher, where, begun, port, pid)))
 
 
-def _master(job: Job) -> str:
+def _master(job: HangJob) -> str:
     return next((rank.master for rank in job.ranks if rank.master), "")
 
 
@@ -53,7 +53,7 @@ def _clock(since_1970: float, today: str) -> str:
     return shown.removeprefix(f"{today} ")
 
 
-def missing_words(job: Job) -> str:
+def missing_words(job: HangJob) -> str:
     """The ranks that were not found, in words; empty if there are none."""
     gone = [rank for rank, _ in job.gone]
     elsewhere = [rank for rank in job.missing if rank not in gone]
@@ -74,12 +74,12 @@ def _was(numbers: list[int]) -> str:
 
 
 def still_words(judgement: Judgement) -> str:
-    if judgement.still is None or judgement.verdict is Verdict.MOVES:
+    if judgement.still is None or judgement.verdict is HangState.MOVES:
         return ""
     return ("at least " if judgement.at_least else "") + duration(judgement.still)
 
 
-def who(culprits: Iterable[Culprit]) -> str:
+def who(culprits: Iterable[HangCulprit]) -> str:
     """ "rank 3 on node2 (pid 4711)", "ranks 0-3 on node[1-2]" """
     all_of = tuple(culprits)
     hosts = fold(dict.fromkeys(each.host for each in all_of))
@@ -93,15 +93,15 @@ def who(culprits: Iterable[Culprit]) -> str:
     return f"{named} on {hosts}"
 
 
-def alike(culprits: Iterable[Culprit]) -> list[tuple[Culprit, ...]]:
+def alike(culprits: Iterable[HangCulprit]) -> list[tuple[HangCulprit, ...]]:
     """Group the culprits that have the same finding, in their order."""
-    found: dict[tuple[object, ...], list[Culprit]] = {}
+    found: dict[tuple[object, ...], list[HangCulprit]] = {}
     for each in culprits:
         found.setdefault((each.cause, each.sentence, each.place), []).append(each)
     return [tuple(of) for of in found.values()]
 
 
-def group_words(group: Group) -> str:
+def group_words(group: WaitGroup) -> str:
     """ "7 ranks (0-4, 6-7) in all_reduce, train.py:88" """
     named = ranges(group.ranks)
     numbers = ", ".join(named[:MOST]) + (f" and {len(named) - MOST} more" if len(named) > MOST else "")
@@ -147,7 +147,7 @@ def library_words(judgement: Judgement, *, evidence: bool) -> Iterator[str]:
     """ "NCCL RAS: rank 2 of node2 has launched fewer collectives (confirms it)" """
     for each in judgement.heard:
         said = each.opinion
-        if said.kind is not Kind.SILENT:
+        if said.kind is not OpinionKind.SILENT:
             vote = " (a hint only)" if said.trust is Trust.VOTE else ""
             yield said.words.removesuffix(".") + (" (confirms it)" if each.confirms else "") + vote
             if evidence:
@@ -161,5 +161,5 @@ def against_words(judgement: Judgement) -> tuple[str, ...]:
 
 def silent_words(judgement: Judgement) -> Iterator[str]:
     """The sources that were asked but cannot be used, and why."""
-    silent = (each.opinion for each in judgement.heard if each.opinion.kind is Kind.SILENT)
+    silent = (each.opinion for each in judgement.heard if each.opinion.kind is OpinionKind.SILENT)
     yield from (each.words.removesuffix(".") for each in silent)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from doctor.job.launch import Launch
 from doctor.job.parallel import Layout
-from doctor.model import Backend, Sourced, TableFile
+from doctor.model import Backend, SourcedValue, TableFile
 
 SLURM = "slurm"
 """The source of values from a Slurm allocation."""
@@ -17,12 +17,12 @@ SLURM = "slurm"
 class JobWishes:
     """What is requested of the job; None means "not given". `env` is the inventory's `launch`."""
 
-    backend: Sourced[Backend] | None = None
-    head: Sourced[str] | None = None
-    master_port: Sourced[int] | None = None
-    ranks_per_host: Sourced[int] | None = None
+    backend: SourcedValue[Backend] | None = None
+    head: SourcedValue[str] | None = None
+    master_port: SourcedValue[int] | None = None
+    ranks_per_host: SourcedValue[int] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     expect: Mapping[str, str] = field(default_factory=dict)
     launch: Launch | None = None
     table: TableFile | None = None
-    layout: Sourced[Layout] | None = None
+    layout: SourcedValue[Layout] | None = None

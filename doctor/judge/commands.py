@@ -15,7 +15,7 @@ from doctor.facts.ascend.hccn_tool import split_known
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.judge.engine import Facts
 from doctor.judge.playbook import matches
-from doctor.model import Confidence, Finding, Host, Missing, Remedy
+from doctor.model import Confidence, Finding, Host, MissingFact, Remedy
 from doctor.recording import Recording
 from doctor.rules.devices import HostDevice
 from doctor.rules.npu_free_address import free_addresses
@@ -36,7 +36,7 @@ ADDRESSED = ("device-ip-missing", "device-ip-duplicate")
 
 
 @dataclass(frozen=True)
-class JustRun:
+class LastRun:
     """The run that made the findings."""
 
     command: str
@@ -60,12 +60,12 @@ def fitting(
     """The findings with commands that fit the run."""
     if recording.way is None:
         return tuple(found)
-    run = JustRun(recording.command, exam, frozenset(checks), recording.hosts, recording.way)
+    run = LastRun(recording.command, exam, frozenset(checks), recording.hosts, recording.way)
     free = _free(found, run, facts)
     return tuple(_fit_finding(finding, run, free) for finding in found)
 
 
-def _fit_finding(finding: Finding, run: JustRun, free: Mapping[HostDevice, Address]) -> Finding:
+def _fit_finding(finding: Finding, run: LastRun, free: Mapping[HostDevice, Address]) -> Finding:
     if finding.remedy is None:
         return finding
     commands = [new for old in finding.remedy.commands if (new := _fit_command(old, run)) is not None]
@@ -76,7 +76,7 @@ def _fit_finding(finding: Finding, run: JustRun, free: Mapping[HostDevice, Addre
     return replace(finding, remedy=Remedy(finding.remedy.id, kept) if kept else None)
 
 
-def _fit_command(command: str, run: JustRun) -> str | None:
+def _fit_command(command: str, run: LastRun) -> str | None:
     """The same command with the options that reach the hosts; None if it was just executed."""
     line, mark, comment = command.partition(COMMENT)
     if not line.startswith(("doctor ", "ssh ")):
@@ -91,7 +91,7 @@ def _fit_command(command: str, run: JustRun) -> str | None:
     return f"{made or line}{mark}{comment}"
 
 
-def _doctor(words: Sequence[str], run: JustRun) -> str | None:
+def _doctor(words: Sequence[str], run: LastRun) -> str | None:
     """The command; empty if it was just executed, None if it reaches no host."""
     at = 3 if words[1] == "ranktable" else 2
     command = " ".join(words[1:at])
@@ -127,7 +127,7 @@ def pairs(words: Iterable[str]) -> tuple[Typed, ...]:
     return tuple(found)
 
 
-def _just_made(command: str, options: Sequence[Typed], run: JustRun) -> bool:
+def _just_made(command: str, options: Sequence[Typed], run: LastRun) -> bool:
     """Whether this run has just done the same, or more."""
     asked = [option for option in options if option[0] not in ("--python", *JOB)]
     if command == "smoke":
@@ -137,7 +137,7 @@ def _just_made(command: str, options: Sequence[Typed], run: JustRun) -> bool:
     return all(_is_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
 
 
-def _is_covered(option: Typed, run: JustRun) -> bool:
+def _is_covered(option: Typed, run: LastRun) -> bool:
     name, *value = option
     if name == "--only":
         return all(any(matches(id, [glob]) for id in run.checks) for glob in value[0].split(","))
@@ -146,7 +146,7 @@ def _is_covered(option: Typed, run: JustRun) -> bool:
     return name == "--exam" and value == [run.exam]
 
 
-def _ssh(words: Sequence[str], run: JustRun) -> str | None:
+def _ssh(words: Sequence[str], run: LastRun) -> str | None:
     """ssh to a host of the run, with the options that reach it."""
     host = run.by_name.get(words[1]) if len(words) > 1 else None
     if host is None:
@@ -172,7 +172,7 @@ def _seats(finding: Finding) -> list[HostDevice]:
     return [(host, device) for host, device in places if host is not None and device is not None]
 
 
-def _free(found: Sequence[Finding], run: JustRun, facts: Facts) -> dict[HostDevice, Address]:
+def _free(found: Sequence[Finding], run: LastRun, facts: Facts) -> dict[HostDevice, Address]:
     """Each device that needs an address -> the free one of its rail, no two the same."""
     lost = dict.fromkeys(seat for each in found if _lacks_addresses(each) for seat in _seats(each))
     if not lost:
@@ -180,7 +180,7 @@ def _free(found: Sequence[Finding], run: JustRun, facts: Facts) -> dict[HostDevi
     held = {}
     for host in facts.hosts:
         own = facts.get(host, NPU_ADDRESSES)
-        if not isinstance(own, Missing):
+        if not isinstance(own, MissingFact):
             known = split_known(own)[0]
             held.update({(host, device): address for device, address in known.items() if address})
     kept = {seat: address for seat, address in held.items() if seat not in lost}
@@ -200,7 +200,7 @@ def _addresses(finding: Finding, free: Mapping[HostDevice, Address]) -> Iterator
 def _gateways(facts: Facts) -> set[str]:
     found: set[str] = set()
     for host in facts.hosts:
-        own: Mapping[int, object] | Missing = facts.get(host, NPU_GATEWAYS)
-        if not isinstance(own, Missing):
+        own: Mapping[int, object] | MissingFact = facts.get(host, NPU_GATEWAYS)
+        if not isinstance(own, MissingFact):
             found |= {value for value in own.values() if isinstance(value, str)}
     return found

@@ -11,17 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from doctor.api import EXPECT, HERE, Check, Fact, Given, Here, Maybe, Need, Skip, Undecided
+from doctor.api import EXPECT, HERE, Check, Fact, Here, Need, OptionalNeed, RunValue, Skip, Undecided
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
 from doctor.judge.hung_tools import HungTools, hung_tools
-from doctor.model import Capture, Missing, Problem, Result, Scope, Severity, Status
+from doctor.model import Capture, MissingFact, Problem, Result, Scope, Severity, Status
 from doctor.probe import HostAnswer
 
 
 @dataclass(frozen=True, slots=True)
-class Unparsed(Missing):
+class ParserCrash(MissingFact):
     """A fact whose parser broke: our mistake, not the host's."""
 
 
@@ -38,7 +38,7 @@ class Facts:
         self.hosts = tuple(heard)
 
     def get(self, host: str, fact: Fact[Any]) -> Any:
-        """The value, or `Missing`."""
+        """The value, or `MissingFact`."""
         key = (host, fact.name)
         if key not in self._parsed:
             self._parsed[key] = self._parse(host, fact)
@@ -55,7 +55,7 @@ class Facts:
     def all(self, fact: Fact[Any]) -> dict[str, Any]:
         """Host -> value, for the hosts that have one."""
         found = {host: self.get(host, fact) for host in self.hosts}
-        return {host: value for host, value in found.items() if not isinstance(value, Missing)}
+        return {host: value for host, value in found.items() if not isinstance(value, MissingFact)}
 
     def _parse(self, host: str, fact: Fact[Any]) -> Any:
         heard = self.heard[host]
@@ -63,7 +63,7 @@ class Facts:
             return heard.missing[fact.name]
         capture = heard.captures.get(fact.name)
         if capture is None:
-            return Missing(fact.name, "the recording does not hold it")
+            return MissingFact(fact.name, "the recording does not hold it")
         said = (fact.name, capture)
         if said not in self._read:
             self._read[said] = _parse_capture(fact, capture)
@@ -74,9 +74,9 @@ def _parse_capture(fact: Fact[Any], capture: Capture) -> Any:
     try:
         return fact.parse(capture)
     except NotUnderstood as error:
-        return Missing(fact.name, error.message)
+        return MissingFact(fact.name, error.message)
     except (Exception, SystemExit) as error:  # whatever one host printed must not stop the others
-        return Unparsed(fact.name, f"its parser broke ({type(error).__name__}: {error})")
+        return ParserCrash(fact.name, f"its parser broke ({type(error).__name__}: {error})")
 
 
 def _same(one: HostAnswer, other: HostAnswer, fact: str) -> bool:
@@ -132,57 +132,57 @@ def _judge_host(check: Check, host: str, case: Inputs, found: Sequence[Problem])
     arguments = []
     for need in check.needs:
         value = _value(need, host, case)
-        if isinstance(value, Missing):
+        if isinstance(value, MissingFact):
             yield from _failed(check, (host,), found, case) if found else (_without(check, (host,), value),)
             return
         arguments.append(value)
     yield from _run(check, (host,), arguments, case, found)
 
 
-def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
+def _without(check: Check, hosts: tuple[str, ...], missing: MissingFact) -> Result:
     """Skip if the thing to be examined does not exist; unknown if it exists but could not be read."""
     if missing.absent:
         return Result(check.id, hosts, Status.SKIP, missing.reason)
-    status = Status.CRASH if isinstance(missing, Unparsed) else Status.UNKNOWN
+    status = Status.CRASH if isinstance(missing, ParserCrash) else Status.UNKNOWN
     return Result(check.id, hosts, status, f"{missing.fact}: {missing.reason}")
 
 
 def _value(need: Need[Any], host: str, case: Inputs) -> Any:
-    if isinstance(need, Maybe):
+    if isinstance(need, OptionalNeed):
         value = _value(need.need, host, case)
-        return None if isinstance(value, Missing) else value
+        return None if isinstance(value, MissingFact) else value
     if isinstance(need, Fact):
         return case.facts.get(host, need)
     if need is EXPECT:
         return case.expect.get(host, case.common)
     if need is HERE:
         return Here(host, case.plan.head.value == host)
-    assert isinstance(need, Given)
+    assert isinstance(need, RunValue)
     return case.givens[need.name]
 
 
 def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
-    of_hosts = (isinstance(n, Fact) or (isinstance(n, Given) and n.of_hosts) for n in check.needs)
+    of_hosts = (isinstance(n, Fact) or (isinstance(n, RunValue) and n.of_hosts) for n in check.needs)
     if not case.facts.hosts and any(of_hosts):
         yield Result(check.id, (), Status.UNKNOWN, "no host answered")
         return
     arguments = []
     seen: set[str] = set(case.facts.hosts)
-    lacking: dict[Missing, list[str]] = {}
+    lacking: dict[MissingFact, list[str]] = {}
     for need in check.needs:
-        fact = need.need if isinstance(need, Maybe) else need
+        fact = need.need if isinstance(need, OptionalNeed) else need
         if not isinstance(fact, Fact):
-            assert isinstance(fact, Given)
+            assert isinstance(fact, RunValue)
             value = case.common if fact is EXPECT else case.givens[fact.name]
-            if isinstance(value, Missing) and need is fact:
+            if isinstance(value, MissingFact) and need is fact:
                 yield _without(check, case.facts.hosts, value)
                 return
-            arguments.append(None if isinstance(value, Missing) else value)
+            arguments.append(None if isinstance(value, MissingFact) else value)
             continue
         arguments.append(case.facts.all(fact))
         for host in case.facts.hosts if need is fact else ():
             value = case.facts.get(host, fact)
-            if isinstance(value, Missing):
+            if isinstance(value, MissingFact):
                 seen.discard(host)
                 lacking.setdefault(value, []).append(host)
     for missing, hosts in lacking.items():

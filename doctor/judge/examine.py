@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from doctor.api import EXPECTS, Check, Fact, Maybe, Need
+from doctor.api import EXPECTS, Check, Fact, Need, OptionalNeed
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.job import PROCESSES_OF_JOBS
@@ -15,7 +15,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
-from doctor.job.launch.started import not_understood
+from doctor.job.launch.rank_starts import not_understood
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -26,7 +26,7 @@ from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
-from doctor.judge.unread import unread_facts
+from doctor.judge.unread_facts import unread_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
 from doctor.recording import Recording
@@ -85,7 +85,7 @@ def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
 
 def _needs(checks: Iterable[Check]) -> Iterator[Need[Any]]:
     for need in (need for check in checks for need in check.needs):
-        yield need.need if isinstance(need, Maybe) else need
+        yield need.need if isinstance(need, OptionalNeed) else need
 
 
 def build_report(

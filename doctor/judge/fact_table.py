@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, Literal
 
 from doctor.judge import fact_values as of
-from doctor.judge.fact_values import NOT_INSTALLED, Read, Seen, Told
+from doctor.judge.fact_values import NOT_INSTALLED, HostReading, Read, Told
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import clock_offsets
 
@@ -106,7 +106,7 @@ def fact_table(reading: Reading) -> tuple[FactRow, ...]:
     recording = reading.recording
     clocks, smoke = clock_offsets(recording, reading.facts), _smoke_versions(reading)
     seen = [
-        Seen(host, reading, clocks.get(host.name), smoke.get(host.name, {}))
+        HostReading(host, reading, clocks.get(host.name), smoke.get(host.name, {}))
         for host in recording.hosts
         if host.name in recording.heard and host.name not in recording.unreached
     ]
@@ -120,7 +120,7 @@ def facts_of_host(rows: tuple[FactRow, ...], host: str) -> dict[str, Any]:
     return {row.key: row.values[host] for row in rows if host in row.values}
 
 
-def _row(column: _Column, seen: Sequence[Seen], products: Mapping[str, Any]) -> FactRow | None:
+def _row(column: _Column, seen: Sequence[HostReading], products: Mapping[str, Any]) -> FactRow | None:
     told = {each.host.name: value for each in seen if (value := column.read(each)) is not None}
     if not told or (column.key not in ALWAYS and all(value == NOT_INSTALLED for value in told.values())):
         return None

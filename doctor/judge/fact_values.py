@@ -26,7 +26,7 @@ from doctor.facts.run import Offset
 from doctor.facts.software import PYTHON, VERSIONS
 from doctor.facts.system import DEVICES, IDENTITY, KERNEL
 from doctor.judge.reading import Reading
-from doctor.model import Host, Missing
+from doctor.model import Host, MissingFact
 
 T = TypeVar("T")
 Value = str | int | float | bool | list[Any]
@@ -42,7 +42,7 @@ ASKED: tuple[Fact[Any], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class HostReading:
     """One host that answered, as the run saw it."""
 
     host: Host
@@ -53,7 +53,7 @@ class Seen:
 
     def get(self, fact: Fact[T]) -> T | None:
         value = self.reading.facts.get(self.host.name, fact)
-        return None if isinstance(value, Missing) else value
+        return None if isinstance(value, MissingFact) else value
 
     @property
     def vendor(self) -> Vendor | None:
@@ -63,7 +63,7 @@ class Seen:
         return next(there, self.reading.plan.vendor)
 
 
-Read = Callable[[Seen], Told | None]
+Read = Callable[[HostReading], Told | None]
 
 
 def one(value: str) -> Told | None:
@@ -101,7 +101,7 @@ def several(values: list[Any], shown: Callable[[Any], str] = str) -> Told | None
     return (known[0] if len(known) == 1 else known), ", ".join(map(shown, known))
 
 
-def reached(seen: Seen) -> Told | None:
+def reached(seen: HostReading) -> Told | None:
     way = seen.reading.recording.transport
     more = f" through {seen.host.jump}" if seen.host.jump and way == "ssh" else ""
     more += ", in a container" if seen.host.enter else ""
@@ -109,26 +109,26 @@ def reached(seen: Seen) -> Told | None:
     return way + more, words.get(way, way) + more
 
 
-def clock(seen: Seen) -> Told | None:
+def clock(seen: HostReading) -> Told | None:
     if seen.clock is None:
         return None
     offset = (seen.clock.low + seen.clock.high) / 2
     return round(offset, 4), f"{offset * 1e3:+.0f} ms" if abs(offset) < 1 else f"{offset:+.1f} s"
 
 
-def clock_doubt(seen: Seen) -> Told | None:
+def clock_doubt(seen: HostReading) -> Told | None:
     if seen.clock is None:
         return None
     doubt = (seen.clock.high - seen.clock.low) / 2
     return round(doubt, 4), f"{doubt * 1e3:.0f} ms"
 
 
-def product(seen: Seen) -> Told | None:
+def product(seen: HostReading) -> Told | None:
     found = seen.get(DEVICES)
     return one(found.product) if found else None
 
 
-def device_count(seen: Seen) -> Told | None:
+def device_count(seen: HostReading) -> Told | None:
     found = seen.get(DEVICES)
     if found is None:
         return None
@@ -139,18 +139,18 @@ def device_count(seen: Seen) -> Told | None:
     return count, f"{count} ({unseen} on the PCI bus)" if unseen else str(count or "none")
 
 
-def _gpus(seen: Seen) -> Gpus | None:
+def _gpus(seen: HostReading) -> Gpus | None:
     found = seen.get(GPUS)
     return found if found is not None and not found.silent else seen.get(AMD_GPUS)
 
 
-def device_name(seen: Seen) -> Told | None:
+def device_name(seen: HostReading) -> Told | None:
     npus, gpus = seen.get(NPUS), _gpus(seen)
     names = [npu.name for npu in npus or ()] + [gpu.name for gpu in (gpus.listed if gpus else ())]
     return several([name for name in names if name])
 
 
-def healthy_devices(seen: Seen) -> Told | None:
+def healthy_devices(seen: HostReading) -> Told | None:
     """The devices that the vendor's tool does not complain about; None unless it reports on each."""
     npus, gpus, amd = seen.get(NPUS), seen.get(GPUS), seen.get(AMD_GPUS)
     if npus:
@@ -174,7 +174,7 @@ def healthy_devices(seen: Seen) -> Told | None:
 def version_of(*names: str) -> Read:
     """The first of these that is installed, by the host's files, or else by the ranks of a smoke run."""
 
-    def read(seen: Seen) -> Told | None:
+    def read(seen: HostReading) -> Told | None:
         found = seen.get(VERSIONS)
         known = {**seen.smoke, **(found.installed if found else {})}
         version = next((known[name] for name in names if known.get(name)), "")
@@ -186,7 +186,7 @@ def version_of(*names: str) -> Read:
 def package(name: str) -> Read:
     """The version of a package in the interpreter that the job would use."""
 
-    def read(seen: Seen) -> Told | None:
+    def read(seen: HostReading) -> Told | None:
         found = seen.get(PYTHON)
         if found is None:
             return one(seen.smoke.get(name.replace("-", "_"), ""))
@@ -197,147 +197,147 @@ def package(name: str) -> Read:
     return read
 
 
-def python(seen: Seen) -> Told | None:
+def python(seen: HostReading) -> Told | None:
     found = seen.get(PYTHON)
     return None if found is None else one(found.version) or NOT_INSTALLED
 
 
-def python_path(seen: Seen) -> Told | None:
+def python_path(seen: HostReading) -> Told | None:
     found = seen.get(PYTHON)
     return one(found.path) if found else None
 
 
-def collectives(seen: Seen) -> Told | None:
+def collectives(seen: HostReading) -> Told | None:
     return one(seen.smoke.get("nccl") or seen.smoke.get("rccl") or "")
 
 
-def kernel(seen: Seen) -> Told | None:
+def kernel(seen: HostReading) -> Told | None:
     found = seen.get(KERNEL)
     return one(found.release.strip()) if found else None
 
 
-def system(seen: Seen) -> Told | None:
+def system(seen: HostReading) -> Told | None:
     found = seen.get(KERNEL)
     return one(found.distribution) if found else None
 
 
-def links_up(seen: Seen) -> Told | None:
+def links_up(seen: HostReading) -> Told | None:
     found = _known_values(seen, NPU_LINKS)
     return share(sum(found.values()), len(found)) if found else None
 
 
-def link_speed(seen: Seen) -> Told | None:
+def link_speed(seen: HostReading) -> Told | None:
     speeds = [speed for speed in (_known_values(seen, NPU_SPEEDS) or {}).values() if speed]
     return several(speeds, lambda speed: rate(speed)[1])
 
 
-def device_addresses(seen: Seen) -> Told | None:
+def device_addresses(seen: HostReading) -> Told | None:
     found = _known_values(seen, NPU_ADDRESSES)
     return share(sum(own is not None for own in found.values()), len(found)) if found else None
 
 
-def _known_values(seen: Seen, fact: Fact[PerDevice[T]]) -> dict[int, T]:
+def _known_values(seen: HostReading, fact: Fact[PerDevice[T]]) -> dict[int, T]:
     said = seen.get(fact)
     return split_known(said)[0] if said else {}
 
 
-def nvlinks(seen: Seen) -> Told | None:
+def nvlinks(seen: HostReading) -> Told | None:
     found = (seen.get(NVLINKS) or {}).values()
     up = sum(len(own.active) for own in found)
     return share(up, up + sum(len(own.inactive) for own in found)) if found else None
 
 
-def ib_up(seen: Seen) -> Told | None:
+def ib_up(seen: HostReading) -> Told | None:
     ports = seen.get(IB_PORTS)
     return share(sum(port.is_up for port in ports), len(ports)) if ports else None
 
 
-def ib_rate(seen: Seen) -> Told | None:
+def ib_rate(seen: HostReading) -> Told | None:
     return several([port.rate for port in seen.get(IB_PORTS) or () if port.is_up and port.rate])
 
 
-def somaxconn(seen: Seen) -> Told | None:
+def somaxconn(seen: HostReading) -> Told | None:
     ports = seen.get(PORTS)
     return (ports.somaxconn, str(ports.somaxconn)) if ports else None
 
 
-def syn_backlog(seen: Seen) -> Told | None:
+def syn_backlog(seen: HostReading) -> Told | None:
     ports = seen.get(PORTS)
     return (ports.syn_backlog, str(ports.syn_backlog)) if ports else None
 
 
-def reserved(seen: Seen) -> Told | None:
+def reserved(seen: HostReading) -> Told | None:
     ports = seen.get(PORTS)
     return (listed := port_list(ports.reserved), listed or "none") if ports else None
 
 
-def ephemeral(seen: Seen) -> Told | None:
+def ephemeral(seen: HostReading) -> Told | None:
     ports = seen.get(PORTS)
     return one(port_list([ports.ephemeral])) if ports else None
 
 
-def memory_total(seen: Seen) -> Told | None:
+def memory_total(seen: HostReading) -> Told | None:
     found = seen.get(MEMORY)
     return sized(found.total) if found else None
 
 
-def memory_free(seen: Seen) -> Told | None:
+def memory_free(seen: HostReading) -> Told | None:
     found = seen.get(MEMORY)
     return sized(found.available) if found else None
 
 
-def shm_total(seen: Seen) -> Told | None:
+def shm_total(seen: HostReading) -> Told | None:
     found = _shm(seen)
     return sized(found.total) if found else None
 
 
-def shm_free(seen: Seen) -> Told | None:
+def shm_free(seen: HostReading) -> Told | None:
     found = _shm(seen)
     return sized(found.free) if found else None
 
 
-def _shm(seen: Seen) -> Space | None:
+def _shm(seen: HostReading) -> Space | None:
     spaces = seen.get(SPACES)
     return spaces.at("/dev/shm") if spaces else None
 
 
-def nofile(seen: Seen) -> Told | None:
+def nofile(seen: HostReading) -> Told | None:
     limits = seen.get(LIMITS)
     return limited(limits.nofile) if limits else None
 
 
-def memlock(seen: Seen) -> Told | None:
+def memlock(seen: HostReading) -> Told | None:
     limits = seen.get(LIMITS)
     if limits is None:
         return None
     return limited(INFINITE) if limits.memlock >= INFINITE else sized(limits.memlock)
 
 
-def host_name(seen: Seen) -> Told | None:
+def host_name(seen: HostReading) -> Told | None:
     return one(seen.get(IDENTITY) or "")
 
 
-def data_address(seen: Seen) -> Told | None:
+def data_address(seen: HostReading) -> Told | None:
     return one(seen.reading.plan.data_address(seen.host.name) or "")
 
 
-def interface(seen: Seen) -> Told | None:
+def interface(seen: HostReading) -> Told | None:
     """The interface that has the data address."""
     own = seen.reading.plan.data_address(seen.host.name)
     held = seen.get(ADDRESSES) or {}
     return one(next((name for name, found in held.items() if own in found and name != UNNAMED), ""))
 
 
-def mtu(seen: Seen) -> Told | None:
+def mtu(seen: HostReading) -> Told | None:
     link = _link(seen)
     return (link.mtu, str(link.mtu)) if link and link.mtu else None
 
 
-def speed(seen: Seen) -> Told | None:
+def speed(seen: HostReading) -> Told | None:
     link = _link(seen)
     return rate(link.speed) if link and link.speed else None
 
 
-def _link(seen: Seen) -> Counters | None:
+def _link(seen: HostReading) -> Counters | None:
     named, links = interface(seen), seen.get(LINKS) or {}
     return links.get(str(named[0])) if named else None

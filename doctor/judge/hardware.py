@@ -20,13 +20,13 @@ from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.system import NAMEPLATE, Nameplate
 from doctor.job.plan import JobPlan
 from doctor.judge.engine import Facts
-from doctor.model import Missing
+from doctor.model import MissingFact
 
 _NO_PLATE = Nameplate("", "", "", hidden=False, slots={})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HardwarePart:
     """A device. `neighbour` is the switch port that it is plugged into, by LLDP."""
 
     name: str
@@ -46,7 +46,7 @@ class Hardware:
     serial: str = ""
     hidden: bool = False
     interface: str = ""
-    parts: Mapping[int, Part] = field(default_factory=dict)
+    parts: Mapping[int, HardwarePart] = field(default_factory=dict)
     """By device number."""
 
 
@@ -74,12 +74,12 @@ def _interface(host: str, facts: Facts, address: str | None) -> str:
     return f"{name}, MAC {link.mac}" if link and link.mac else name
 
 
-def _parts(host: str, facts: Facts, plate: Nameplate) -> Iterator[tuple[int, Part]]:
+def _parts(host: str, facts: Facts, plate: Nameplate) -> Iterator[tuple[int, HardwarePart]]:
     for fact in (GPUS, AMD_GPUS):
         gpus = _get(facts, host, fact, None)
         for gpu in gpus.listed if gpus else ():
             slot = plate.slots.get(gpu.bus, "")
-            yield gpu.index, Part(f"GPU {gpu.index}", gpu.name, gpu.bus, slot, gpu.serial or gpu.uuid)
+            yield gpu.index, HardwarePart(f"GPU {gpu.index}", gpu.name, gpu.bus, slot, gpu.serial or gpu.uuid)
     npus = {npu.device: npu for npu in _get(facts, host, NPUS, ())}
     optics: PerDevice[Optics | None] = _get(facts, host, NPU_OPTICS, {})
     neighbours: PerDevice[Neighbour | None] = _get(facts, host, NPU_NEIGHBOURS, {})
@@ -88,7 +88,7 @@ def _parts(host: str, facts: Facts, plate: Nameplate) -> Iterator[tuple[int, Par
         bus = bus_id(npu.bus) if npu else ""
         yield (
             number,
-            Part(
+            HardwarePart(
                 f"NPU {number}",
                 npu.name if npu else "",
                 bus,
@@ -111,4 +111,4 @@ def _port(neighbour: Neighbour) -> str:
 
 def _get(facts: Facts, host: str, fact: Fact[Any], otherwise: Any) -> Any:
     value = facts.get(host, fact)
-    return otherwise if isinstance(value, Missing) else value
+    return otherwise if isinstance(value, MissingFact) else value

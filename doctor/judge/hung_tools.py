@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.api import Check, Fact, Group, Maybe
+from doctor.api import Check, Fact, Group, OptionalNeed
 from doctor.facts.device_tools import calls
-from doctor.model import Confidence, Evidence, Missing, Problem
+from doctor.model import Confidence, Evidence, MissingFact, Problem
 from doctor.probe import NOT_STOPPED, HostAnswer
 
 PROOF_SECONDS = 8
@@ -21,7 +21,7 @@ def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> Hung
     waits for its peer.
     """
     groups: dict[Group, set[str]] = {}
-    for fact in (need.need if isinstance(need, Maybe) else need for c in checks for need in c.needs):
+    for fact in (need.need if isinstance(need, OptionalNeed) else need for c in checks for need in c.needs):
         if isinstance(fact, Fact) and fact.group and fact.group.tool and not fact.later:
             groups.setdefault(fact.group, set()).add(fact.name)
     found = {}
@@ -43,7 +43,7 @@ def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[tuple[int, s
         for call in made:
             if call.hung >= (PROOF_SECONDS if answered else 1):
                 yield call.hung, f"{fact} {call.key}: {call.failed}"
-    elif answer.missing.get(fact, Missing(fact, "")).reason.endswith(NOT_STOPPED):
+    elif answer.missing.get(fact, MissingFact(fact, "")).reason.endswith(NOT_STOPPED):
         yield group.seconds, f"{fact}: {answer.missing[fact].reason}"
 
 

@@ -11,11 +11,11 @@ from dataclasses import replace
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import IDENTITY
-from doctor.facts.tables import TABLE_FILES, TableSeen
+from doctor.facts.tables import TABLE_FILES, JobTable
 from doctor.job.launch import (
     Launch,
     ProcessEnv,
-    Seat,
+    TableSeat,
     is_by_device,
     launch_of_processes,
     told_tables,
@@ -28,13 +28,13 @@ from doctor.job.plan import JobPlan, ServersByName
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
-from doctor.model import Missing
+from doctor.model import MissingFact
 
 TO_START = "preflight"
 """The exam of a job that does not run yet: running processes belong to another job, or are left over."""
 
 
-def launches_of(reading: Reading, table: TableSeen | Missing) -> tuple[Launch, ...] | Missing:
+def launches_of(reading: Reading, table: JobTable | MissingFact) -> tuple[Launch, ...] | MissingFact:
     recording, plan, facts = reading.recording, reading.plan, reading.facts
     wishes = recording.wishes
     to_start = recording.exam == TO_START
@@ -50,9 +50,9 @@ def launches_of(reading: Reading, table: TableSeen | Missing) -> tuple[Launch, .
     if found:
         return tuple(_Seats(plan, facts).given(each, table) for each in found)
     unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]
-    if unseen and all(isinstance(value, Missing) for value in unseen):
-        return Missing(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
-    return Missing(LAUNCHES.name, "nothing says how the job is started", absent=True)
+    if unseen and all(isinstance(value, MissingFact) for value in unseen):
+        return MissingFact(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
+    return MissingFact(LAUNCHES.name, "nothing says how the job is started", absent=True)
 
 
 def _at_home(launch: Launch, plan: JobPlan) -> Launch:
@@ -92,14 +92,14 @@ class _Seats:
         self._files = facts.all(TABLE_FILES)
         self._book = directory(plan, self._addresses, {}, facts.all(IDENTITY))
 
-    def given(self, launch: Launch, table: TableSeen | Missing) -> Launch:
+    def given(self, launch: Launch, table: JobTable | MissingFact) -> Launch:
         """`table` is that of the given launch; a running one has its own."""
         if not all(map(is_by_device, ranks_of(launch))):
             return launch  # if other processes have a number, those without lack it
         if launch.live:
             path, known = self._of_most(launch)
         else:
-            path, known = (table.path, table.table) if isinstance(table, TableSeen) else ("", None)
+            path, known = (table.path, table.table) if isinstance(table, JobTable) else ("", None)
         if known is None:
             return launch
         if any(each.command and each.host is None for each in launch.told):
@@ -133,7 +133,7 @@ class _Seats:
             if entry.device is not None and entry.rank is not None
         }
         rank = None if device is None else ranks.get(device)
-        return replace(each, seat=Seat(rank, table.ranks, ranks, path))
+        return replace(each, seat=TableSeat(rank, table.ranks, ranks, path))
 
     def _server(self, named: ServersByName, host: str | None) -> Server | None:
         """A table of one server describes the host of whoever reads it."""

@@ -12,11 +12,11 @@ from typing import Any
 from doctor.api import Fact
 from doctor.devices import VENDORS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
-from doctor.facts.smoke import JudgedRun, SmokeSeen
+from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.facts.system import DEVICES, VIEW
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.judge.engine import Facts
-from doctor.model import Missing, View
+from doctor.model import MissingFact, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
 
@@ -29,7 +29,7 @@ class Reading:
     """The values that settled the plan."""
     plan: JobPlan
     """The plan, settled by what is known about the hosts that answered."""
-    smoke: SmokeSeen | None
+    smoke: SmokeRounds | None
     """The smoke runs and what they prove."""
 
 
@@ -54,7 +54,7 @@ def read_recording(
 def _sight(host: str, facts: Facts) -> HostView:
     def get(fact: Fact[Any], otherwise: Any) -> Any:
         value = facts.get(host, fact)
-        return otherwise if isinstance(value, Missing) else value
+        return otherwise if isinstance(value, MissingFact) else value
 
     devices = get(DEVICES, None)
     routes = get(ROUTES, None)
@@ -69,9 +69,9 @@ def _sight(host: str, facts: Facts) -> HostView:
     )
 
 
-def _smoke(recording: Recording, before: SmokeSeen | None) -> SmokeSeen | None:
+def _smoke(recording: Recording, before: SmokeRounds | None) -> SmokeRounds | None:
     judged = before.runs if before else ()
     new = recording.smoke[len(judged) :]
     runs = (*judged, *(JudgedRun(result, judge(result)) for result in new))
     unheard = frozenset((*recording.unreached, *recording.unfinished))
-    return SmokeSeen(runs, unheard) if runs else None
+    return SmokeRounds(runs, unheard) if runs else None

@@ -34,7 +34,7 @@ _DECLARED = re.compile(r"^@check\(\s*\"([a-z0-9-]+)\"", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenSource:
     """A source of checks that could not be loaded."""
 
     origin: str
@@ -44,7 +44,7 @@ class Broken:
 @dataclass(frozen=True, slots=True)
 class FoundChecks:
     checks: tuple[Check, ...]
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenSource, ...]
 
 
 def bundled(name: str) -> Path:
@@ -79,37 +79,37 @@ def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
         try:
             own = _checks_of(entry.load())
         except (Exception, SystemExit) as error:
-            broken.append(Broken(name, f"{type(error).__name__}: {error}"))
+            broken.append(BrokenSource(name, f"{type(error).__name__}: {error}"))
             continue
-        broken += _take(own, name, checks) if own else [Broken(name, NOTHING)]
+        broken += _take(own, name, checks) if own else [BrokenSource(name, NOTHING)]
     return FoundChecks(tuple(checks.values()), tuple(broken))
 
 
-def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Broken]:
+def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[BrokenSource]:
     """Add the checks of a folder; returns what cannot be used."""
     if not os.path.isdir(folder):  # also if it may not be read
-        return [Broken(str(folder), "it is not a folder")]
+        return [BrokenSource(str(folder), "it is not a folder")]
     if number and (why := _why_not_run(folder)):
-        return [Broken(str(folder), why)]
-    broken: list[Broken] = []
+        return [BrokenSource(str(folder), why)]
+    broken: list[BrokenSource] = []
     found = 0
     for path in sorted(folder.glob("*.py")):
         if not os.path.isfile(path):  # reading a pipe might never end
-            broken.append(Broken(str(path), "it is not a file"))
+            broken.append(BrokenSource(str(path), "it is not a file"))
             continue
         if number and (why := why_not_ours(path)):
-            broken.append(Broken(str(path), why))
+            broken.append(BrokenSource(str(path), why))
             continue
         try:
             load = _load if number else _load_bundled
             module = load(path, f"_doctor_checks_{number}_{path.stem}")
         except (Exception, SystemExit) as error:  # a check file may fail in any way
-            broken.append(Broken(str(path), f"{type(error).__name__}: {error}"))
+            broken.append(BrokenSource(str(path), f"{type(error).__name__}: {error}"))
             continue
         own = _checks_of(module)
         found += len(own)
         broken += _take(own, str(path), checks)
-    return broken if broken or found else [Broken(str(folder), NOTHING)]
+    return broken if broken or found else [BrokenSource(str(folder), NOTHING)]
 
 
 def _why_not_run(folder: Path) -> str:
@@ -122,12 +122,12 @@ def _why_not_run(folder: Path) -> str:
     )
 
 
-def _take(found: Iterable[Check], origin: str, checks: dict[str, Check]) -> list[Broken]:
+def _take(found: Iterable[Check], origin: str, checks: dict[str, Check]) -> list[BrokenSource]:
     broken = []
     for check in found:
         first = checks.setdefault(check.id, check)
         if first is not check:
-            broken.append(Broken(origin, f"check {check.id!r} exists already, in {first.origin}"))
+            broken.append(BrokenSource(origin, f"check {check.id!r} exists already, in {first.origin}"))
     return broken
 
 

@@ -11,15 +11,15 @@ from doctor.facts.job import LAUNCHES
 from doctor.facts.run import ANSWERED, CLOCKS, CUT_OFF, MESH, UNREACHED, Offset
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END
-from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, JobTable
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
-from doctor.judge.cut_off import cut_off
 from doctor.judge.engine import Facts
 from doctor.judge.hung_tools import HungTools
 from doctor.judge.launches import launches_of
+from doctor.judge.partial_answers import cut_off
 from doctor.judge.reading import Reading
-from doctor.model import Missing
+from doctor.model import MissingFact
 from doctor.recording import Recording
 
 
@@ -36,19 +36,19 @@ def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, A
         },
         ANSWERED.name: tuple(host.name for host in recording.hosts if host.name in recording.heard),
         CUT_OFF.name: {host: cut_off(heard, reading, hung) for host, heard in recording.heard.items()},
-        MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
+        MESH.name: recording.mesh or MissingFact("mesh", _why_no_mesh(recording, plan)),
         CLOCKS.name: clock_offsets(recording, facts),
         RANK_TABLE.name: table,
         LAUNCHES.name: launches_of(reading, table),
-        SMOKE.name: reading.smoke or Missing(SMOKE.name, recording.no_smoke or "there was no smoke run"),
+        SMOKE.name: reading.smoke or MissingFact(SMOKE.name, recording.no_smoke or "there was no smoke run"),
     }
 
 
-def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:
+def _table(recording: Recording, plan: JobPlan, facts: Facts) -> JobTable | MissingFact:
     """The table that was given, else what most hosts have at the path that the launch names."""
     given = recording.wishes.table
     if given:
-        return TableSeen(given.path, given.text, *read_table(given.text), given=True, checksum=given.checksum)
+        return JobTable(given.path, given.text, *read_table(given.text), given=True, checksum=given.checksum)
     held = facts.all(TABLE_FILES)
     told = [table.path for table in plan.told_tables if table.path]
     for paths in (told, plan.table_paths):  # ranks may have copies of their own, and one of them may be old
@@ -57,15 +57,15 @@ def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Mis
         if votes:
             text, checksum = votes.most_common(1)[0][0]
             path = next(path for path, file in found if (file.text, file.checksum) == (text, checksum))
-            return TableSeen(path, text, *read_table(text), given=False, checksum=checksum)
-    return Missing(RANK_TABLE.name, *_why_no_table(plan, facts))
+            return JobTable(path, text, *read_table(text), given=False, checksum=checksum)
+    return MissingFact(RANK_TABLE.name, *_why_no_table(plan, facts))
 
 
 def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
     """The reason, and whether there is no table at all: an unreadable one does not justify a skip."""
     for host in facts.hosts if plan.table_paths else ():
         found = facts.get(host, TABLE_FILES)
-        if isinstance(found, Missing):
+        if isinstance(found, MissingFact):
             return found.reason, False
         if any(file.checksum for file in found.values()):
             return (
@@ -80,10 +80,10 @@ def clock_offsets(recording: Recording, facts: Facts) -> Mapping[str, Offset | N
     offsets: dict[str, Offset | None] = {}
     for host, heard in recording.heard.items():
         first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
-        if isinstance(first, Missing):
+        if isinstance(first, MissingFact):
             offsets[host] = None
             continue
-        end = first if isinstance(last, Missing) else last
+        end = first if isinstance(last, MissingFact) else last
         offsets[host] = _offset(first, end, heard.started, heard.ended)
     return offsets
 

@@ -22,14 +22,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
-from doctor.facts.smoke import SmokeSeen
+from doctor.facts.smoke import SmokeRounds
 from doctor.job.plan import JobPlan
 from doctor.judge.fact_table import FactRow
 from doctor.judge.hardware import Hardware
 from doctor.judge.npu_network import why_unread
 from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
 from doctor.mesh.result import MeshResult
-from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, Unreached, Verdict
+from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
 from doctor.rules.smoke import named_by, passed
 from doctor.text.nodeset import fold
 from doctor.transport.way import Way
@@ -129,7 +129,7 @@ class Report:
     """The signal that ended the run early."""
     replayed: bool = False
     outstanding: tuple[str, ...] = ()
-    smoke: SmokeSeen | None = None
+    smoke: SmokeRounds | None = None
     no_smoke: str = ""
     """Why there is no smoke run, if one was wanted."""
     net_seconds: float | None = None
@@ -242,7 +242,7 @@ def host_reports(
     hosts: Sequence[Host],
     plan: JobPlan,
     products: Mapping[str, str],
-    unreached: Mapping[str, Unreached],
+    unreached: Mapping[str, UnreachedHost],
     outstanding: Sequence[str],
     found: Sequence[Finding],
     rules: Rules,
@@ -294,7 +294,7 @@ def _undecided_sentence(finding: Finding) -> str:
     return f"{finding.check} could not be decided: {finding.summary}"
 
 
-def untrained(hosts: Iterable[Host], seen: SmokeSeen | None, not_made: str) -> dict[str, str]:
+def untrained(hosts: Iterable[Host], seen: SmokeRounds | None, not_made: str) -> dict[str, str]:
     """Host -> why no smoke run proves it healthy; `not_made` is the reason if there was none."""
     names = [host.name for host in hosts]
     if seen is None or not seen.runs:

@@ -7,8 +7,8 @@ from typing import ClassVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from doctor.logs.explained import Proved
-from doctor.logs.model import Form, Outcome, Role
+from doctor.logs.explanation import ProofState
+from doctor.logs.model import Form, LogOutcome, Role
 from doctor.report.envelope import Envelope, FindingEntry
 from doctor.report.json import CheckReport
 
@@ -76,7 +76,7 @@ class CurveEntry(msgspec.Struct, frozen=True):
 class ProofEntry(msgspec.Struct, frozen=True):
     """What the checks on the hosts show about a cause now."""
 
-    on_hosts: Proved
+    on_hosts: ProofState
     """The result."""
     says: str
     """The reason, as a clause."""
@@ -111,7 +111,7 @@ class LogFindingEntry(FindingEntry, frozen=True, kw_only=True):
 class LogsPart(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a report that only logs have."""
 
-    outcome: Outcome
+    outcome: LogOutcome
     """`named`: a cause is named; `clean`: the logs hold no complaint; `unknown`: neither."""
     read: str
     """What was read, in one line."""

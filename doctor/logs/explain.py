@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, BinaryIO
 from doctor.errors import UsageError
 from doctor.job.ranktable import RankTable, read_table
 from doctor.job.wishes import JobWishes
-from doctor.logs.explained import Explained
-from doctor.logs.given import STDIN
-from doctor.logs.judge import Known, known_of
+from doctor.logs.explanation import Explanation
+from doctor.logs.inputs import STDIN
+from doctor.logs.judge import JobFacts, known_of
 from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
-from doctor.logs.model import Logs, Outcome
+from doctor.logs.model import LogOutcome, Logs
 from doctor.logs.naming import common_folder, renamed, without_folder
 from doctor.logs.options import LogWishes
 from doctor.logs.read import read
 from doctor.logs.report import page_of
 from doctor.logs.symptoms.match import Matcher, matcher_of
-from doctor.model import Missing
+from doctor.model import MissingFact
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
@@ -43,11 +43,11 @@ from doctor.transport.way import Way
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
-    from doctor.logs.prove import Examined
+    from doctor.logs.prove import ProofExam
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class LogOrigin:
     """The hosts that logs were fetched from."""
 
     hosts: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def explain_logs(
     wishes: LogWishes,
     *,
     pasted: str = "",
-    fetched: Fetched | None = None,
+    fetched: LogOrigin | None = None,
     check: Request | None = None,
 ) -> int:
     """The exit code: 1 if a cause is named, 0 if nothing complains, 3 if neither or nothing was read.
@@ -91,14 +91,14 @@ def explain_logs(
     matcher = matcher_of(wishes.symptoms, request.what.checks)
     deadline = request.way.deadline if fetched is None else None  # for fetched logs, it was for the hosts
     logs = _read(paths, pasted, matcher, request, deadline, apart=fetched is not None)
-    source = fetched or Fetched()
+    source = fetched or LogOrigin()
     folder = "" if source.named else common_folder(logs)
     logs = source.named(logs) if source.named else without_folder(logs, folder)
     logs = renamed(logs, lru_cache(maxsize=None)(redact))
     if source.missed:
         logs = replace(logs, missed=True, left_out=(*map(redact, source.missed), *logs.left_out))
     conclusion = conclude_all(logs, known, lambda job: judge_curves(job.curves, matcher.symptoms))
-    explained = Explained(
+    explained = Explanation(
         conclusion,
         logs,
         command=request.command,
@@ -111,7 +111,7 @@ def explain_logs(
         folder=redact(folder),
     )
     report = None
-    if check is not None and conclusion.outcome is not Outcome.NAMED:
+    if check is not None and conclusion.outcome is not LogOutcome.NAMED:
         tell("doctor: no cause is named, so no check was run on the hosts.\n")
     elif check is not None:
         from doctor.logs.prove import proofs
@@ -157,7 +157,7 @@ def _progress(request: Request) -> Iterator[Callable[[str], None]]:
         line.clear()
 
 
-def _known_job(request: Request, wishes: LogWishes) -> Known:
+def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
     """What else is known about the job: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:
@@ -183,7 +183,7 @@ def _known_job(request: Request, wishes: LogWishes) -> Known:
     offsets: dict[str, float] = {}
     for name in names:
         seen, clock = facts.get(name, ADDRESSES), clocks.get(name)
-        if not isinstance(seen, Missing):
+        if not isinstance(seen, MissingFact):
             addresses[name] = [each for some in seen.values() for each in some if not each.startswith("127.")]
         if clock is not None:
             offsets[name] = (clock.low + clock.high) / 2
@@ -196,7 +196,7 @@ def _way(request: Request) -> Way:
     return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
 
 
-def _examined(explained: Explained, request: Request) -> Examined | None:
+def _examined(explained: Explanation, request: Request) -> ProofExam | None:
     if explained.master_port is not None and request.job.master_port is None:
         request = replace(request, job=replace(request.job, master_port=explained.master_port))
     from doctor.logs.prove import examined
@@ -204,7 +204,7 @@ def _examined(explained: Explained, request: Request) -> Examined | None:
     return examined(request, explained)
 
 
-def _deliver(explained: Explained, report: Report | None, request: Request) -> None:
+def _deliver(explained: Explanation, report: Report | None, request: Request) -> None:
     """Write the report, to the terminal first."""
     outputs, page = request.outputs, page_of(explained)
     show_page(page, outputs)

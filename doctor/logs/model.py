@@ -63,7 +63,7 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One line, harmless and without secrets, cut to a bounded length.
 
     `at` is in seconds since 1970 by the line's own clock; if it states no time zone, its time is read as
@@ -128,8 +128,8 @@ class Sighting:
     """A symptom in the lines of one party in one file. Repetitions are counted, not kept."""
 
     symptom: Symptom
-    first: Line
-    last: Line
+    first: LogLine
+    last: LogLine
     count: int = 1
     taken: Mapping[str, str] = field(default_factory=dict)
     """The values that `take` found in the first line."""
@@ -180,10 +180,10 @@ class LogFile:
     world: int | None = None
     first_at: float | None = None
     last_at: float | None = None
-    last: Line | None = None
-    progress: tuple[Line, ...] = ()
+    last: LogLine | None = None
+    progress: tuple[LogLine, ...] = ()
     """The last line of each rank that names a step or an epoch."""
-    odd: tuple[Line, ...] = ()
+    odd: tuple[LogLine, ...] = ()
     """The first few lines that complain and match no symptom, one for each wording."""
     problem: str = ""
     """Why it was not read to its end: "damaged archive", "more than 4 GB"."""
@@ -210,7 +210,7 @@ class Logs:
     """The logs of each job, if there are several; the fields above hold the logs of all."""
 
 
-class Outcome(str, Enum):
+class LogOutcome(str, Enum):
     NAMED = "named"
     """A cause is named: exit 1."""
     CLEAN = "clean"
@@ -220,7 +220,7 @@ class Outcome(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class LogCause:
     """One cause, or one consequence of another: `because` is the index of that one in Conclusion.charges."""
 
     symptom: str | None
@@ -232,7 +232,7 @@ class Charge:
     because: int | None = None
     how: tuple[str, ...] = ()
     """How it is known, one sentence each: "ranks 0-2 wait for it, and it never said that it waits"."""
-    lines: tuple[Line, ...] = ()
+    lines: tuple[LogLine, ...] = ()
     causes: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     remedy: Remedy | None = None
@@ -248,12 +248,12 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    outcome: Outcome
-    charges: tuple[Charge, ...] = ()
+    outcome: LogOutcome
+    charges: tuple[LogCause, ...] = ()
     """The cause first, then its consequences in the order of time."""
     story: tuple[tuple[float | None, str], ...] = ()
     """The time line of all ranks: the time by the clock of the first host, and a short sentence."""
-    odd: tuple[Line, ...] = ()
+    odd: tuple[LogLine, ...] = ()
     """The first lines that complain and match no symptom."""
     open: tuple[str, ...] = ()
     """What the logs could not show, and what would show it: "no log of rank 3 was given"."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 
-from doctor.logs.model import Curve, Line, LogFile, Logs, Party, Sighting
+from doctor.logs.model import Curve, LogFile, LogLine, Logs, Party, Sighting
 
 LONG = 24
 """A shared folder with more characters than this is shown once, not with every file."""
@@ -61,7 +61,7 @@ def _curve(each: Curve, name: Name, host: str | None) -> Curve:
     return replace(each, file=name(each.file), who=_on(each.who, host))
 
 
-def _line(line: Line, name: Name, host: str | None) -> Line:
+def _line(line: LogLine, name: Name, host: str | None) -> LogLine:
     return replace(line, file=name(line.file), who=_on(line.who, host))
 
 

@@ -14,9 +14,9 @@ from doctor.facts.network import ADDRESSES, NAMES
 from doctor.job.launch import Launch, ProcessEnv
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
-from doctor.logs.explained import Explained, Proof, Proved
+from doctor.logs.explanation import Explanation, Proof, ProofState
 from doctor.logs.judge.parties import bare
-from doctor.logs.model import Charge, Line, Logs
+from doctor.logs.model import LogCause, LogLine, Logs
 from doctor.model import Confidence, Finding, Host, Status
 from doctor.report.headline import title
 from doctor.run.examination import run_and_judge
@@ -51,7 +51,7 @@ BLIND: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ProofExam:
     report: Report
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Host names by address, including hosts that did not answer."""
@@ -59,7 +59,7 @@ class Examined:
     """Full file systems by host, if a full disk may be the cause."""
 
 
-def examined(request: Request, explained: Explained, ready: Ready | None = None) -> Examined | None:
+def examined(request: Request, explained: Explanation, ready: Ready | None = None) -> ProofExam | None:
     """Run the checks of the causes; None if none of them runs on hosts (`doctor smoke` runs the others)."""
     only = tuple(id for id in explained.conclusion.checks if not _is_training(id))
     if not only:
@@ -76,14 +76,14 @@ def examined(request: Request, explained: Explained, ready: Ready | None = None)
     more = (FULL,) if DISK in only else ()
     reading, report = run_and_judge(asked, more, ready, told)
     hosts = hosts_of_addresses(reading, request.way.ssh_config)
-    return Examined(report, hosts, reading.facts.all(FULL) if more else {})
+    return ProofExam(report, hosts, reading.facts.all(FULL) if more else {})
 
 
 def launch_told(logs: Logs) -> Launch | None:
     """The master that each host was given and the host of the job's store; None if no line names a master."""
     hosts = {file.name: file.who.host for file in logs.files}
 
-    def host(line: Line) -> str | None:
+    def host(line: LogLine) -> str | None:
         return line.who.host or hosts.get(line.file)
 
     masters = tuple(dict.fromkeys((host(line), name, port) for line, name, port in _masters(logs)))
@@ -97,7 +97,7 @@ def launch_told(logs: Logs) -> Launch | None:
     return Launch("the job of the logs", tuple(told), complete=False) if masters else None
 
 
-def _masters(logs: Logs) -> Iterator[tuple[Line, str, str]]:
+def _masters(logs: Logs) -> Iterator[tuple[LogLine, str, str]]:
     for each in logs.sightings:
         name, port = each.taken.get("host", ""), each.taken.get("port", "")
         if each.symptom.family == "torch" and MASTER in each.symptom.checks and name and port:
@@ -142,24 +142,26 @@ def _dialled(host: Host, ssh_config: str | None) -> list[str]:
         config.close()
 
 
-def proofs(explained: Explained, seen: Examined | None) -> tuple[Proof, ...]:
+def proofs(explained: Explanation, seen: ProofExam | None) -> tuple[Proof, ...]:
     """For each cause, whether one of its checks fails now on a host that the logs name, or all pass there."""
     charges = explained.conclusion.charges
     return tuple(_proof(explained, place, charges[place], seen) for place in explained.roots)
 
 
-def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | None) -> Proof:
+def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam | None) -> Proof:
     asked = [id for id in charge.checks if not _is_training(id)]
     if not charge.checks:
-        return Proof(place, Proved.OPEN, "no check of hosts can show it")
+        return Proof(place, ProofState.OPEN, "no check of hosts can show it")
     if seen is None or not asked:
-        return Proof(place, Proved.OPEN, "only a training run shows it: doctor smoke" if not asked else "")
+        return Proof(
+            place, ProofState.OPEN, "only a training run shows it: doctor smoke" if not asked else ""
+        )
     report = seen.report
     said = [seen.hosts.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
     named = list(filter(None, said))
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:
-        return Proof(place, Proved.OPEN, f"{fold(named)} is not among the hosts that were examined")
+        return Proof(place, ProofState.OPEN, f"{fold(named)} is not among the hosts that were examined")
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
     here = [f for f in failing if _is_here(f, there) and _is_about(f, asked)]
     if here:
@@ -167,34 +169,38 @@ def _proof(explained: Explained, place: int, charge: Charge, seen: Examined | No
         where = fold([host for host in first.hosts if not there or host in there]) or "the hosts"
         fails = f"fails: {title(first)} ({first.actual})" if first.check == MASTER else ""
         fails = fails or f"fails on {where}: {title(first)}{_unsure(named)}"
-        return Proof(place, Proved.PROVED, f"{first.check} {fails}")
+        return Proof(place, ProofState.PROVED, f"{first.check} {fails}")
     full = [(host, space) for host in there or seen.full for space in seen.full.get(host, ())]
     for host, space in full[:1] if DISK in asked else ():
         room = f"{space.free // MB} MB free of {space.total // MB} MB"
-        return Proof(place, Proved.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}")
+        return Proof(place, ProofState.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}")
     elsewhere = "".join(_elsewhere([f for f in failing if not _is_here(f, there)][:1]))
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]
     if not passed:
-        return Proof(place, Proved.OPEN, f"{_names(left)} could not be decided{elsewhere}")
+        return Proof(place, ProofState.OPEN, f"{_names(left)} could not be decided{elsewhere}")
     passes = f"{_names(passed)} {'passes' if len(passed) == 1 else 'pass'} on {fold(there) or 'all hosts'}"
     undecided = _decided(report, left, there, Status.UNKNOWN) or [id for id in left if id == asked[0]]
     other = [f for f in failing if f.check in undecided and _is_here(f, there)]
     if other:
         says = f"{other[0].check} reports something else: {title(other[0])}; {passes}{elsewhere}"
-        return Proof(place, Proved.OPEN, says)
+        return Proof(place, ProofState.OPEN, says)
     if undecided:
         why = f": no host shows {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
         says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
-        return Proof(place, Proved.OPEN, says + ("" if named else _without_log(explained, report)))
+        return Proof(place, ProofState.OPEN, says + ("" if named else _without_log(explained, report)))
     if unseen := charge.unseen or _unseen(asked[0]):
         looks = "does not look" if len(passed) == 1 else "do not look"
-        return Proof(place, Proved.OPEN, f"{passes}, but {looks} at {unseen}{elsewhere}")
+        return Proof(place, ProofState.OPEN, f"{passes}, but {looks} at {unseen}{elsewhere}")
     if _is_training(charge.checks[0]):
-        return Proof(place, Proved.OPEN, f"{passes}; a training run shows the rest: doctor smoke{elsewhere}")
+        return Proof(
+            place, ProofState.OPEN, f"{passes}; a training run shows the rest: doctor smoke{elsewhere}"
+        )
     if charge.confidence is Confidence.SUSPECT:
-        return Proof(place, Proved.OPEN, f"{passes}, but the logs do not say for certain who was at fault")
-    return Proof(place, Proved.GONE, f"{passes}{elsewhere}")
+        return Proof(
+            place, ProofState.OPEN, f"{passes}, but the logs do not say for certain who was at fault"
+        )
+    return Proof(place, ProofState.GONE, f"{passes}{elsewhere}")
 
 
 def _is_here(finding: Finding, there: Sequence[str]) -> bool:
@@ -207,7 +213,7 @@ def _is_about(finding: Finding, asked: Sequence[str]) -> bool:
     return finding.check != "kernel-log" or "memory-low" not in asked or "memory" in finding.summary
 
 
-def _without_log(explained: Explained, report: Report) -> str:
+def _without_log(explained: Explanation, report: Report) -> str:
     """Names the hosts without logs if others have some: the job may not have run on them."""
     known = {file.who.host for file in explained.logs.files} - {None}
     others = [host.name for host in report.hosts if not any(same(host.name, name or "") for name in known)]

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
 from doctor.logs.reading.attempts import by_attempt, whole
+from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.jobs import jobs_of, maybe_jobs
 from doctor.logs.reading.readers import Readers, cores
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
-from doctor.logs.reading.scanned import Collecting, Matching, Scan
 from doctor.logs.reading.sentences import Sentences
-from doctor.logs.sources import Given, Limits, Sources
+from doctor.logs.sources import Given, ReadLimits, Sources
 
 MOST_SIGHTINGS = 200_000
 """In all files together; if there are more, each file keeps an equal share."""
@@ -31,10 +31,10 @@ MOST_SIGHTINGS = 200_000
 
 def read(
     given: Sequence[Given],
-    matcher: Matching,
+    matcher: LineMatcher,
     *,
-    loss: Callable[[str], Collecting] | None = None,
-    limits: Limits | None = None,
+    loss: Callable[[str], LossLineCollector] | None = None,
+    limits: ReadLimits | None = None,
     now: float | None = None,
     deadline: float | None = None,
     apart: bool = False,
@@ -46,7 +46,7 @@ def read(
     limit.
     """
     now = time.time() if now is None else now
-    sources = Sources(given, limits or Limits(), now, deadline, apart=apart)
+    sources = Sources(given, limits or ReadLimits(), now, deadline, apart=apart)
     table = Sentences(matcher)
     found: dict[str, list[Scan]] = {}
     with Readers(matcher.symptoms, cores() if _several(given) else 1, sources.left_out.add) as readers:

@@ -19,8 +19,8 @@ from doctor.logs.envelope import (
     ProofEntry,
     TimelineEntry,
 )
-from doctor.logs.explained import Explained, headline, last_words, place_of, whom
-from doctor.logs.model import Curve, Line, LogFile
+from doctor.logs.explanation import Explanation, headline, last_words, place_of, whom
+from doctor.logs.model import Curve, LogFile, LogLine
 from doctor.model import Status
 from doctor.report.envelope import (
     EnvelopeRun,
@@ -36,7 +36,7 @@ from doctor.report.json import check_report
 from doctor.text.nodeset import fold
 
 
-def logs_report(explained: Explained, checked: Report | None = None) -> LogsReport:
+def logs_report(explained: Explanation, checked: Report | None = None) -> LogsReport:
     """`checked` is the report of `--check`, if it was requested."""
     verdict = verdict_of(explained.exit_code)
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
@@ -62,7 +62,7 @@ def logs_report(explained: Explained, checked: Report | None = None) -> LogsRepo
     )
 
 
-def _part(explained: Explained) -> LogsPart:
+def _part(explained: Explanation) -> LogsPart:
     found, logs = explained.conclusion, explained.logs
     return LogsPart(
         outcome=found.outcome,
@@ -84,7 +84,7 @@ def _part(explained: Explained) -> LogsPart:
     )
 
 
-def _finding(explained: Explained, place: int) -> LogFindingEntry:
+def _finding(explained: Explanation, place: int) -> LogFindingEntry:
     charge = explained.conclusion.charges[place]
     hosts = tuple(dict.fromkeys(each.host for each in charge.who if each.host))
     where = tuple(
@@ -123,7 +123,7 @@ def _finding(explained: Explained, place: int) -> LogFindingEntry:
     )
 
 
-def _line(line: Line) -> LineEntry:
+def _line(line: LogLine) -> LineEntry:
     return LineEntry(line.file, line.number, line.text, line.who.rank, line.at)
 
 

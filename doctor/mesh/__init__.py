@@ -5,16 +5,16 @@
 connect only to ports that our agents bound.
 """
 
-from doctor.mesh.culprits import Blame, culprits
+from doctor.mesh.culprits import MeshBlame, culprits
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
 from doctor.mesh.proof import unproved
 from doctor.mesh.result import Link, Listener, MeshResult, MeshShape
 from doctor.mesh.run import MeshPatience, mesh_script, run_mesh
 
 __all__ = [
-    "Blame",
     "Link",
     "Listener",
+    "MeshBlame",
     "MeshPatience",
     "MeshPlan",
     "MeshResult",

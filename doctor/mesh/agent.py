@@ -77,7 +77,7 @@ class WatchedSocket:
             self.agent.resume()
 
 
-class Visitor(WatchedSocket):
+class MeshVisitor(WatchedSocket):
     """A connection to us. A peer without the run's token gets no answer."""
 
     answered = False
@@ -241,7 +241,7 @@ class MeshAgent(HostAgent):
         """Accept visitors, up to a limit; the others wait in the kernel's queue."""
         while True:
             try:
-                if self.count(Visitor) >= MOST:
+                if self.count(MeshVisitor) >= MOST:
                     raise OSError(errno.EMFILE, "enough visitors")
                 sock = listener.accept()[0]
             except BlockingIOError:
@@ -252,7 +252,7 @@ class MeshAgent(HostAgent):
                     self.selector.unregister(listener)
                 return
             sock.setblocking(False)
-            Visitor(self, sock, selectors.EVENT_READ, VISIT_SECONDS)
+            MeshVisitor(self, sock, selectors.EVENT_READ, VISIT_SECONDS)
 
     def count(self, kind: type) -> int:
         return sum(isinstance(wire, kind) for wire in self.wires)

@@ -20,7 +20,7 @@ EXACT = 16
 
 
 @dataclass(frozen=True)
-class Fault:
+class FailingLink:
     """A failing link and the arms that may be blamed for it, each with the share of its links that work."""
 
     link: Link
@@ -34,7 +34,7 @@ class Fault:
 Explanation = tuple[tuple[str, ...], set[Arm], list[Link], bool]
 
 
-def explain(faults: Sequence[Fault]) -> Iterator[Explanation]:
+def explain(faults: Sequence[FailingLink]) -> Iterator[Explanation]:
     """(hosts, arms used, links, decided) for each culprit, or for suspects that explain the links equally."""
     for group in _groups(faults):
         covers = _best(group)
@@ -50,15 +50,15 @@ def explain(faults: Sequence[Fault]) -> Iterator[Explanation]:
             yield tuple(sorted(torn)), set(), [f.link for f in group if not sure_arms & f.arms.keys()], False
 
 
-def _by_host(group: Iterable[Fault]) -> Mapping[str, Sequence[Fault]]:
-    found: dict[str, list[Fault]] = defaultdict(list)
+def _by_host(group: Iterable[FailingLink]) -> Mapping[str, Sequence[FailingLink]]:
+    found: dict[str, list[FailingLink]] = defaultdict(list)
     for fault in group:
         for host in fault.hosts:
             found[host].append(fault)
     return found
 
 
-def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
+def _groups(faults: Sequence[FailingLink]) -> list[list[FailingLink]]:
     """Faults grouped so that those that share a suspect, directly or through others, are together."""
     leader: dict[str, str] = {}
 
@@ -72,13 +72,13 @@ def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
         first, *rest = sorted(fault.hosts)
         for host in rest:
             leader[find(host)] = find(first)
-    groups: dict[str, list[Fault]] = defaultdict(list)
+    groups: dict[str, list[FailingLink]] = defaultdict(list)
     for fault in faults:
         groups[find(min(fault.hosts))].append(fault)
     return list(groups.values())
 
 
-def _best(group: Sequence[Fault]) -> list[frozenset[str]]:
+def _best(group: Sequence[FailingLink]) -> list[frozenset[str]]:
     """The smallest covers, and among these the ones that working links contradict least."""
     edges = {fault.hosts for fault in group}
     if len(frozenset.union(*edges)) > EXACT:
@@ -101,7 +101,7 @@ def _covers(edges: Sequence[frozenset[str]], size: int, chosen: frozenset[str]) 
             yield from _covers(edges, size, chosen | {host})
 
 
-def _greedy(group: Sequence[Fault]) -> frozenset[str]:
+def _greedy(group: Sequence[FailingLink]) -> frozenset[str]:
     """Repeatedly choose the host that explains most of what is left, with the least doubt."""
     of_host = _by_host(group)
     chosen = {next(iter(f.hosts)) for f in group if len(f.hosts) == 1}
@@ -124,7 +124,7 @@ def _greedy(group: Sequence[Fault]) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def _rank(host: str, faults: Sequence[Fault]) -> tuple[int, float, str]:
+def _rank(host: str, faults: Sequence[FailingLink]) -> tuple[int, float, str]:
     """The sort key of a suspect; the lowest is the best suspect."""
     doubt = 0.0
     for fault in faults:
@@ -133,11 +133,11 @@ def _rank(host: str, faults: Sequence[Fault]) -> tuple[int, float, str]:
     return -len(faults), doubt, host
 
 
-def _least_doubt(fault: Fault, cover: Iterable[str]) -> float:
+def _least_doubt(fault: FailingLink, cover: Iterable[str]) -> float:
     return min((share for arm, share in fault.arms.items() if arm[0] in cover), default=1.0)
 
 
-def _needed_arms(group: Sequence[Fault], cover: frozenset[str]) -> set[Arm]:
+def _needed_arms(group: Sequence[FailingLink], cover: frozenset[str]) -> set[Arm]:
     """The arms of the cover that are really to blame.
 
     A direction is blamed only if some link has no better or equal explanation in another host: a host that

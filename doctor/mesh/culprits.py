@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
-from doctor.mesh.cover import Arm, Fault, Side, explain
+from doctor.mesh.cover import Arm, FailingLink, Side, explain
 from doctor.mesh.result import Kind, Link
 
 Direction = Literal["inbound", "outbound", "both", "pair", "split"]
@@ -23,7 +23,7 @@ MOST_SUSPECTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class MeshBlame:
     """One explanation of some failing links.
 
     `pair`: any of these hosts (nearly always two), or the network between them. `split`: these hosts reach
@@ -40,11 +40,11 @@ class Blame:
     common: bool = False
 
 
-def culprits(links: Iterable[Link]) -> tuple[Blame, ...]:
+def culprits(links: Iterable[Link]) -> tuple[MeshBlame, ...]:
     """Explain the failing links: first what is common, then the hosts that explain the most."""
     tested = [link for link in links if link.tested]
     left = [link for link in tested if link.failed]
-    blames: list[Blame] = []
+    blames: list[MeshBlame] = []
     common = _common_kinds(tested)
     if common:
         alike = [link for link in left if link.kind in common]
@@ -94,7 +94,7 @@ def _common_kinds(tested: Sequence[Link]) -> set[Kind]:
     return common
 
 
-def _splits(tested: Sequence[Link]) -> list[Blame]:
+def _splits(tested: Sequence[Link]) -> list[MeshBlame]:
     """Groups of at least two hosts that reach one another, but no other such group."""
     groups = [g for g in _components(tested) if len(g) >= 2]
     groups.sort(key=len, reverse=True)
@@ -108,7 +108,7 @@ def _splits(tested: Sequence[Link]) -> list[Blame]:
             across[there].append(link)
             cut_from[link.source].add(link.target)
             cut_from[link.target].add(link.source)
-    blames: list[Blame] = []
+    blames: list[MeshBlame] = []
     for n, group in enumerate(groups[1:], 1):
         if all(cut_from[h] for h in group):
             decided = len(group) < len(groups[0]) and all(len(cut_from[h]) >= 2 for h in group)
@@ -128,20 +128,20 @@ def _components(tested: Sequence[Link]) -> list[set[str]]:
     return list({id(g): g for g in group.values()}.values())
 
 
-def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[Blame]:
+def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[MeshBlame]:
     strong = _strong_arms(tested)
-    faults = [Fault(link, {arm: strong[arm] for arm in _arms(link) if arm in strong}) for link in left]
+    faults = [FailingLink(link, {arm: strong[arm] for arm in _arms(link) if arm in strong}) for link in left]
     weak = [fault.link for fault in faults if not fault.arms]
-    blames: list[Blame] = []
+    blames: list[MeshBlame] = []
     for hosts, arms_used, links, decided in explain([fault for fault in faults if fault.arms]):
         ways = {way for host, way, _ in arms_used if host in hosts}
         blames.append(_blame(hosts, _direction(ways) if decided else "pair", links, decided=decided))
     return blames + _suspicions(weak)
 
 
-def _suspicions(weak: Sequence[Link]) -> list[Blame]:
+def _suspicions(weak: Sequence[Link]) -> list[MeshBlame]:
     """Explain weak failures: by a host that several have in common, otherwise by the pair."""
-    blames: list[Blame] = []
+    blames: list[MeshBlame] = []
     of_host: dict[str, list[Link]] = defaultdict(list)
     for link in weak:
         for host in {link.source, link.target}:
@@ -201,7 +201,7 @@ def _direction(ways: set[Side]) -> Direction:
 
 def _blame(
     hosts: Iterable[str], direction: Direction, links: Sequence[Link], *, decided: bool, common: bool = False
-) -> Blame:
+) -> MeshBlame:
     order: tuple[Kind, ...] = ("master", "hccl", "ephemeral")
     kinds = tuple(kind for kind in order if any(link.kind == kind for link in links))
-    return Blame(tuple(hosts), direction, kinds, tuple(links), decided, common)
+    return MeshBlame(tuple(hosts), direction, kinds, tuple(links), decided, common)

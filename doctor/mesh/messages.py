@@ -20,18 +20,18 @@ _LISTEN_ERRORS: dict[str, ListenError] = {word: word for word in get_args(Listen
 _OUTCOMES: dict[str, Outcome] = {word: word for word in get_args(Outcome)}
 
 
-class AgentReady(Message, frozen=True, tag="ready"):
+class MeshAgentReady(Message, frozen=True, tag="ready"):
     agent: str = ""
 
 
-class Listening(Message, frozen=True, tag="listener"):
+class ListenerReport(Message, frozen=True, tag="listener"):
     id: int
     port: int | None = None
     error: str | None = None
     detail: str = ""
 
 
-class Tried(Message, frozen=True, tag="link"):
+class LinkResult(Message, frozen=True, tag="link"):
     id: int
     outcome: str = "error"
     ms: float | None = None
@@ -40,13 +40,13 @@ class Tried(Message, frozen=True, tag="link"):
     unresolved: tuple[str, ...] = ()
 
 
-MeshMessage = AgentReady | Listening | Tried
+MeshMessage = MeshAgentReady | ListenerReport | LinkResult
 DECODER: msgspec.json.Decoder[MeshMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     MeshMessage | NoInterpreter | Bye
 )
 
 
-def as_listener(said: Listening, host: str, kind: Kind, asked: int) -> Listener:
+def as_listener(said: ListenerReport, host: str, kind: Kind, asked: int) -> Listener:
     port = said.port if said.error is None and said.port and 0 < said.port < 65536 else None
     error = None if port else _LISTEN_ERRORS.get(said.error or "", "error")
     return Listener(host, kind, asked, port, error, printable(said.detail))

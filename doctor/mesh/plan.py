@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from doctor.mesh.result import Kind, LeftOut, Listener, MeshShape
+from doctor.mesh.result import Kind, Listener, MeshShape, OmittedHost
 
 FULL_UP_TO = 32
 Pair = tuple[str, str]
@@ -37,7 +37,7 @@ class MeshPlan:
     head: str | None = None
     master_port: int | None = None
     hccl_port: int | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[OmittedHost, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +116,19 @@ def master_attempts(plan: MeshPlan, listeners: Iterable[Listener]) -> tuple[Atte
     return attempts(plan, pairs, listeners, master=True)
 
 
-def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[MeshNode, ...], tuple[LeftOut, ...]]:
-    left_out: list[LeftOut] = []
+def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[MeshNode, ...], tuple[OmittedHost, ...]]:
+    left_out: list[OmittedHost] = []
     sharers: dict[str, list[str]] = {}
     for host, text in addresses.items():
         if obstacle := _obstacle(text):
-            left_out.append(LeftOut(host, obstacle))
+            left_out.append(OmittedHost(host, obstacle))
         else:
             sharers.setdefault(str(ipaddress.ip_address(text or "")), []).append(host)
     alone = {hosts[0]: address for address, hosts in sharers.items() if len(hosts) == 1}
     for address, hosts in sharers.items():
         for host in hosts if len(hosts) > 1 else ():
             others = ", ".join(h for h in hosts if h != host)
-            left_out.append(LeftOut(host, f"it shares the data address {address} with {others}"))
+            left_out.append(OmittedHost(host, f"it shares the data address {address} with {others}"))
     taking_part = (host for host in addresses if host in alone)
     return tuple(MeshNode(n, host, alone[host]) for n, host in enumerate(taking_part)), tuple(left_out)
 

@@ -77,7 +77,7 @@ class MeshTrouble:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedHost:
     """A host that took no part, and why."""
 
     host: str
@@ -93,7 +93,7 @@ class MeshResult:
     listeners: tuple[Listener, ...]
     links: tuple[Link, ...]
     troubles: tuple[MeshTrouble, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedHost, ...]
     seconds: float
 
     @cached_property

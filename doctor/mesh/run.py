@@ -18,10 +18,18 @@ from importlib.resources import files
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.mesh.culprits import widen
-from doctor.mesh.messages import DECODER, AgentReady, Listening, MeshMessage, Tried, as_link, as_listener
+from doctor.mesh.messages import (
+    DECODER,
+    LinkResult,
+    ListenerReport,
+    MeshAgentReady,
+    MeshMessage,
+    as_link,
+    as_listener,
+)
 from doctor.mesh.plan import Attempt, MeshNode, MeshPlan, attempts, master_attempts, wanted_ports
 from doctor.mesh.result import Kind, Link, Listener, MeshResult, MeshTrouble, TroubleKind
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 from doctor.stage import Stage, Tell
 from doctor.transport import Script, Session
 from doctor.transport.question import MeshQuestion
@@ -218,21 +226,21 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
     def _trouble(self, host: str, kind: TroubleKind, detail: str) -> None:
         self.troubles.setdefault((host, kind), MeshTrouble(host, kind, detail))
 
-    def lose(self, agent: _MeshAgent, how: Loss, detail: str, _: Unreached | None) -> None:
+    def lose(self, agent: _MeshAgent, how: Loss, detail: str, _: UnreachedHost | None) -> None:
         if self.excused:
             detail = "this program was stopped for longer than an agent waits"
         self._trouble(agent.host, "no-agent" if how == "ended" and not agent.ready else how, detail)
 
     def take(self, agent: _MeshAgent, message: MeshMessage, _size: int) -> bool:
-        if isinstance(message, AgentReady) and not agent.ready:
+        if isinstance(message, MeshAgentReady) and not agent.ready:
             agent.ready = True
             if not message.agent.startswith("python"):
                 only = printable(message.agent)
                 why = f"only {only}: it can connect but not listen, so no host tried to reach it"
                 self._trouble(agent.host, "no-python", why)
-        elif isinstance(message, Listening) and message.id in agent.ports:
+        elif isinstance(message, ListenerReport) and message.id in agent.ports:
             self.listeners.append(as_listener(message, agent.host, *agent.ports.pop(message.id)))
-        elif isinstance(message, Tried) and message.id in agent.calls:
+        elif isinstance(message, LinkResult) and message.id in agent.calls:
             call = agent.calls.pop(message.id)
             how = (message.outcome, message.detail, message.ms, message.tries, message.unresolved)
             self.links.append(as_link(call, *how))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from doctor.api import Fact, Read, path_and_text
-from doctor.model import Answer, AnswerEnd, Capture, Missing, Unreached, UnreachedKind
+from doctor.model import Answer, AnswerEnd, Capture, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe.frames import (
     DAMAGED,
     FILES,
@@ -35,7 +35,7 @@ class HostAnswer:
 
     host: str
     captures: Mapping[str, Capture]
-    missing: Mapping[str, Missing]
+    missing: Mapping[str, MissingFact]
     complete: bool
     started: float
     ended: float
@@ -51,7 +51,7 @@ _CUT_SHORT = 141
 _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9})$")
 
 
-def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | Unreached:
+def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | UnreachedHost:
     """Split an answer into captures. An answer without a single frame does not count."""
     out, err, sudo, done = _frames(answer.stdout, token[:FRAME].encode(), token[FRAME:].encode())
     if not out:
@@ -59,29 +59,29 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer |
     texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
     contents = _files("\n".join((texts.get(FILES, ""), texts.get(THERE, ""))))
     captures: dict[str, Capture] = {}
-    missing: dict[str, Missing] = {}
+    missing: dict[str, MissingFact] = {}
     for fact in facts:
         if isinstance(fact.command, Read):
             reason = _why_no_files(fact.command, out)
             if reason:
-                missing[fact.name] = Missing(fact.name, reason)
+                missing[fact.name] = MissingFact(fact.name, reason)
             else:
                 captures[fact.name] = Capture(
                     fact.name, 0, _select(contents, (*fact.command.paths, *fact.command.there))
                 )
             continue
         if fact.name not in out:
-            missing[fact.name] = Missing(fact.name, _why_absent(fact, answer, done))
+            missing[fact.name] = MissingFact(fact.name, _why_absent(fact, answer, done))
             continue
         rc, payload, whole = out[fact.name]
         stderr = redact(err.get(fact.name, b"").decode("utf-8", "replace"))
         truncated = bool(fact.cap and (len(payload) >= fact.cap - 1 or rc == _CUT_SHORT))
         if fact.group and rc == NOT_HERE:
-            missing[fact.name] = Missing(fact.name, f"there is no {fact.group.thing}", absent=True)
+            missing[fact.name] = MissingFact(fact.name, f"there is no {fact.group.thing}", absent=True)
             continue
         reason = _why_unusable(fact, rc, len(payload), whole, truncated, stderr, sudo)
         if reason:
-            missing[fact.name] = Missing(fact.name, reason)
+            missing[fact.name] = MissingFact(fact.name, reason)
         captures[fact.name] = Capture(fact.name, rc, texts[fact.name], stderr, truncated)
     return HostAnswer(
         answer.host,
@@ -222,7 +222,7 @@ def _why_unusable(
     return f"its command ended with {rc}" + (f": {last[0][:200]}" if last[0] else "")
 
 
-def _no_answer(answer: Answer) -> Unreached:
+def _no_answer(answer: Answer) -> UnreachedHost:
     """Why a shell that was reached printed no frame."""
     first = redact((answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace")).strip()
     detail = first.splitlines()[0][:400] if first else ""
@@ -233,7 +233,9 @@ def _no_answer(answer: Answer) -> Unreached:
         "The account needs a login shell that can start sh.",
         "ssh {} 'sh -c true'",
     )
-    return Unreached(answer.host, kind, problem, advice, (login.format(shlex.quote(answer.host)),), detail)
+    return UnreachedHost(
+        answer.host, kind, problem, advice, (login.format(shlex.quote(answer.host)),), detail
+    )
 
 
 _NO_ANSWER = {

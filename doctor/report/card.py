@@ -12,7 +12,7 @@ from enum import Enum, Flag, auto
 from doctor.report.losses import LossDrawing
 
 
-class On(Flag):
+class Medium(Flag):
     """The outputs that show a part."""
 
     QUIET = auto()
@@ -29,7 +29,7 @@ class On(Flag):
     ALWAYS = QUIET | ALL
 
 
-class Kind(Enum):
+class CardKind(Enum):
     """How bad something is; it decides the colour."""
 
     FAIL = "fail"
@@ -40,7 +40,7 @@ class Kind(Enum):
     """A fault of doctor itself."""
 
 
-class Form(Enum):
+class RowForm(Enum):
     """What the lines of a row are."""
 
     WORDS = "sentences"
@@ -56,15 +56,15 @@ class Row:
 
     label: str
     lines: tuple[str, ...]
-    form: Form = Form.WORDS
-    on: On = On.ALL
+    form: RowForm = RowForm.WORDS
+    on: Medium = Medium.ALL
     few: int | None = None
     """The number of lines that a terminal shows without -v."""
     noun: str = "lines"
     """What the lines that are not shown are called."""
     head: str = ""
     """Text before the lines: a verdict, where to type them, or who wrote them."""
-    kind: Kind | None = None
+    kind: CardKind | None = None
     """The kind of the head."""
     link: str = ""
     """The id of the card that the row refers to."""
@@ -78,7 +78,7 @@ class Pairs:
 
     label: str
     pairs: tuple[tuple[str, str], ...]
-    on: On = On.ALL
+    on: Medium = Medium.ALL
     few: int | None = None
     noun: str = "lines"
     aligned: bool = False
@@ -92,14 +92,14 @@ class Table:
     label: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    on: On = On.ALL
+    on: Medium = Medium.ALL
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     label: str
     drawing: LossDrawing
-    on: On = On.ALL
+    on: Medium = Medium.ALL
 
 
 Part = Row | Pairs | Table | Chart
@@ -111,7 +111,7 @@ class Card:
 
     word: str = ""
     """ "FAIL", "HANG" """
-    kind: Kind = Kind.OPEN
+    kind: CardKind = CardKind.OPEN
     who: str = ""
     says: str = ""
     aside: str = ""
@@ -119,7 +119,7 @@ class Card:
     tag: str = ""
     """The id of the check or symptom, else how certain the finding is."""
     rows: tuple[Row, ...] = ()
-    on: On = On.ALWAYS
+    on: Medium = Medium.ALWAYS
     ids: tuple[str, ...] = ()
     """The ids under which links find it."""
     follows: bool = False
@@ -137,7 +137,7 @@ class Page:
     """When the run began, as in a recording: 2026-01-31T10:00:00Z."""
     word: str = ""
     """The verdict: "Faulty", "Hangs"."""
-    kind: Kind = Kind.OPEN
+    kind: CardKind = CardKind.OPEN
     title: str = ""
     """Who is guilty, or the state that was found."""
     says: str = ""

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, Status, View
-from doctor.report.card import Form, On, Row
-from doctor.report.folded import Fault, single_fault
+from doctor.report.card import Medium, Row, RowForm
 from doctor.report.headline import are_counted, bare, culprit, culprits, named_or_counted, word
+from doctor.report.similar_faults import Fault, single_fault
 from doctor.text.nodeset import fold
 
 MOST_EVIDENCE = 6
@@ -26,22 +26,22 @@ def rows(fault: Fault, finding: Finding) -> Iterator[Row]:
     """The rows of a fault; `finding` represents all of its findings."""
     cause = fault.cause
     if are_counted(finding.hosts):
-        yield Row("hosts", finding.hosts, Form.HOSTS)
+        yield Row("hosts", finding.hosts, RowForm.HOSTS)
     if cause:
         yield row("because", f"{cause.check} on {named_or_counted(cause.hosts) or 'all'}", link=cause.id)
     many, subjects = _subjects(fault, finding)
-    yield row("where", ", ".join(subjects), on=On.FULL if many else On.ALL)
+    yield row("where", ", ".join(subjects), on=Medium.FULL if many else Medium.ALL)
     yield row("found", fault.found)
     said = fault.expected.partition(" ")[2] in finding.summary
-    yield row("expected", fault.expected, on=On.FULL if said else On.ALL, joins=bool(fault.found))
+    yield row("expected", fault.expected, on=Medium.FULL if said else Medium.ALL, joins=bool(fault.found))
     sentence = _sentence(finding)
     said = fault.title.lower().endswith(sentence.rstrip(".?!").lower())
-    yield row("means", "" if said else sentence, on=On.FULL if word(finding) == "HANG" else On.ALL)
-    yield Row("stack", tuple(_frames(finding)), on=On.BRIEF, few=FRAMES, noun="frames")
-    yield row("certainty", finding.confidence.value, on=On.FULL)
+    yield row("means", "" if said else sentence, on=Medium.FULL if word(finding) == "HANG" else Medium.ALL)
+    yield Row("stack", tuple(_frames(finding)), on=Medium.BRIEF, few=FRAMES, noun="frames")
+    yield row("certainty", finding.confidence.value, on=Medium.FULL)
 
 
-def row(label: str, *texts: str, on: On = On.ALL, link: str = "", joins: bool = False) -> Row:
+def row(label: str, *texts: str, on: Medium = Medium.ALL, link: str = "", joins: bool = False) -> Row:
     lines = (line for text in texts if text for line in text.split("\n"))
     return Row(label, tuple(lines), on=on, link=link, joins=joins)
 
@@ -79,8 +79,8 @@ def seen_from(finding: Finding) -> str:
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     """The rows of one finding as labels and texts."""
     for each in rows(single_fault(finding, report.by_id.get(finding.because or "")), finding):
-        text = fold(each.lines) if each.form is Form.HOSTS else "\n".join(each.lines)
-        if text and On.MARKDOWN in each.on:
+        text = fold(each.lines) if each.form is RowForm.HOSTS else "\n".join(each.lines)
+        if text and Medium.MARKDOWN in each.on:
             yield each.label, text.removesuffix(".")
     if view := seen_from(finding):
         yield "view", view

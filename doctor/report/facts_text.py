@@ -33,7 +33,7 @@ _MOST_NAMES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class HostGroup:
     """Hosts that reported the same values for the facts that should be equal."""
 
     name: Text
@@ -96,7 +96,7 @@ def _own_names(row: FactRow) -> str:
     return ", ".join(other[:_NAMED]) + more
 
 
-def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[Group]:
+def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[HostGroup]:
     """The groups, largest first; similar values count as equal unless one of them is an outlier."""
     found: dict[object, list[str]] = {}
     for host in hosts:
@@ -107,7 +107,7 @@ def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list
         found.setdefault(key, []).append(host)
     members = sorted(found.values(), key=lambda group: -len(group))
     return [
-        Group(_cut(fold(group), longest, "bold"), tuple(_cell(row, group, longest) for row in rows))
+        HostGroup(_cut(fold(group), longest, "bold"), tuple(_cell(row, group, longest) for row in rows))
         for group in members
     ]
 
@@ -120,7 +120,7 @@ def _cell(row: FactRow, hosts: Sequence[str], longest: int) -> Text:
     return _cut(f"{ODD} {text}" if odd else text, longest, "bold red" if odd else "")
 
 
-def _print_table(rows: Sequence[FactRow], groups: Sequence[Group], console: Console) -> None:
+def _print_table(rows: Sequence[FactRow], groups: Sequence[HostGroup], console: Console) -> None:
     titles = [Text(row.title, style="dim") for row in rows]
     down = [[Text("HOST", style="dim"), *titles], *([group.name, *group.cells] for group in groups)]
     if _width(down) > console.width:

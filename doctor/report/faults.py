@@ -8,24 +8,24 @@ from dataclasses import replace
 
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
-from doctor.report.again import verify
-from doctor.report.card import Card, Form, Kind, On, Page, Pairs, Row
+from doctor.report.card import Card, CardKind, Medium, Page, Pairs, Row, RowForm
 from doctor.report.details import evidence, rows, seen_from
-from doctor.report.folded import Fault, fold_faults, single
 from doctor.report.headline import WORDS, are_counted, culprit, last_line, named_or_counted, title, word
 from doctor.report.host_rows import unheard_hosts
+from doctor.report.rerun import verify
+from doctor.report.similar_faults import Fault, fold_faults, single
 from doctor.text.nodeset import fold
 
 KINDS = {
-    Status.FAIL: Kind.FAIL,
-    Status.WARN: Kind.WARN,
-    Status.CRASH: Kind.BROKEN,
-    Status.UNKNOWN: Kind.OPEN,
+    Status.FAIL: CardKind.FAIL,
+    Status.WARN: CardKind.WARN,
+    Status.CRASH: CardKind.BROKEN,
+    Status.UNKNOWN: CardKind.OPEN,
 }
 VERDICTS = {
-    Verdict.FAULTY: ("Faulty", Kind.FAIL),
-    Verdict.INCONCLUSIVE: ("Inconclusive", Kind.OPEN),
-    Verdict.HEALTHY: ("Healthy", Kind.GOOD),
+    Verdict.FAULTY: ("Faulty", CardKind.FAIL),
+    Verdict.INCONCLUSIVE: ("Inconclusive", CardKind.OPEN),
+    Verdict.HEALTHY: ("Healthy", CardKind.GOOD),
 }
 FROM_HERE = ("ssh ", "doctor ")
 """Commands that begin like this are typed where doctor runs."""
@@ -51,13 +51,13 @@ def page_of(report: Report) -> Page:
     )
 
 
-def verdict_word(report: Report) -> tuple[str, Kind]:
+def verdict_word(report: Report) -> tuple[str, CardKind]:
     """The verdict and its kind; healthy with a warning is not green."""
     name, kind = VERDICTS[report.verdict]
     if report.stopped_by is not None:
-        return "Interrupted", kind if report.verdict is Verdict.FAULTY else Kind.OPEN
+        return "Interrupted", kind if report.verdict is Verdict.FAULTY else CardKind.OPEN
     if report.verdict is Verdict.HEALTHY and trouble(report):
-        return name, Kind.WARN
+        return name, CardKind.WARN
     return name, kind
 
 
@@ -108,7 +108,7 @@ def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
     """The cards, worst first. `apart`: one card per finding, even if several differ only in numbers."""
     found, unheard = trouble(report), unheard_hosts(report)
     cards = (_card(fault, report, unheard) for fault in (single(found) if apart else fold_faults(found)))
-    broken = (Card(WORDS[Status.CRASH], Kind.BROKEN, says=source) for source in report.rules.unloaded)
+    broken = (Card(WORDS[Status.CRASH], CardKind.BROKEN, says=source) for source in report.rules.unloaded)
     return (*cards, *broken)
 
 
@@ -136,7 +136,7 @@ def _evidence(fault: Fault, report: Report) -> Iterator[Row]:
         where, seen = evidence(finding, report)
         where = where or (fold(finding.hosts) if len(fault.findings) > 1 else "")
         lines = (line for each in seen for line in f"{each.source}: {each.text}".split("\n"))
-        yield Row("seen", tuple(lines), Form.QUOTED, On.FULL, head=where)
+        yield Row("seen", tuple(lines), RowForm.QUOTED, Medium.FULL, head=where)
 
 
 def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
@@ -148,7 +148,7 @@ def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
     ordered = tuple(name for name in report.plan.names if name in finding.hosts)
     command = verify(report, replace(finding, hosts=ordered))
     if not any(command in line for each in fault.findings if each.remedy for line in each.remedy.commands):
-        yield Row("verify", (command,), Form.TYPED)
+        yield Row("verify", (command,), RowForm.TYPED)
 
 
 def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
@@ -168,11 +168,11 @@ def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
         on = "each of them" if hosts == finding.hosts and are_counted(hosts) else fold(hosts)
         for where, lines in ((f"type on {on}:", there), ("type here:", here)):
             if lines:
-                yield Row("do", lines, Form.TYPED, head=where)
+                yield Row("do", lines, RowForm.TYPED, head=where)
     if len(typed) > 2:
         others = len(fault.findings) - len(next(iter(typed.values())))
         said = f"the other {others} likewise, each with values of its own (-v)"
-        yield Row("do", (), Form.TYPED, head=said)
+        yield Row("do", (), RowForm.TYPED, head=said)
 
 
 def unexamined(report: Report) -> Pairs:

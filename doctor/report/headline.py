@@ -40,7 +40,7 @@ _OUT_OF_REACH = {"host-unreachable": "out of reach"}
 
 
 @dataclass(frozen=True, slots=True)
-class Culprit:
+class GuiltyHosts:
     """Hosts with the same fault, and the part of them that is faulty."""
 
     hosts: tuple[str, ...]
@@ -66,7 +66,7 @@ def named_or_counted(hosts: Sequence[str]) -> str:
     return f"{len(hosts)} hosts" if are_counted(hosts) else fold(hosts)
 
 
-def culprits(finding: Finding) -> tuple[Culprit, ...]:
+def culprits(finding: Finding) -> tuple[GuiltyHosts, ...]:
     """One culprit for all hosts with the same faulty devices or ranks."""
     ranks: dict[str, set[int]] = {host: set() for host in finding.hosts}
     devices: dict[str, set[int]] = {host: set() for host in finding.hosts}
@@ -76,14 +76,14 @@ def culprits(finding: Finding) -> tuple[Culprit, ...]:
         elif place.host in devices and place.device is not None:
             devices[place.host].add(place.device)
     if all(ranks.values()) and ranks:
-        return (Culprit(finding.hosts, ranks=ranks_text(set().union(*ranks.values()))),)
+        return (GuiltyHosts(finding.hosts, ranks=ranks_text(set().union(*ranks.values()))),)
     noun = "NPU" if finding.check.startswith(("device-", "rank-table-")) else "GPU"
     alike: dict[str, list[str]] = {}
     for host, numbers in devices.items():
         plural = "s" if len(numbers) > 1 else ""
         named = f"{noun}{plural} {','.join(ranges(numbers))}" if numbers else ""
         alike.setdefault(named, []).append(host)
-    return tuple(Culprit(tuple(hosts), devices=named) for named, hosts in alike.items())
+    return tuple(GuiltyHosts(tuple(hosts), devices=named) for named, hosts in alike.items())
 
 
 def culprit(finding: Finding) -> str:
@@ -189,18 +189,18 @@ def _area_name(finding: Finding) -> str:
 
 def _culprits_with_areas(findings: Iterable[Finding]) -> str:
     """Each culprit once, with the areas of its faults."""
-    areas: dict[Culprit, dict[str, None]] = {}
+    areas: dict[GuiltyHosts, dict[str, None]] = {}
     for finding in findings:
         said = _area_name(finding)
         for each in culprits(finding):
             for host in each.hosts:
-                areas.setdefault(Culprit((host,), each.devices, each.ranks), {})[said] = None
+                areas.setdefault(GuiltyHosts((host,), each.devices, each.ranks), {})[said] = None
         if not finding.hosts:
-            areas.setdefault(Culprit((), ranks=culprit(finding)), {})[said] = None
+            areas.setdefault(GuiltyHosts((), ranks=culprit(finding)), {})[said] = None
     alike: dict[tuple[str, str, str], list[str]] = {}
     for who, names in areas.items():
         alike.setdefault((who.devices, who.ranks, ", ".join(names)), []).extend(who.hosts)
     return ", ".join(
-        f"{Culprit(tuple(hosts), devices, ranks) if hosts else ranks} ({said})"
+        f"{GuiltyHosts(tuple(hosts), devices, ranks) if hosts else ranks} ({said})"
         for (devices, ranks, said), hosts in alike.items()
     )

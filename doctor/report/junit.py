@@ -20,8 +20,8 @@ from doctor.report.details import MOST_EVIDENCE, cut
 from doctor.report.envelope import Envelope, FindingEntry, HostEntry
 from doctor.report.headline import WORDS, named_or_counted
 from doctor.report.json import CheckReport
-from doctor.report.outcomes import NO_HOST, Outcome, outcomes
-from doctor.report.when import began
+from doctor.report.outcomes import NO_HOST, CheckOutcome, outcomes
+from doctor.report.run_times import began
 from doctor.text.printable import clean, clean_line
 
 NAME = "cluster-doctor"
@@ -100,7 +100,9 @@ def _examined(host: HostEntry) -> _Case:
     return _Case("examined", SKIPPED, "not-examined", f"not examined: {host.reason or 'no reason is known'}")
 
 
-def _cases(envelope: Envelope, told: Mapping[str, _Told], row: Mapping[str, Outcome]) -> Iterator[_Case]:
+def _cases(
+    envelope: Envelope, told: Mapping[str, _FindingWords], row: Mapping[str, CheckOutcome]
+) -> Iterator[_Case]:
     kinds = KINDS | ({Status.WARN: FAILURE} if envelope.run.strict else {})
     for check, outcome in row.items():
         if outcome.status is Status.PASS:
@@ -115,17 +117,17 @@ def _cases(envelope: Envelope, told: Mapping[str, _Told], row: Mapping[str, Outc
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _FindingWords:
     """A finding in words; they are the same for each of its hosts."""
 
     message: str
     text: str
 
 
-def _told(envelope: Envelope) -> Mapping[str, _Told]:
+def _told(envelope: Envelope) -> Mapping[str, _FindingWords]:
     by_id = {finding.id: finding for finding in envelope.findings}
     return {
-        id: _Told(f"{_word(found, envelope.KEY)}  {found.headline}", "\n".join(_lines(found, by_id)))
+        id: _FindingWords(f"{_word(found, envelope.KEY)}  {found.headline}", "\n".join(_lines(found, by_id)))
         for id, found in by_id.items()
     }
 

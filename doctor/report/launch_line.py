@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from doctor.errors import UsageError, suggest
 from doctor.job.launch import launchers
-from doctor.job.launch.forms import NODE_RANK, RANKS_HERE, Choice, Form, Go, LaunchParts
+from doctor.job.launch.forms import NODE_RANK, RANKS_HERE, Choice, Go, LaunchForm, LaunchParts
 from doctor.job.plan import JobPlan
 from doctor.job.wishes import SLURM
 from doctor.targets.allocation import slurm_tasks
 
 LAUNCH = "launch"
 AUTO = "auto"
-FORMS: Mapping[str, Form] = {"hostfile": Form(lambda start: hostfile(start.going)), **launchers.FORMS}
+FORMS: Mapping[str, LaunchForm] = {
+    "hostfile": LaunchForm(lambda start: hostfile(start.going)),
+    **launchers.FORMS,
+}
 
 
 def read_form(text: str) -> str:

@@ -8,9 +8,9 @@ from doctor.report.faults import page_of, unexamined
 from doctor.report.host_rows import OK, host_rows
 from doctor.report.markdown_page import MOST, card_line, card_text, fit, pair_line
 from doctor.report.markdown_text import cell, code, inline, row, table
-from doctor.report.measured import measured
+from doctor.report.measurements import measured
+from doctor.report.run_times import started
 from doctor.report.ticket import tickets
-from doctor.report.when import started
 from doctor.text.nodeset import fold
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from doctor import __version__
-from doctor.report.card import Card, Chart, Form, On, Page, Pairs, Part, Row, Table
+from doctor.report.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.report.markdown_text import block, cell, code, folded, inline, table
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
@@ -33,8 +33,8 @@ def _blocks(page: Page) -> Iterator[str]:
     for one in page.each:
         cards = "".join(card_text(card, "####") for card in shown(one.cards))
         yield f"\n### Job {inline(one.title)}\n\n- {inline(one.says)}\n{cards}"
-        yield from (_part(part, "####") for part in one.parts if On.MARKDOWN in part.on)
-    yield from (_part(part, "###") for part in page.parts if On.MARKDOWN in part.on)
+        yield from (_part(part, "####") for part in one.parts if Medium.MARKDOWN in part.on)
+    yield from (_part(part, "###") for part in page.parts if Medium.MARKDOWN in part.on)
     yield "".join(("\n", *(f"- {inline(note)}\n" for note in page.notes))) if page.notes else ""
     yield "".join(f"\n- {inline(label + line)}\n" for label, line in page.after)
     yield f"\nMade by cluster-doctor {__version__}.\n"
@@ -54,7 +54,7 @@ def fit(blocks: Iterable[str], room: int, what: str) -> str:
 
 
 def shown(cards: Iterable[Card]) -> list[Card]:
-    return [card for card in cards if On.MARKDOWN in card.on]
+    return [card for card in cards if Medium.MARKDOWN in card.on]
 
 
 def card_line(card: Card) -> str:
@@ -69,18 +69,18 @@ def card_text(card: Card, level: str = "###") -> str:
     tag = f"({code(card.tag)})" if card.tag else ""
     head = (level, card.word, who, inline(card.says + card.aside), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
-    rows = [row for row in card.rows if On.MARKDOWN in row.on and (row.lines or row.head)]
-    text += "".join(_list_items(row) for row in rows if row.form not in (Form.TYPED, Form.QUOTED))
-    typed = [line for row in rows if row.form is Form.TYPED for line in _typed(row)]
-    quoted = [row for row in rows if row.form is Form.QUOTED]
-    text += "".join("\n" + _block(row) for row in quoted if On.BRIEF in row.on)
+    rows = [row for row in card.rows if Medium.MARKDOWN in row.on and (row.lines or row.head)]
+    text += "".join(_list_items(row) for row in rows if row.form not in (RowForm.TYPED, RowForm.QUOTED))
+    typed = [line for row in rows if row.form is RowForm.TYPED for line in _typed(row)]
+    quoted = [row for row in rows if row.form is RowForm.QUOTED]
+    text += "".join("\n" + _block(row) for row in quoted if Medium.BRIEF in row.on)
     text += "\n" + block("\n".join(typed), "sh") if typed else ""
-    return text + "".join("\n" + _folded(row) for row in quoted if On.BRIEF not in row.on)
+    return text + "".join("\n" + _folded(row) for row in quoted if Medium.BRIEF not in row.on)
 
 
 def _list_items(row: Row) -> str:
-    lines = (fold(row.lines),) if row.form is Form.HOSTS else row.lines[:MOST_LINES]
-    if row.form is Form.NUMBERED:
+    lines = (fold(row.lines),) if row.form is RowForm.HOSTS else row.lines[:MOST_LINES]
+    if row.form is RowForm.NUMBERED:
         lines = tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))
     before = f"{row.label}: " + (f"**{inline(row.head)}**: " if row.head else "")
     return "".join(f"- {before}{inline(line)}\n" for line in lines)
@@ -122,8 +122,8 @@ def _inside(part: Row | Pairs | Table) -> str:
         return block("\n".join(lines), "text")
     if isinstance(part, Pairs):
         return "".join(map(pair_line, part.pairs[:MOST_LINES]))
-    if part.form in (Form.TYPED, Form.QUOTED):
-        return block("\n".join(part.lines[:MOST_LINES]), "sh" if part.form is Form.TYPED else "text")
+    if part.form in (RowForm.TYPED, RowForm.QUOTED):
+        return block("\n".join(part.lines[:MOST_LINES]), "sh" if part.form is RowForm.TYPED else "text")
     return "".join(f"- {inline(line)}\n" for line in part.lines[:MOST_LINES])
 
 

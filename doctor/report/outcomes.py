@@ -17,7 +17,7 @@ NO_HOST = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """`reason` says why a check does not apply; `findings` are those of the worst status."""
 
     status: Status
@@ -25,16 +25,21 @@ class Outcome:
     findings: tuple[FindingEntry, ...] = ()
 
 
-def outcomes(envelope: Envelope) -> Mapping[str, Mapping[str, Outcome]]:
+def outcomes(envelope: Envelope) -> Mapping[str, Mapping[str, CheckOutcome]]:
     """Host -> check -> outcome, in the order of the report; NO_HOST comes last."""
-    table: dict[str, dict[str, Outcome]] = {host.name: {} for host in envelope.hosts}
+    table: dict[str, dict[str, CheckOutcome]] = {host.name: {} for host in envelope.hosts}
     for result in envelope.results:
         if result.status in (Status.PASS, Status.SKIP):
             for host in result.hosts or (NO_HOST,):
-                _note(table, host, result.check or envelope.KEY, Outcome(result.status, result.reason or ""))
+                _note(
+                    table,
+                    host,
+                    result.check or envelope.KEY,
+                    CheckOutcome(result.status, result.reason or ""),
+                )
     for finding in envelope.findings:
         for host in finding.hosts or (NO_HOST,):
-            _note(table, host, finding.check or envelope.KEY, Outcome(finding.status, "", (finding,)))
+            _note(table, host, finding.check or envelope.KEY, CheckOutcome(finding.status, "", (finding,)))
     order = {check: number for number, check in enumerate(dict.fromkeys(r.check for r in envelope.results))}
     last = len(order)
     return {
@@ -43,9 +48,9 @@ def outcomes(envelope: Envelope) -> Mapping[str, Mapping[str, Outcome]]:
     }
 
 
-def _note(table: dict[str, dict[str, Outcome]], host: str, check: str, new: Outcome) -> None:
+def _note(table: dict[str, dict[str, CheckOutcome]], host: str, check: str, new: CheckOutcome) -> None:
     row = table.setdefault(host, {})
     old = row.get(check, new)
     if WORST.index(new.status) >= WORST.index(old.status):
         more = old.findings if old is not new and old.status is new.status else ()
-        row[check] = Outcome(new.status, new.reason, (*more, *new.findings))
+        row[check] = CheckOutcome(new.status, new.reason, (*more, *new.findings))

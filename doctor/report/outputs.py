@@ -16,7 +16,7 @@ from doctor.job.launch.forms import Go, LaunchParts
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
-from doctor.model import Missing
+from doctor.model import MissingFact
 from doctor.recording import encoded, save
 from doctor.report.envelope import Envelope
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
@@ -213,7 +213,7 @@ def _bound(reading: Reading | None) -> Bound:
     return {
         host: frozenset(each.port for each in seen)
         for host, seen in told.items()
-        if not isinstance(seen, Missing)
+        if not isinstance(seen, MissingFact)
     }
 
 

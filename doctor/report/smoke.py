@@ -11,7 +11,7 @@ from doctor.facts.smoke import JudgedRun
 from doctor.rules.smoke import is_fault, passed, together
 from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.loss import LossSummary, loss_summary
-from doctor.smoke.judge.wavering import tolerance, wavering
+from doctor.smoke.judge.nondeterminism import tolerance, wavering
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
 from doctor.text.nodeset import fold

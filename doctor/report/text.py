@@ -6,23 +6,23 @@ from rich.console import Console
 
 from doctor.judge.verdict import Report
 from doctor.model import Verdict
-from doctor.report.card import On
+from doctor.report.card import Medium
 from doctor.report.faults import fault_cards, unexamined
 from doctor.report.terminal.cards import print_card, print_part, shown_cards
 from doctor.report.terminal.ending import print_ending
 from doctor.report.terminal.hosts import print_hosts
 from doctor.report.terminal.opening import print_opening
-from doctor.report.terminal.page import Cleaned
+from doctor.report.terminal.page import CleanHook
+from doctor.report.terminal.passed_values import print_well
 from doctor.report.terminal.smoke import print_smoke
-from doctor.report.terminal.well import print_well
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     """`verbose` shows each finding by itself, with evidence; `quiet` shows only faults and the last line."""
-    console.push_render_hook(Cleaned())
+    console.push_render_hook(CleanHook())
     if not quiet:
         print_opening(report, console)
-    on = On.VERBOSE if verbose else On.BRIEF
+    on = Medium.VERBOSE if verbose else Medium.BRIEF
     for card in shown_cards(fault_cards(report, apart=verbose), on):
         console.print()
         print_card(card, console, on)

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from doctor import __version__
-from doctor.judge.hardware import Hardware, Part
+from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding
 from doctor.report.details import commands, details, evidence
 from doctor.report.headline import title, word
 from doctor.report.markdown_text import block, cell, code, folded, inline, table
-from doctor.report.when import ended, started
+from doctor.report.run_times import ended, started
 
 NOT_READ = "not known"
 BY_ROOT = "root alone may read it:"
@@ -54,14 +54,14 @@ def _serial(known: Hardware) -> str:
     return f"{BY_ROOT} {code(SHOW_SERIAL)}" if known.hidden else NOT_READ
 
 
-def _parts(host: str, known: Hardware, against: list[Finding]) -> Iterator[Part]:
+def _parts(host: str, known: Hardware, against: list[Finding]) -> Iterator[HardwarePart]:
     """The devices that the faults name."""
     places = (place for finding in against for place in finding.where if place.host in (host, None))
     numbers = sorted({place.device for place in places if place.device is not None})
-    yield from (known.parts.get(number, Part(f"Device {number}")) for number in numbers)
+    yield from (known.parts.get(number, HardwarePart(f"Device {number}")) for number in numbers)
 
 
-def _part(part: Part) -> str:
+def _part(part: HardwarePart) -> str:
     named = (
         ("", part.model),
         ("PCI ", part.bus),

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from doctor.api import UNDECIDED, Confidence, Evidence, JobPlan, Place, Problem, Skip, Undecided, fold
-from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid, devices, split_known
-from doctor.facts.ascend.used import used
+from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice, devices, split_known
+from doctor.facts.ascend.job_npus import used
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -22,7 +22,7 @@ def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple
     mine = {device: said[device] for device in used(said, plan, host)}
     if not mine:
         raise Skip("the job uses no NPU here")
-    mute = [value for value in mine.values() if isinstance(value, Unsaid) and value.unsupported]
+    mute = [value for value in mine.values() if isinstance(value, SilentDevice) and value.unsupported]
     if len(mute) == len(mine):
         raise Skip(mute[0].reason)
     return split_known(mine)

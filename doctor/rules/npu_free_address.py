@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import HostDevice
-from doctor.rules.npu_segments import Line, continued, is_six, line_of
+from doctor.rules.npu_segments import AddressSeries, continued, is_six, line_of
 
 WIDEST = 16
 """The shortest prefix of a network whose addresses are tried one by one."""
@@ -46,7 +46,7 @@ class _Rail:
     def __init__(self, network: IPv4Network, column: Mapping[int, int]) -> None:
         """`column` maps the place of a host to the address of its device."""
         self.network = network
-        self._line: Line | None = line_of(column)
+        self._line: AddressSeries | None = line_of(column)
         own = [ip for ip in column.values() if IPv4Address(ip) in network]
         counted = own and network.prefixlen >= WIDEST
         self._rest = iter(range(min(own) + 1, int(network.broadcast_address)) if counted else ())

@@ -73,7 +73,7 @@ def spans(product: str, found: Mapping[HostDevice, str]) -> bool:
     return len(rails) > len({rail for rail, _ in rails})
 
 
-class Line(NamedTuple):
+class AddressSeries(NamedTuple):
     """Addresses at equal distances."""
 
     base: int
@@ -83,14 +83,14 @@ class Line(NamedTuple):
         return self.base + self.step * place
 
 
-def line_of(known: Mapping[int, int]) -> Line | None:
+def line_of(known: Mapping[int, int]) -> AddressSeries | None:
     """The line that addresses follow by their places; one of them may deviate."""
     steps = Counter((known[b] - known[a]) // (b - a) for a, b in pairwise(sorted(known)))
     if not steps:
         return None
     step = steps.most_common(1)[0][0]
     base, votes = Counter(ip - step * number for number, ip in known.items()).most_common(1)[0]
-    return Line(base, step) if votes >= max(3, len(known) - 1) else None
+    return AddressSeries(base, step) if votes >= max(3, len(known) - 1) else None
 
 
 def continued(others: Mapping[int, int], place: int) -> int | None:

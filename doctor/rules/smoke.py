@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
-from doctor.facts.smoke import JudgedRun, SmokeSeen
-from doctor.smoke.judge.charge import WARNINGS, Charge, ranks_text
+from doctor.facts.smoke import JudgedRun, SmokeRounds
+from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, ranks_text
 from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
 from doctor.text.interpreter import PLAIN
 
 
-def is_fault(charge: Charge) -> bool:
+def is_fault(charge: SmokeCharge) -> bool:
     """Whether the charge makes a host unfit, as opposed to a warning."""
     return charge.severity is Severity.FAIL or (charge.severity is None and charge.check not in WARNINGS)
 
@@ -30,7 +30,7 @@ def passed(run: JudgedRun) -> bool:
     return whole and not any(is_fault(charge) for charge in run.charges)
 
 
-def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
+def accused(seen: SmokeRounds, check: str, decided_by: str) -> Iterator[Problem]:
     """A problem for each charge of this check; then Undecided for hosts for which no run could decide it.
 
     These include hosts that another check names: they were left out of the repeated run.
@@ -85,7 +85,7 @@ _SIZES: Mapping[str, tuple[Callable[[SmokePlan], int], str]] = {
 """What a comparison needs enough of: how it is counted, and the reason if there is too little."""
 
 
-def at_least(seen: SmokeSeen, check: str, decided_by: str, **least: int) -> None:
+def at_least(seen: SmokeRounds, check: str, decided_by: str, **least: int) -> None:
     """Skip a check that compares, if there is too little to compare and nothing was charged anyway.
 
     `least` uses the names of `_SIZES`. Only runs that decided the check count: if a first run of many hosts
@@ -98,13 +98,13 @@ def at_least(seen: SmokeSeen, check: str, decided_by: str, **least: int) -> None
             raise Skip(why.format(number, most, "" if most == 1 else "s"))
 
 
-def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
+def only_on(seen: SmokeRounds, check: str, backend: str) -> None:
     """Skip a check that can only be measured with one backend, if no run used it."""
     if seen.runs and not _has_charge(seen, check) and all(run.plan.backend != backend for run in seen.runs):
         raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
 
 
-def steady(seen: SmokeSeen) -> None:
+def steady(seen: SmokeRounds) -> None:
     """Skip the comparison of links if repeated transfers between the same hosts differed too much."""
     check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
@@ -121,7 +121,7 @@ def steady(seen: SmokeSeen) -> None:
         )
 
 
-def even(seen: SmokeSeen) -> None:
+def even(seen: SmokeRounds) -> None:
     """Skip the comparison of ranks if one took longer, but in steps that varied too much to be sure."""
     check = "smoke-straggler"
     if _has_charge(seen, check) or _has_charge(seen, "smoke-contention"):
@@ -149,11 +149,11 @@ def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:
     return f"; {fold(loads)} had {worst} when the run began"
 
 
-def _has_charge(seen: SmokeSeen, check: str) -> bool:
+def _has_charge(seen: SmokeRounds, check: str) -> bool:
     return any(charge.check == check for run in seen.runs for charge in run.charges)
 
 
-def _blames_host(seen: SmokeSeen, check: str, host: str) -> bool:
+def _blames_host(seen: SmokeRounds, check: str, host: str) -> bool:
     """Whether this check names the host as at fault: then it is decided, however far the run got."""
     return any(
         host in charge.culprit_hosts(run.plan)
@@ -163,13 +163,13 @@ def _blames_host(seen: SmokeSeen, check: str, host: str) -> bool:
     )
 
 
-def _same(charge: Charge, plan: SmokePlan) -> object:
+def _same(charge: SmokeCharge, plan: SmokePlan) -> object:
     """A key that is equal for the same charge in a repeated run, whose ranks have other numbers."""
     seats = sorted((plan.seat(rank).host, plan.seat(rank).local) for rank in charge.ranks)
     return (charge.kind, tuple(seats), tuple(sorted(charge.hosts)), charge.peer)
 
 
-def problem(charge: Charge, result: SmokeResult) -> Problem:
+def problem(charge: SmokeCharge, result: SmokeResult) -> Problem:
     """The charge with its culprits: hosts, ranks and devices."""
     plan = result.plan
     hosts = charge.culprit_hosts(plan)
@@ -191,7 +191,7 @@ def problem(charge: Charge, result: SmokeResult) -> Problem:
     )
 
 
-def _subject(charge: Charge, plan: SmokePlan) -> str | None:
+def _subject(charge: SmokeCharge, plan: SmokePlan) -> str | None:
     if charge.peer and len(charge.hosts) == 1:
         return f"{charge.hosts[0]} <-> {charge.peer}"
     if not charge.ranks:
@@ -203,7 +203,7 @@ def _subject(charge: Charge, plan: SmokePlan) -> str | None:
     return f"{ranks} (device{'s' if len(devices) > 1 else ''} {', '.join(map(str, devices))})"
 
 
-def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Place, ...]:
+def _places(charge: SmokeCharge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Place, ...]:
     """The culprits. If nobody is named: the hosts that show it, which a common cause would have to cover."""
     seats = [plan.seat(rank) for rank in dict.fromkeys(charge.ranks)]
     seated = {seat.host for seat in seats}
@@ -220,7 +220,7 @@ def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Pl
     return tuple(Place(host=host) for host in dict.fromkeys(seat.host for seat in struck))
 
 
-def _peer(charge: Charge, host: str, hosts: tuple[str, ...]) -> str | None:
+def _peer(charge: SmokeCharge, host: str, hosts: tuple[str, ...]) -> str | None:
     """The other end of a link; for two suspects each other, so that a cause at one clears the other."""
     if charge.peer or not charge.undecided or len(hosts) != 2:
         return charge.peer

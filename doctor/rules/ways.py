@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from doctor.api import JobPlan, Place, Stretch, fold
 from doctor.facts.network import Counters, Route, Routes
-from doctor.mesh import Blame, Link, MeshResult
+from doctor.mesh import Link, MeshBlame, MeshResult
 from doctor.mesh.result import Pairs
 
 MANY = 16
@@ -124,7 +124,7 @@ def proved_blames(
     links: Mapping[str, Mapping[str, Counters]],
     plan: JobPlan,
     mesh: MeshResult,
-) -> list[Blame]:
+) -> list[MeshBlame]:
     """The failed connections that the facts of one of the two hosts explain, by that host."""
     pairs = mesh.between
     guilty: dict[frozenset[str], str] = {}
@@ -139,9 +139,9 @@ def proved_blames(
     return [_blame(host, found) for host, found in by_host.items() if found]
 
 
-def _blame(host: str, failed: Collection[Link]) -> Blame:
+def _blame(host: str, failed: Collection[Link]) -> MeshBlame:
     out = sum(link.source == host for link in failed)
-    return Blame(
+    return MeshBlame(
         (host,),
         "both" if 0 < out < len(failed) else "outbound" if out else "inbound",
         tuple(dict.fromkeys(link.kind for link in failed)),

@@ -45,7 +45,7 @@ def choose_transport(
 
         _refuse_srun(hosts, environ)
         return SlurmTransport(hosts, environ)
-    from doctor.transport.routed import RoutedTransport
+    from doctor.transport.routing import RoutedTransport
 
     return RoutedTransport(
         hosts,

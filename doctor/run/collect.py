@@ -23,7 +23,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import MeshMode
 from doctor.judge.reading import Reading, read_recording
 from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_mesh, run_mesh
-from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
+from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe import HostAnswer, new_token, read, script, through
 from doctor.recording import Recording
 from doctor.run.pauses import Pauses
@@ -81,7 +81,7 @@ class Collection:
     began: float = field(default_factory=time.monotonic)
     started: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     heard: dict[str, HostAnswer] = field(default_factory=dict)
-    unreached: dict[str, Unreached] = field(default_factory=dict)
+    unreached: dict[str, UnreachedHost] = field(default_factory=dict)
     mesh: MeshResult | None = None
     no_mesh: str = ""
     smoke: list[SmokeResult] = field(default_factory=list)
@@ -174,17 +174,17 @@ class Collection:
         waiting = dict.fromkeys(hosts)
         self._show_progress("hosts", 0, len(hosts), waiting)
         for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
-            outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
-            if isinstance(outcome, Unreached) and isinstance(answer, Answer):
+            outcome = answer if isinstance(answer, UnreachedHost) else read(answer, facts, token)
+            if isinstance(outcome, UnreachedHost) and isinstance(answer, Answer):
                 outcome = _entry_failure(outcome, answer, hosts[outcome.host])
-            if isinstance(outcome, Unreached):
+            if isinstance(outcome, UnreachedHost):
                 self.unreached[outcome.host] = self._excused(outcome)
             else:
                 self.heard[outcome.host] = outcome
             del waiting[outcome.host]
             self._show_progress("hosts", len(self.heard), len(hosts), waiting)
 
-    def _excused(self, why: Unreached) -> Unreached:
+    def _excused(self, why: UnreachedHost) -> UnreachedHost:
         """The reason for a host given up because the run ended or was paused: it might have answered."""
         pause = self.pauses.longest
         if pause and why.kind in (*TOO_SLOW, UnreachedKind.LOST, UnreachedKind.JUMP):
@@ -240,8 +240,8 @@ class Collection:
             if host.name in wanted
         }
         for answer in self.transport.run(scripts, self.order.timeout, self.order.until) if scripts else ():
-            heard = answer if isinstance(answer, Unreached) else read(answer, [TABLE_FILES], token)
-            if not isinstance(heard, Unreached):
+            heard = answer if isinstance(answer, UnreachedHost) else read(answer, [TABLE_FILES], token)
+            if not isinstance(heard, UnreachedHost):
                 self._add(answer.host, heard.captures, {})
 
     def _follow_up(self) -> None:
@@ -254,7 +254,7 @@ class Collection:
         early = early or ("the deadline came before it" if self.left() <= 0 else "")
         if early:
             for host in self.heard:
-                self._add(host, {}, {fact.name: Missing(fact.name, early) for fact in later})
+                self._add(host, {}, {fact.name: MissingFact(fact.name, early) for fact in later})
             return
         wanted = plan_ping_round(
             reading.facts, reading.plan, everybody=order.mesh == "full", also_busy=order.also_busy
@@ -272,23 +272,25 @@ class Collection:
         if not scripts:
             return
         for host in scripts:
-            self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
+            self._add(
+                host, {}, {fact.name: MissingFact(fact.name, "the run ended before it") for fact in later}
+            )
         waiting, answered = dict.fromkeys(scripts), 0
         self._show_progress("NPU pings", 0, len(scripts), waiting)
         for answer in self.transport.run(scripts, order.timeout, order.until):
-            heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
-            if isinstance(heard, Unreached):
-                self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})
+            heard = answer if isinstance(answer, UnreachedHost) else read(answer, later, token)
+            if isinstance(heard, UnreachedHost):
+                self._add(answer.host, {}, {f.name: MissingFact(f.name, heard.summary) for f in later})
             else:
                 self._add(answer.host, heard.captures, heard.missing)
-            answered += not isinstance(heard, Unreached)
+            answered += not isinstance(heard, UnreachedHost)
             del waiting[answer.host]
             self._show_progress("NPU pings", answered, len(scripts), waiting)
             gone = _lost_host(answer)
             if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone
 
-    def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
+    def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, MissingFact]) -> None:
         """Add to a host's answer; new values override what was missing before."""
         known = self.heard[host]
         open_until_now = {name: why for name, why in known.missing.items() if name not in captures}
@@ -297,13 +299,13 @@ class Collection:
         )
 
 
-def _lost_host(answer: Answer | Unreached) -> Unreached | None:
+def _lost_host(answer: Answer | UnreachedHost) -> UnreachedHost | None:
     """A host that answered in the first round and was lost in the second."""
-    if isinstance(answer, Unreached):
+    if isinstance(answer, UnreachedHost):
         return answer
     if answer.end is not AnswerEnd.LOST:
         return None
-    return Unreached(
+    return UnreachedHost(
         answer.host,
         UnreachedKind.LOST,
         "it answered at first, and the connection was lost while its NPUs were asked to ping others",
@@ -312,7 +314,7 @@ def _lost_host(answer: Answer | Unreached) -> Unreached | None:
     )
 
 
-def _entry_failure(why: Unreached, answer: Answer, host: Host) -> Unreached:
+def _entry_failure(why: UnreachedHost, answer: Answer, host: Host) -> UnreachedHost:
     """The failure of the command that enters the container, if one is used, instead of the login's."""
     if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why

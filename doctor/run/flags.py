@@ -10,7 +10,7 @@ from doctor.errors import InputErrors, UsageError
 from doctor.job.launch import Launch, read_launch_files, told_tables
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Sourced, TableFile
+from doctor.model import Backend, SourcedValue, TableFile
 from doctor.run.request import Request
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventory import table_file
@@ -21,16 +21,16 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
     if job.backend != "auto":
-        wishes = replace(wishes, backend=Sourced(Backend(job.backend), _who(request)))
+        wishes = replace(wishes, backend=SourcedValue(Backend(job.backend), _who(request)))
     if job.master_port is not None:
-        wishes = replace(wishes, master_port=Sourced(job.master_port, "--master-port"))
+        wishes = replace(wishes, master_port=SourcedValue(job.master_port, "--master-port"))
     if job.ranks_per_host is not None:
-        wishes = replace(wishes, ranks_per_host=Sourced(job.ranks_per_host, "--ranks-per-host"))
+        wishes = replace(wishes, ranks_per_host=SourcedValue(job.ranks_per_host, "--ranks-per-host"))
     if job.launch:
         launch = read_launch_files(job.launch, _slots)
         wishes = replace(wishes, launch=launch, table=wishes.table or _table_beside(launch))
     if job.plan:
-        wishes = replace(wishes, layout=Sourced(read_layout(job.plan), "--plan"))
+        wishes = replace(wishes, layout=SourcedValue(read_layout(job.plan), "--plan"))
     return wishes
 
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 
 from doctor.api import Ask
-from doctor.facts.ascend.hccn_tool import Unsaid
+from doctor.facts.ascend.hccn_tool import SilentDevice
 from doctor.facts.ascend.network import HCCP
 from doctor.judge.engine import Facts
-from doctor.model import Missing, Unreached
+from doctor.model import MissingFact, UnreachedHost
 from doctor.probe import new_token, read, script, through
 from doctor.run.collect import Collection
 from doctor.stage import Stage
@@ -42,9 +42,15 @@ def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[
     }
     held, unseen = [], []
     for answer in collection.transport.run(scripts, order.timeout, order.until):
-        heard = answer if isinstance(answer, Unreached) else read(answer, [HCCP], token)
-        told = None if isinstance(heard, Unreached) else Facts({answer.host: heard}).get(answer.host, HCCP)
-        if told is None or isinstance(told, Missing) or any(isinstance(d, Unsaid) for d in told.values()):
+        heard = answer if isinstance(answer, UnreachedHost) else read(answer, [HCCP], token)
+        told = (
+            None if isinstance(heard, UnreachedHost) else Facts({answer.host: heard}).get(answer.host, HCCP)
+        )
+        if (
+            told is None
+            or isinstance(told, MissingFact)
+            or any(isinstance(d, SilentDevice) for d in told.values())
+        ):
             unseen.append(answer.host)
         elif any(told.values()):
             held.append(answer.host)

@@ -14,7 +14,7 @@ from doctor.report.formats import Outputs
 from doctor.text.option import IN_JOB, NO_SMOKE, REPLAY, any_option, host_option, live_option, option
 
 if TYPE_CHECKING:
-    from doctor.model import Unreached
+    from doctor.model import UnreachedHost
     from doctor.targets.inventory import Targets
     from doctor.transport import Transport
 
@@ -219,4 +219,4 @@ class Ready:
 
     targets: Targets
     transport: Transport
-    absent: Callable[[], Mapping[str, Unreached]]
+    absent: Callable[[], Mapping[str, UnreachedHost]]

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from doctor.expect import Expect
-from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
+from doctor.facts.ascend.job_npus import used
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
-from doctor.facts.ascend.used import used
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.system import DEVICES
 from doctor.job.launch import is_by_device, launch_of_processes, told_tables
 from doctor.job.plan import JobPlan
 from doctor.judge.engine import Facts
-from doctor.model import Missing
+from doctor.model import MissingFact
 
 
 def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
@@ -40,24 +40,24 @@ class PingRound:
     """Pings by host, and why the other hosts have none."""
 
     pings: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
-    without: Mapping[str, Missing] = field(default_factory=dict)
+    without: Mapping[str, MissingFact] = field(default_factory=dict)
 
 
 def plan_ping_round(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) -> PingRound:
     """The pings between the job's NPUs. Hosts with busy NPUs are left alone unless `also_busy`."""
-    without: dict[str, Missing] = {}
+    without: dict[str, MissingFact] = {}
     addresses: dict[str, PerDevice[Address | None]] = {}
     for host in facts.hosts:
         told, npus = facts.get(host, NPU_ADDRESSES), facts.get(host, NPUS)
-        if isinstance(told, Missing):
+        if isinstance(told, MissingFact):
             without[host] = _missing(told.reason, absent=told.absent)
             continue
         mine = used(told, plan, host)
-        unsaid = [said for device in mine if isinstance(said := told[device], Unsaid)]
+        unsaid = [said for device in mine if isinstance(said := told[device], SilentDevice)]
         if len(unsaid) == len(mine):
             reason = unsaid[0].reason if unsaid else "the job uses no NPU here"
             without[host] = _missing(reason, absent=not unsaid or unsaid[0].unsupported)
-        elif not also_busy and isinstance(npus, Missing):
+        elif not also_busy and isinstance(npus, MissingFact):
             without[host] = _missing(f"whether its NPUs are busy is not known: {npus.reason}")
         elif not also_busy and any(_at_work(npu) for npu in npus if npu.device in mine):
             without[host] = _missing("its NPUs are busy (--on-busy run pings them anyway)")
@@ -74,5 +74,5 @@ def _at_work(npu: Npu) -> bool:
     return bool(npu.processes) or npu.full(Expect().npu_idle_percent)
 
 
-def _missing(reason: str, *, absent: bool = False) -> Missing:
-    return Missing(NPU_PINGS.name, reason, absent)
+def _missing(reason: str, *, absent: bool = False) -> MissingFact:
+    return MissingFact(NPU_PINGS.name, reason, absent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 
-class Stopped(KeyboardInterrupt):
+class StopSignal(KeyboardInterrupt):
     """A signal asked the run to end."""
 
     def __init__(self, number: int) -> None:
@@ -20,8 +20,8 @@ def stop_on_signals() -> None:
 
 
 def signal_of(stop: KeyboardInterrupt) -> int:
-    return stop.number if isinstance(stop, Stopped) else int(signal.SIGINT)
+    return stop.number if isinstance(stop, StopSignal) else int(signal.SIGINT)
 
 
 def _stop(number: int, _frame: object) -> None:
-    raise Stopped(number)
+    raise StopSignal(number)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from doctor.devices import VENDORS
 from doctor.errors import UsageError
-from doctor.facts.ascend.used import as_torch_counts, in_rank_order
+from doctor.facts.ascend.job_npus import as_torch_counts, in_rank_order
 from doctor.facts.software import PYTHON, Python
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.launch.variables import is_setting
@@ -25,7 +25,7 @@ from doctor.run.collect import Collection
 from doctor.run.release import await_release
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke
-from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
+from doctor.smoke.result import OmittedSmokeHost, SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.stage import Stage
 from doctor.text.interpreter import to_type
@@ -62,7 +62,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
-        left_out = [*left_out, *(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in blamed)]
+        left_out = [*left_out, *(OmittedSmokeHost(host, "an earlier smoke run named it") for host in blamed)]
         wishes = replace(wishes, inject=())  # the number now means another rank
         if repeat < REPEATS:
             collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
@@ -70,10 +70,12 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
                 await_release(collection, fit)
 
 
-def _fit_hosts(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
+def _fit_hosts(report: Report) -> tuple[list[str], list[OmittedSmokeHost]]:
     fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
     others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
-    return fit, [LeftOutOfSmoke(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others]
+    return fit, [
+        OmittedSmokeHost(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others
+    ]
 
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:
@@ -93,7 +95,7 @@ def _run(
     job: JobPlan,
     hosts: Sequence[str],
     wishes: SmokeWishes,
-    left_out: Sequence[LeftOutOfSmoke],
+    left_out: Sequence[OmittedSmokeHost],
 ) -> SmokeResult:
     plan = plan_smoke(job, hosts, wishes, _devices(collection.read(), hosts))
     known = {host.name: host for host in collection.order.hosts}

@@ -12,7 +12,7 @@ import msgspec
 
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentSession, Loss
-from doctor.model import Unreached, UnreachedKind
+from doctor.model import UnreachedHost, UnreachedKind
 from doctor.smoke import messages
 from doctor.smoke.events import BackendEvidence
 from doctor.smoke.live import LiveHost
@@ -61,7 +61,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         self._stacks_of: set[str] = set()
         self._listened = time.monotonic()
 
-    def send(self, host: str, what: messages.Command) -> None:
+    def send(self, host: str, what: messages.AgentCommand) -> None:
         self.session.send(host, msgspec.json.encode(what))
 
     # Asking.
@@ -88,7 +88,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         ]
         return host.host in self._stacks_of and all(rank.reports[BackendEvidence] for rank in joined)
 
-    def _ask(self, what: messages.Command, answered: Callable[[LiveHost], bool]) -> None:
+    def _ask(self, what: messages.AgentCommand, answered: Callable[[LiveHost], bool]) -> None:
         self.tell_all(msgspec.json.encode(what))
         deadline = min(time.monotonic() + self.patience.look, self.until)
         self.hear_until(deadline, lambda: all(map(answered, self.expected())))
@@ -115,7 +115,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             host.silence = 0.0 if host.spoke else host.silence + passed
             host.spoke = False
 
-    def lose(self, host: LiveHost, _: Loss, detail: str, unreached: Unreached | None) -> None:
+    def lose(self, host: LiveHost, _: Loss, detail: str, unreached: UnreachedHost | None) -> None:
         if self.excused or (unreached and unreached.kind in OUR_OWN):
             self.watch.abandoned = True
         elif unreached is not None:
@@ -129,19 +129,19 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         if host.said > self._most(host, now):
             return False
         said = messages.redacted(said)
-        if isinstance(said, messages.AgentLine | messages.Exited):
+        if isinstance(said, messages.AgentLine | messages.RankExit):
             self._take_from_rank(said, host, now, size)
         elif isinstance(said, messages.Pages):
             self.watch.pages(host, said, now)
-        elif isinstance(said, messages.AgentReady):
+        elif isinstance(said, messages.SmokeAgentReady):
             host.ready_at = host.ready_at if host.ready else now
             host.ready, host.cores, host.load = True, said.cores, said.load
-        elif isinstance(said, messages.Imported):
+        elif isinstance(said, messages.TorchImport):
             host.imported_at, host.python = now, said.path
         elif isinstance(said, messages.Store):
             if host.host == self.plan.head:
                 self.store_port = said.port
-        elif isinstance(said, messages.Spawned):
+        elif isinstance(said, messages.RankPids):
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
         elif isinstance(said, messages.StackTexts):
@@ -163,7 +163,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         return LINES_OF_A_HOST + of_ranks + (LOOKS_A_SECOND + ranks) * (now - self.began)
 
     def _take_from_rank(
-        self, said: messages.AgentLine | messages.Exited, host: LiveHost, now: float, size: int
+        self, said: messages.AgentLine | messages.RankExit, host: LiveHost, now: float, size: int
     ) -> None:
         rank = self.watch.rank_on(host, said.rank)
         if rank is None:

@@ -15,7 +15,7 @@ Sums = tuple[float, float]
 Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done"]
 
 
-class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
+class RankStart(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
     """The rank is alive and has its libraries. `streams`: name -> hash of what a fixed seed gives."""
 
     versions: dict[str, Text]
@@ -25,7 +25,7 @@ class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
     product: Text = ""
 
 
-class CollectiveWrong(msgspec.Struct, frozen=True):
+class CollectiveDeviation(msgspec.Struct, frozen=True):
     """One result that differs from its closed form."""
 
     name: Text
@@ -38,7 +38,7 @@ class CollectiveWrong(msgspec.Struct, frozen=True):
 
 class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"):
     done: Count
-    wrong: tuple[CollectiveWrong, ...] = ()
+    wrong: tuple[CollectiveDeviation, ...] = ()
     unsupported: tuple[Text, ...] = ()
     """The calls that the backend refused, as "op dtype"."""
 
@@ -76,7 +76,7 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     """Group -> collectives entered since the run began. Empty in recordings of earlier versions."""
 
 
-class Bits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):
+class GradientBits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):
     """Hashes of the training's first gradient and its sum, computed several times from the same numbers.
 
     `spread` is how far apart they were, as a share of all magnitudes.
@@ -86,7 +86,7 @@ class Bits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):
     spread: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
 
 
-class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
+class InitialParameters(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
     """The parameters before the first step."""
 
     params: Hash
@@ -128,7 +128,7 @@ class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     stage: Count = 1
 
 
-class Entered(msgspec.Struct, frozen=True, tag="phase", tag_field="ev"):
+class PhaseEvent(msgspec.Struct, frozen=True, tag="phase", tag_field="ev"):
     phase: Phase
 
 
@@ -146,22 +146,22 @@ class BackendEvidence(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"
     text: Text
 
 
-class Done(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
+class RankEnd(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
     pass
 
 
 Event = (
-    Started
+    RankStart
     | Collectives
-    | Bits
-    | Init
+    | GradientBits
+    | InitialParameters
     | BatchHashes
     | TrainStep
     | Audit
     | Solo
     | Transfer
-    | Entered
+    | PhaseEvent
     | Error
     | BackendEvidence
-    | Done
+    | RankEnd
 )

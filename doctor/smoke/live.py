@@ -10,11 +10,11 @@ from typing import TypeVar, cast
 import msgspec
 
 from doctor.agents.session import RemoteAgent
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.messages import PageLine, sample
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import Exit, HostSeen, RankSeen, Sample, SmokeSeat
+from doctor.smoke.result import Exit, HostOutcome, RankOutcome, Sample, SmokeSeat
 
 E = TypeVar("E", bound=msgspec.Struct)
 MOST_EVENT_BYTES = 16 * 2**20
@@ -57,9 +57,9 @@ class LiveRank:
         self.heard_bytes += size
         if self.heard_bytes > MOST_EVENT_BYTES:
             return
-        if isinstance(event, events.Entered):
+        if isinstance(event, events.PhaseEvent):
             self.entered.append((event.phase, now))
-        elif isinstance(event, events.Done):
+        elif isinstance(event, events.RankEnd):
             self.done = True
             self.entered.append(("done", now))
         else:
@@ -80,7 +80,7 @@ class LiveRank:
             self.looks = [*self.looks[-1:], (now, seen)]
             self.cpu = [*self.cpu[-1:], line.cpu]
 
-    def seen(self, ended: float) -> RankSeen:
+    def seen(self, ended: float) -> RankOutcome:
         first = self._first
         backend = first(events.BackendEvidence)
         spans = [*self.entered, ("", ended)]
@@ -89,7 +89,7 @@ class LiveRank:
             for (phase, at), (_, after) in pairwise(spans)
             if phase != "done"
         }
-        return RankSeen(
+        return RankOutcome(
             rank=self.seat.rank,
             phase=self.phase,  # type: ignore[arg-type]  # one of PHASES
             samples=tuple(each for _, each in self.looks),
@@ -100,10 +100,10 @@ class LiveRank:
             error=first(events.Error),
             stack=self.stack,
             backend=backend.text if backend else "",
-            started=first(events.Started),
+            started=first(events.RankStart),
             collectives=first(events.Collectives),
-            bits=first(events.Bits),
-            init=first(events.Init),
+            bits=first(events.GradientBits),
+            init=first(events.InitialParameters),
             batches=self._all(events.BatchHashes),
             steps=self._all(events.TrainStep),
             audits=self._all(events.Audit),
@@ -146,10 +146,10 @@ class LiveHost(RemoteAgent):
     reverse_dns: float | None = None
     peak_memory: int = 0
     trouble: str = ""
-    lost: Unreached | None = None
+    lost: UnreachedHost | None = None
 
-    def seen(self, began: float) -> HostSeen:
-        return HostSeen(
+    def seen(self, began: float) -> HostOutcome:
+        return HostOutcome(
             host=self.host,
             python=self.python,
             imported=None if self.imported_at is None else round(self.imported_at - began, 3),

@@ -21,13 +21,13 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 
 
-class AgentReady(Message, frozen=True, tag="ready"):
+class SmokeAgentReady(Message, frozen=True, tag="ready"):
     python: Text = ""
     cores: Number = 0
     load: Seconds = 0.0
 
 
-class Imported(Message, frozen=True, tag="imported"):
+class TorchImport(Message, frozen=True, tag="imported"):
     path: Text = ""
     torch: Text = ""
 
@@ -40,7 +40,7 @@ class Store(Message, frozen=True, tag="store"):
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
-class Spawned(Message, frozen=True, tag="spawned"):
+class RankPids(Message, frozen=True, tag="spawned"):
     pids: dict[str, Pid]
 
 
@@ -67,7 +67,7 @@ class Pages(Message, frozen=True, tag="pages"):
     quiet: Seconds = 0.0
 
 
-class Exited(Message, frozen=True, tag="exit"):
+class RankExit(Message, frozen=True, tag="exit"):
     """`last` is the page as the rank left it."""
 
     rank: Number
@@ -90,14 +90,14 @@ class RankMemory(Message, frozen=True, tag="memory"):
 
 
 SmokeMessage = (
-    AgentReady
-    | Imported
+    SmokeAgentReady
+    | TorchImport
     | AgentTrouble
     | Store
-    | Spawned
+    | RankPids
     | AgentLine
     | Pages
-    | Exited
+    | RankExit
     | StackTexts
     | Dns
     | RankMemory
@@ -111,7 +111,7 @@ def redacted(said: SmokeMessage) -> SmokeMessage:
     """The message without what looks like a secret, in every text that is not our own."""
     if isinstance(said, AgentLine):
         return replace(said, event=_redacted(said.event))
-    if isinstance(said, Exited):
+    if isinstance(said, RankExit):
         return replace(said, words=redact(said.words))
     if isinstance(said, StackTexts):
         return replace(said, stacks={rank: redact(stack) for rank, stack in said.stacks.items()})
@@ -124,7 +124,7 @@ def _redacted(event: Event) -> Event:
     return replace(event, text=redact(event.text)) if isinstance(event, BackendEvidence) else event
 
 
-class Command(msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True):
+class AgentCommand(msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True):
     """A command to an agent: one JSON line."""
 
 
@@ -159,7 +159,7 @@ class InjectCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     step: int | None
 
 
-class StartCommand(Command, frozen=True, tag="start"):
+class StartCommand(AgentCommand, frozen=True, tag="start"):
     """Start these ranks, all of one cell."""
 
     ranks: tuple[SeatCommand, ...]
@@ -175,24 +175,24 @@ class StartCommand(Command, frozen=True, tag="start"):
     lease: float
 
 
-class JoinCommand(Command, frozen=True, tag="join"):
+class JoinCommand(AgentCommand, frozen=True, tag="join"):
     address: str
     port: int
 
 
-class LookCommand(Command, frozen=True, tag="look"):
+class LookCommand(AgentCommand, frozen=True, tag="look"):
     id: int
 
 
-class StacksCommand(Command, frozen=True, tag="stacks"):
+class StacksCommand(AgentCommand, frozen=True, tag="stacks"):
     pass
 
 
-class BeatCommand(Command, frozen=True, tag="beat"):
+class BeatCommand(AgentCommand, frozen=True, tag="beat"):
     pass
 
 
-class StopCommand(Command, frozen=True, tag="stop"):
+class StopCommand(AgentCommand, frozen=True, tag="stop"):
     pass
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.mesh import MeshResult
-from doctor.model import Unreached
+from doctor.model import UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
 from doctor.text.interpreter import to_type
@@ -115,7 +115,7 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class RankSeen:
+class RankOutcome:
     """All that is known about one rank at the end of the run.
 
     `samples` are the last two looks at its page, the older first. In a run that hung, some time passed
@@ -134,10 +134,10 @@ class RankSeen:
     stack: str = ""
     backend: str = ""
     """What NCCL or HCCL itself reports about a hang."""
-    started: events.Started | None = None
+    started: events.RankStart | None = None
     collectives: events.Collectives | None = None
-    bits: events.Bits | None = None
-    init: events.Init | None = None
+    bits: events.GradientBits | None = None
+    init: events.InitialParameters | None = None
     batches: tuple[events.BatchHashes, ...] = ()
     steps: tuple[events.TrainStep, ...] = ()
     audits: tuple[events.Audit, ...] = ()
@@ -151,7 +151,7 @@ class RankSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class HostSeen:
+class HostOutcome:
     """What the agent of a host reported, or why there was no agent."""
 
     host: str
@@ -166,7 +166,7 @@ class HostSeen:
     """Bytes, of its largest rank."""
     trouble: str = ""
     """Why there was no agent, or why it could not start the ranks."""
-    lost: Unreached | None = None
+    lost: UnreachedHost | None = None
     asked: str = ""
     """The interpreter as the user gave it: perhaps a wrapper that starts `python`."""
 
@@ -207,7 +207,7 @@ class Hiccup:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutOfSmoke:
+class OmittedSmokeHost:
     host: str
     reason: str
 
@@ -218,18 +218,18 @@ class SmokeResult:
 
     plan: SmokePlan
     end: RunEnd
-    ranks: tuple[RankSeen, ...]
-    hosts: tuple[HostSeen, ...]
+    ranks: tuple[RankOutcome, ...]
+    hosts: tuple[HostOutcome, ...]
     hiccups: tuple[Hiccup, ...] = ()
     mesh: MeshResult | None = None
     """Which hosts reached each other while the ranks hung."""
-    left_out: tuple[LeftOutOfSmoke, ...] = ()
+    left_out: tuple[OmittedSmokeHost, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds, of the slowest rank."""
     total: float = 0.0
 
-    def host(self, name: str) -> HostSeen | None:
+    def host(self, name: str) -> HostOutcome | None:
         return next((seen for seen in self.hosts if seen.host == name), None)
 
-    def cell_ranks(self, cell: int) -> tuple[RankSeen, ...]:
+    def cell_ranks(self, cell: int) -> tuple[RankOutcome, ...]:
         return tuple(self.ranks[rank] for rank in self.plan.cells[cell])

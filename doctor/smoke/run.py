@@ -27,7 +27,7 @@ from doctor.smoke.messages import (
     ShapeCommand,
     StartCommand,
 )
-from doctor.smoke.result import Hiccup, LeftOutOfSmoke, RunEnd, SmokePlan, SmokeResult
+from doctor.smoke.result import Hiccup, OmittedSmokeHost, RunEnd, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, Watch
 from doctor.stage import Stage, Tell
 from doctor.transport import Session
@@ -140,7 +140,7 @@ class SmokeRun:
             latency=round(now - min(disturbed), 3) if disturbed and alarm.kind != "done" else None,
         )
 
-    def result(self, left_out: Sequence[LeftOutOfSmoke] = ()) -> SmokeResult:
+    def result(self, left_out: Sequence[OmittedSmokeHost] = ()) -> SmokeResult:
         end = self.end or self._ended_by(Alarm("interrupted"))
         ended = self.began + end.seconds
         ranks = tuple(rank.seen(ended) for rank in self.watch.ranks)

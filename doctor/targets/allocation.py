@@ -9,7 +9,7 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, UsageError
 from doctor.job.wishes import SLURM
-from doctor.model import Host, Sourced
+from doctor.model import Host, SourcedValue
 from doctor.targets.hostfile import read_hostfile
 from doctor.text.nodeset import unfold
 from doctor.text.textfile import shown
@@ -51,7 +51,7 @@ def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
         )
 
 
-def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
+def slurm_tasks(environ: Mapping[str, str]) -> SourcedValue[int] | None:
     """The tasks per node, as in `8(x4)`. A single task does not count: it may be a launcher of more ranks.
 
     Without a request for tasks, Slurm may count CPUs there.
@@ -59,4 +59,4 @@ def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
     if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
         return None
     same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))
-    return Sourced(int(same[1]), SLURM) if same and int(same[1]) > 1 else None
+    return SourcedValue(int(same[1]), SLURM) if same and int(same[1]) > 1 else None

@@ -38,7 +38,7 @@ _BLANKS = re.compile(r"[ \t]+")  # str.split() treats control characters as blan
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _HostfileLine:
     """What one line says about each of its hosts."""
 
     number: int
@@ -51,7 +51,7 @@ class _Line:
 def read_hostfile(path: Path) -> tuple[Host, ...]:
     """The hosts in the order of the file, each once. Raises InputErrors with every mistake of the file."""
     file = str(path)
-    lines: list[_Line] = []
+    lines: list[_HostfileLine] = []
     mistakes: list[Mistake] = []
     room = MOST_NAMES
     whole = read_text(path)
@@ -78,7 +78,7 @@ def read_hostfile(path: Path) -> tuple[Host, ...]:
     return hosts
 
 
-def _read_line(text: str, number: int) -> list[_Line]:
+def _read_line(text: str, number: int) -> list[_HostfileLine]:
     first, *words = _BLANKS.split(_EQUALS.sub("=", text))
     if "=" in first:
         raise UsageError(f"{shown(first)}: a line must begin with a host, and this is not one")
@@ -97,7 +97,7 @@ def _read_line(text: str, number: int) -> list[_Line]:
     pieces = unfold_users(target)
     if data is not None and sum(len(piece.hosts) for piece in pieces) > 1:
         raise UsageError(f"{shown(text)}: several hosts cannot share one address (ifhn)")
-    return [_Line(number, piece.hosts, piece.user or user, slots, data) for piece in pieces]
+    return [_HostfileLine(number, piece.hosts, piece.user or user, slots, data) for piece in pieces]
 
 
 def _read_words(words: list[str]) -> dict[str, str]:
@@ -123,7 +123,7 @@ def _slots(text: str, after_colon: bool) -> int:
         raise UsageError(f"slots: {error.message}", hint) from None
 
 
-def _merge(lines: list[_Line], file: str) -> tuple[tuple[Host, ...], list[Mistake]]:
+def _merge(lines: list[_HostfileLine], file: str) -> tuple[tuple[Host, ...], list[Mistake]]:
     """One host for all the lines that name it, and the lines that contradict each other."""
     per_line = _counts_lines(lines)
     hosts: dict[str, Host] = {}
@@ -144,7 +144,7 @@ def _merge(lines: list[_Line], file: str) -> tuple[tuple[Host, ...], list[Mistak
     return tuple(hosts.values()), mistakes
 
 
-def _counts_lines(lines: list[_Line]) -> bool:
+def _counts_lines(lines: list[_HostfileLine]) -> bool:
     """Whether a plain line is one slot: only a repeated plain host shows that the file means this."""
     plain = [name for line in lines if line.slots is None for name in line.hosts]
     return len(set(plain)) < len(plain)

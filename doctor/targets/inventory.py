@@ -45,7 +45,7 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _HostSource:
     """Hosts as one source names them, with only those values that the source gives."""
 
     hosts: tuple[Host, ...]
@@ -108,17 +108,19 @@ def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool
         raise UsageError(f"the hosts are named in {len(used)} ways: {' and '.join(used)}", hint)
 
 
-def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _Named | None]:
+def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _HostSource | None]:
     """Read both files, even if the first has mistakes, so that a person can fix all of them at once."""
     stock = Inventory()
-    listed: _Named | None = None
+    listed: _HostSource | None = None
     mistakes: list[Mistake] = []
     try:
         stock = read_inventory(inventory) if inventory is not None else stock
     except InputErrors as error:
         mistakes += error.mistakes
     try:
-        listed = _Named(read_hostfile(hostfile), f"hostfile {hostfile}") if hostfile is not None else None
+        listed = (
+            _HostSource(read_hostfile(hostfile), f"hostfile {hostfile}") if hostfile is not None else None
+        )
     except InputErrors as error:
         mistakes += error.mistakes
     refuse(mistakes)
@@ -133,7 +135,7 @@ def table_file(path: Path, called: str) -> TableFile:
     return TableFile(called, text, posix_cksum(data))
 
 
-def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
+def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _HostSource]:
     """The table's servers, under their names in the inventory.
 
     A table without servers names no hosts; then its flaws are mistakes in the input.
@@ -162,28 +164,32 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
     refuse(mistakes)
     if stock.hosts:
         stock = replace(stock, hosts={**stock.hosts, **hosts})
-    return stock, _Named(tuple(hosts.values()), f"rank table {file.path}")
+    return stock, _HostSource(tuple(hosts.values()), f"rank table {file.path}")
 
 
 def _choose_hosts(
-    nodesets: Sequence[str], listed: _Named | None, local: bool, stock: Inventory, environ: Mapping[str, str]
-) -> _Named:
+    nodesets: Sequence[str],
+    listed: _HostSource | None,
+    local: bool,
+    stock: Inventory,
+    environ: Mapping[str, str],
+) -> _HostSource:
     if nodesets:
         groups = stock.groups if stock.file else None
-        return _Named(_of_nodesets(nodesets, groups), COMMAND_LINE)
+        return _HostSource(_of_nodesets(nodesets, groups), COMMAND_LINE)
     if listed is not None:
         return listed
     if not local and stock.hosts:
-        return _Named(tuple(stock.hosts.values()), f"inventory {stock.file}")
+        return _HostSource(tuple(stock.hosts.values()), f"inventory {stock.file}")
     if not local and (given := allocation(environ)):
-        return _Named(*given)
+        return _HostSource(*given)
     if not local and stock.file:
         raise UsageError(f"The inventory {stock.file} lists no hosts, and none are named.", NAME_THEM)
     if not local:
         refuse_lost_nodes(environ)
     own = socket.gethostname()
     name = own if is_host(own) else "localhost"
-    return _Named((Host(name, name),), LOCAL, local=True)
+    return _HostSource((Host(name, name),), LOCAL, local=True)
 
 
 def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> tuple[Host, ...]:
@@ -198,7 +204,7 @@ def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | 
     return tuple(hosts.values())
 
 
-def _with_settings(named: _Named, stock: Inventory) -> tuple[Host, ...]:
+def _with_settings(named: _HostSource, stock: Inventory) -> tuple[Host, ...]:
     """The named hosts with the inventory's settings; values given with the names take precedence."""
     if named.local:
         return tuple(_this_machine(host.name, stock) for host in named.hosts)

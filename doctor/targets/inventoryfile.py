@@ -33,7 +33,7 @@ from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import read_value
 from doctor.job.parallel import Layout, layout_of
 from doctor.job.wishes import JobWishes
-from doctor.model import Host, Sourced
+from doctor.model import Host, SourcedValue
 from doctor.targets.hostsettings import (
     HOST_KEYS,
     OF_ONE_HOST,
@@ -46,7 +46,7 @@ from doctor.targets.hostsettings import (
 from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.nodeset import MOST_HOSTS, check_host, unfold
 from doctor.text.textfile import read_text, refuse, said, shown
-from doctor.text.yamlfile import Listing, Node, Scalar, Table, parse_yaml
+from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class _InventoryReader:
         self.mistakes = mistakes
 
     def inventory(self, root: Node | None) -> Inventory:
-        if not isinstance(root, Table):
+        if not isinstance(root, YamlTable):
             line = root.line if root else None
             self._report(line, f"keys such as 'hosts:' are expected, but here is {_kind(root)}")
             return Inventory()
@@ -120,7 +120,7 @@ class _InventoryReader:
     def _report(self, line: int | None, message: str, hint: str = "") -> None:
         self.mistakes.append(Mistake(self.file, line, f"{message}; {hint}" if hint else message))
 
-    def _known_keys(self, table: Table, keys: Collection[str]) -> dict[str, Node]:
+    def _known_keys(self, table: YamlTable, keys: Collection[str]) -> dict[str, Node]:
         for key, _ in table.rows:
             if key.text not in keys:
                 hint = suggest(key.text, keys)
@@ -130,13 +130,13 @@ class _InventoryReader:
                 self._report(key.line, f"unknown key {shown(key.text)}", hint)
         return {key.text: value for key, value in table.rows if key.text in keys}
 
-    def _table(self, node: Node | None, expected: str) -> Table:
+    def _table(self, node: Node | None, expected: str) -> YamlTable:
         """The mapping; an empty one if nothing is given, or something else by mistake."""
-        if isinstance(node, Table):
+        if isinstance(node, YamlTable):
             return node
         if node is not None and not _is_null(node):
             self._report(node.line, f"{expected}, but here is {_kind(node)}")
-        return Table(0, ())
+        return YamlTable(0, ())
 
     def _value(self, key: str, node: Node, read: Callable[[str], T]) -> T | None:
         if not isinstance(node, Scalar) or node.value is None:
@@ -148,9 +148,11 @@ class _InventoryReader:
             self._report(node.line, f"{key}: {said(error)}")
             return None
 
-    def _wish(self, top: Mapping[str, Node], key: str, read: Callable[[str], T | None]) -> Sourced[T] | None:
+    def _wish(
+        self, top: Mapping[str, Node], key: str, read: Callable[[str], T | None]
+    ) -> SourcedValue[T] | None:
         value = self._value(key, top[key], read) if key in top else None
-        return None if value is None else Sourced(value, f"inventory {self.file}:{top[key].line}")
+        return None if value is None else SourcedValue(value, f"inventory {self.file}:{top[key].line}")
 
     def _texts(self, node: Node | None, names: re.Pattern[str], what: str) -> dict[str, str]:
         """A mapping of names to single values, each as the text that was written."""
@@ -162,12 +164,12 @@ class _InventoryReader:
                 texts[key.text] = text
         return texts
 
-    def _layout(self, node: Node | None) -> Sourced[Layout] | None:
+    def _layout(self, node: Node | None) -> SourcedValue[Layout] | None:
         texts = self._texts(node, _EXPECTATION, "the name of a part of the plan")
         if node is None or not texts:
             return None
         try:
-            return Sourced(layout_of(texts), f"inventory {self.file}:{node.line}")
+            return SourcedValue(layout_of(texts), f"inventory {self.file}:{node.line}")
         except UsageError as error:
             self._report(node.line, f"plan: {said(error)}")
             return None
@@ -175,7 +177,7 @@ class _InventoryReader:
     def _expectations(self, node: Node | None) -> dict[str, str]:
         """Thresholds of checks, by name; each name must exist, and each value must have the right type."""
         texts = self._texts(node, _EXPECTATION, "the name of an expectation")
-        lines = {key.text: key.line for key, _ in node.rows} if isinstance(node, Table) else {}
+        lines = {key.text: key.line for key, _ in node.rows} if isinstance(node, YamlTable) else {}
         for name, text in texts.items():
             self._judge(name, text, lines[name])
         return texts
@@ -228,7 +230,7 @@ class _InventoryReader:
         return hosts, lines
 
     def _entries(self, node: Node) -> Iterator[tuple[Scalar, Node | None]]:
-        if isinstance(node, Table):
+        if isinstance(node, YamlTable):
             yield from node.rows
         elif isinstance(node, Listing):
             for item in node.items:
@@ -283,7 +285,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _kind(node: Node | None) -> str:
-    if isinstance(node, Table):
+    if isinstance(node, YamlTable):
         return "a mapping"
     if isinstance(node, Listing):
         return "a list"

@@ -37,7 +37,7 @@ Groups = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class UserHosts:
     """Hosts named together, with the user in front of them (`root@node[1-4]`), if there is one."""
 
     user: str | None
@@ -54,9 +54,9 @@ def unfold(text: str, groups: Groups | None = None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def unfold_users(text: str, groups: Groups | None = None) -> list[Named]:
+def unfold_users(text: str, groups: Groups | None = None) -> list[UserHosts]:
     """Like `unfold`, piece by piece; a piece may begin with `user@`. `@name` is a group, if there are any."""
-    found: list[Named] = []
+    found: list[UserHosts] = []
     total = 0
     pieces = _PIECE.findall(text)
     if "[" in pieces or "]" in pieces:
@@ -64,9 +64,9 @@ def unfold_users(text: str, groups: Groups | None = None) -> list[Named]:
     for piece in pieces:
         user, at, rest = piece.rpartition("@")
         if at and user:
-            named = Named(check_user(user), tuple(_unfold_piece(rest)))
+            named = UserHosts(check_user(user), tuple(_unfold_piece(rest)))
         else:
-            named = Named(None, tuple(_groups(piece, groups) if at else _unfold_piece(piece)))
+            named = UserHosts(None, tuple(_groups(piece, groups) if at else _unfold_piece(piece)))
         total += len(named.hosts)
         if total > MOST_HOSTS:
             raise UsageError(_too_many(text))

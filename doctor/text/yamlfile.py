@@ -57,14 +57,14 @@ class Listing:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class YamlTable:
     """Keys and values in the order of the file. If a key is given twice, only the first is kept."""
 
     line: int
     rows: tuple[tuple[Scalar, Node], ...]
 
 
-Node = Scalar | Listing | Table
+Node = Scalar | Listing | YamlTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def parse_yaml(text: str, file: str) -> Document:
 
 def plain(node: Node | None) -> Any:
     """The tree as None, bool, int, float, str, list and dict, for a typed decoder. Keys stay as written."""
-    if isinstance(node, Table):
+    if isinstance(node, YamlTable):
         return {key.text: plain(value) for key, value in node.rows}
     if isinstance(node, Listing):
         return [plain(item) for item in node.items]
@@ -109,7 +109,7 @@ def walk(node: Node | None, path: str = "$") -> Iterator[tuple[str, int]]:
     if node is None:
         return
     yield path, node.line
-    if isinstance(node, Table):
+    if isinstance(node, YamlTable):
         for key, value in node.rows:
             yield from walk(value, f"{path}.{key.text}")
     elif isinstance(node, Listing):
@@ -118,7 +118,7 @@ def walk(node: Node | None, path: str = "$") -> Iterator[tuple[str, int]]:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     """A list or mapping that has not ended yet; keys and values of a mapping alternate in `nodes`."""
 
     line: int
@@ -133,7 +133,7 @@ class _Builder:
         self.file = file
         self.root: Node | None = None
         self.mistakes: list[Mistake] = []
-        self._open: list[_Open] = []
+        self._open: list[_OpenNode] = []
         self._nodes = 0
         self._documents = 0
 
@@ -153,7 +153,7 @@ class _Builder:
         if isinstance(event, yaml.ScalarEvent):
             self._add(Scalar(line, event.value, bool(event.style)))
         else:
-            self._open.append(_Open(line, isinstance(event, yaml.MappingStartEvent), []))
+            self._open.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent), []))
 
     def _check(self, event: Any, line: int) -> None:
         self._nodes += 1
@@ -180,7 +180,7 @@ class _Builder:
             if first is not key:
                 message = f"{shown(key.text)} is given twice, first on line {first.line}"
                 self.mistakes.append(Mistake(self.file, key.line, message))
-        return Table(done.line, tuple(rows.values()))
+        return YamlTable(done.line, tuple(rows.values()))
 
     def _add(self, node: Node) -> None:
         if self._open:

@@ -1,7 +1,7 @@
 """What every way to reach hosts offers: ssh/, slurm/, local.py, routed.py, and in a job run/in_job/relay.py.
 
 A transport knows how to get a script to a shell on each host and its answer back. It never raises because of
-one host: a failing host becomes an `Unreached`, and the others continue.
+one host: a failing host becomes an `UnreachedHost`, and the others continue.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from doctor.model import Answer, Unreached
+from doctor.model import Answer, UnreachedHost
 
 if TYPE_CHECKING:
     from doctor.transport.question import Question
@@ -41,13 +41,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SessionEnd:
     """A session's program is gone. `unreached` is set if it never began or the connection broke."""
 
     host: str
     rc: int | None
     stderr: bytes
-    unreached: Unreached | None = None
+    unreached: UnreachedHost | None = None
 
 
 class Session(Protocol):
@@ -56,7 +56,7 @@ class Session(Protocol):
     def send(self, host: str, line: bytes) -> None:
         """Queue one line (without newline) for a host; a host that is gone ignores it."""
 
-    def receive(self, timeout: float) -> Line | Ended | None:
+    def receive(self, timeout: float) -> Line | SessionEnd | None:
         """The next line or end of any host; None after `timeout` seconds of silence. Hosts take turns."""
 
     def end(self, host: str) -> None:
@@ -74,7 +74,7 @@ class Transport(Protocol):
 
     def run(
         self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
-    ) -> Iterator[Answer | Unreached]:
+    ) -> Iterator[Answer | UnreachedHost]:
         """Run each host's script, all hosts at once; yield each host's outcome as it arrives.
 
         `timeout` is a host's whole time, from its start: connecting, running, answering. Every host has its

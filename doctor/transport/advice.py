@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 from doctor.errors import UsageError
-from doctor.model import Host, Unreached, UnreachedKind
+from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.text.nodeset import check_jump, check_user, is_host
 from doctor.transport.containers.command import ENGINES, flags
 from doctor.transport.containers.refusals import REFUSALS
@@ -73,7 +73,7 @@ _ENTRY_OPTIONS = frozenset(
 _LOOKS = tuple(tuple(refusal.look.replace("{}", "NAME").split()) for refusal in REFUSALS if refusal.look)
 
 
-def read_back(why: Unreached, host: Host) -> Unreached:
+def read_back(why: UnreachedHost, host: Host) -> UnreachedHost:
     """The same failure, without commands and remedies that are not of ours."""
     commands = [rebuilt(command) for command in why.commands]
     kept = tuple(command for command in commands if command)

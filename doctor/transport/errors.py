@@ -14,7 +14,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from doctor.model import Unreached, UnreachedKind
+from doctor.model import UnreachedHost, UnreachedKind
 from doctor.text.redact import redact
 
 NO_WAY_THERE = frozenset(
@@ -62,7 +62,7 @@ class Destination:
 
 @dataclass(eq=False)
 class CannotReach(Exception):
-    """One destination cannot be asked. Becomes an `Unreached` for every host behind it."""
+    """One destination cannot be asked. Becomes an `UnreachedHost` for every host behind it."""
 
     kind: UnreachedKind
     summary: str
@@ -70,8 +70,8 @@ class CannotReach(Exception):
     commands: Sequence[str] = ()
     detail: str = ""
 
-    def of(self, host: str) -> Unreached:
-        return Unreached(host, self.kind, self.summary, self.remedy, tuple(self.commands), self.detail)
+    def of(self, host: str) -> UnreachedHost:
+        return UnreachedHost(host, self.kind, self.summary, self.remedy, tuple(self.commands), self.detail)
 
 
 def quoted(text: bytes | str, limit: int = 120) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from doctor.model import UnreachedKind
-from doctor.transport import Ended, Line, Script, errors
+from doctor.transport import Line, Script, SessionEnd, errors
 from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, feed
 
@@ -44,7 +44,7 @@ class Sessions:
         if voice is not None:
             voice.send(line + b"\n")
 
-    def receive(self, timeout: float) -> Line | Ended | None:
+    def receive(self, timeout: float) -> Line | SessionEnd | None:
         return self._turns.next(timeout)
 
     def end(self, host: str) -> None:
@@ -68,7 +68,7 @@ class _Turns:
         self._some = threading.Condition()
         self._waiting: deque[_Voice] = deque()
 
-    def add(self, voice: _Voice, news: Line | Ended) -> None:
+    def add(self, voice: _Voice, news: Line | SessionEnd) -> None:
         with self._some:
             if voice.dropped:
                 return
@@ -78,7 +78,7 @@ class _Turns:
             voice.news.append(news)
             voice.unheard += _cost(news)
 
-    def next(self, timeout: float) -> Line | Ended | None:
+    def next(self, timeout: float) -> Line | SessionEnd | None:
         with self._some:
             if not self._some.wait_for(lambda: self._waiting, max(timeout, 0.0)):
                 return None
@@ -100,7 +100,7 @@ class _Turns:
                 voice.news.clear()
 
 
-def _cost(news: Line | Ended) -> int:
+def _cost(news: Line | SessionEnd) -> int:
     return len(news.text) + LINE_COST if isinstance(news, Line) else 0
 
 
@@ -108,7 +108,7 @@ class _Voice:
     """One host's part of a session. `news`, `unheard` and `dropped` belong to the turns."""
 
     def __init__(self, host: str, script: Script, start: Start, turns: _Turns, cap: int) -> None:
-        self.news: deque[Line | Ended] = deque()
+        self.news: deque[Line | SessionEnd] = deque()
         self.unheard = 0
         self.dropped = False
         self.cap = cap
@@ -166,7 +166,7 @@ class _Voice:
         self._end(why, rc, bytes(stderr))
 
     def _end(self, why: CannotReach | None, rc: int | None = None, stderr: bytes = b"") -> None:
-        self._turns.add(self, Ended(self._host, rc, stderr, why.of(self._host) if why else None))
+        self._turns.add(self, SessionEnd(self._host, rc, stderr, why.of(self._host) if why else None))
 
     def _pump(self, program: Program, stderr: bytearray) -> None:
         """Runs until the program ends or the session is closed. Raises CannotReach."""

@@ -12,7 +12,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from doctor.errors import UsageError
-from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
+from doctor.model import Answer, AnswerEnd, UnreachedHost, UnreachedKind
 from doctor.transport import Script, Session, errors
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
@@ -28,7 +28,7 @@ LOOK_AGAIN = 1.0
 # More than are ever dialled at once: the others do not need a thread yet.
 MOST_WAITING = 256
 
-Outcome = Answer | Unreached
+Outcome = Answer | UnreachedHost
 
 
 class Turn:
@@ -179,7 +179,7 @@ class _Round:
         first = min((turn.overdue_at() for turn in self.turns.values()), default=self._until)
         return max(0.0, min(LOOK_AGAIN, first - time.monotonic()))
 
-    def _overdue(self) -> Iterator[Unreached]:
+    def _overdue(self) -> Iterator[UnreachedHost]:
         """Answer for threads that nothing can wake, mainly those waiting for a silent name server."""
         now = time.monotonic()
         for host, turn in [(host, turn) for host, turn in self.turns.items() if now >= turn.overdue_at()]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.fetch.script import Wanted, fetch_script
-from doctor.logs.fetch.unpack import Taken, unpack
+from doctor.logs.fetch.script import LogRequest, fetch_script
+from doctor.logs.fetch.unpack import HostLogs, unpack
 from doctor.model import Answer, AnswerEnd
 from doctor.probe import new_token
 
@@ -19,12 +19,12 @@ SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
 
 def fetched(
-    wanted: Wanted,
+    wanted: LogRequest,
     folder: Path,
     shell: str = "sh",
     env: Mapping[str, str] | None = None,
     user: int | None = None,
-) -> Taken:
+) -> HostLogs:
     token = new_token()
     script = fetch_script(wanted, token)
     command = [shell, *(["sh"] if shell == "busybox" else []), "-c", script.command]
@@ -50,7 +50,7 @@ def fetched(
     return unpack(Answer("here", out, b"", 0, AnswerEnd.DONE, 0.0, 1.0), token, folder, wanted.a_host)
 
 
-def texts(found: Taken) -> dict[str, bytes]:
+def texts(found: HostLogs) -> dict[str, bytes]:
     return {Path(name).name: path.read_bytes() for path, name in found.files.items()}
 
 
@@ -62,7 +62,9 @@ def test_globs_folders_and_odd_names(shell: str, tmp_path: Path) -> None:
     (jobs / "a $(touch pwned) `id`;*.log").write_bytes(b"odd\xff\n")
     (jobs / "empty.log").touch()
     (jobs / "plain.log").write_bytes(b"no line end")
-    found = fetched(Wanted((f"{jobs}/*.log", f"{jobs}/attempt_*", f"{jobs}/*.log")), tmp_path / "out", shell)
+    found = fetched(
+        LogRequest((f"{jobs}/*.log", f"{jobs}/attempt_*", f"{jobs}/*.log")), tmp_path / "out", shell
+    )
     assert texts(found) == {
         "stderr.log": b"deep\n",
         "a $(touch pwned) `id`;*.log": b"odd\xff\n",
@@ -76,7 +78,7 @@ def test_globs_folders_and_odd_names(shell: str, tmp_path: Path) -> None:
     "pattern", ["$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "-x", "*; touch pwned"]
 )
 def test_a_pattern_is_no_command(pattern: str, tmp_path: Path) -> None:
-    found = fetched(Wanted((pattern,)), tmp_path / "out", env={"PWD": str(tmp_path)})
+    found = fetched(LogRequest((pattern,)), tmp_path / "out", env={"PWD": str(tmp_path)})
     assert not found.files
     assert not list(tmp_path.rglob("pwned"))
     assert not Path("pwned").exists()
@@ -85,7 +87,7 @@ def test_a_pattern_is_no_command(pattern: str, tmp_path: Path) -> None:
 def test_limits_keep_the_end_of_a_file_and_say_so(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"x" * 5000 + b"\nthe end\n")
     (tmp_path / "b.log").write_bytes(b"y" * 900)
-    found = fetched(Wanted((f"{tmp_path}/?.log",), a_file=1000, a_host=1500), tmp_path / "out")
+    found = fetched(LogRequest((f"{tmp_path}/?.log",), a_file=1000, a_host=1500), tmp_path / "out")
     ((name, data),) = texts(found).items()
     assert (name, len(data)) == ("a.log", 1000)
     assert data.endswith(b"\nthe end\n")
@@ -99,7 +101,9 @@ def test_only_what_was_written_since(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x\n")
         when = (tmp_path / name).stat().st_mtime - age
         os.utime(tmp_path / name, (when, when))
-    assert set(texts(fetched(Wanted((f"{tmp_path}/*.log",), minutes=60), tmp_path / "out"))) == {"new.log"}
+    assert set(texts(fetched(LogRequest((f"{tmp_path}/*.log",), minutes=60), tmp_path / "out"))) == {
+        "new.log"
+    }
 
 
 def test_the_usual_places_are_those_of_the_login(tmp_path: Path) -> None:
@@ -107,7 +111,7 @@ def test_the_usual_places_are_those_of_the_login(tmp_path: Path) -> None:
     (tmp_path / "ascend" / "log" / "debug" / "plog" / "plog-1_2.log").write_bytes(b"[ERROR] HCCL\n")
     (tmp_path / "job").mkdir()
     (tmp_path / "job" / "log_0.txt").write_bytes(b"x\n")
-    wanted = Wanted(minutes=60, a_host=1_000_000, folders=(str(tmp_path / "job"),))
+    wanted = LogRequest(minutes=60, a_host=1_000_000, folders=(str(tmp_path / "job"),))
     found = fetched(wanted, tmp_path / "out", env={"HOME": str(tmp_path)})
     assert {"plog-1_2.log", "log_0.txt"} <= set(texts(found))
 
@@ -116,7 +120,7 @@ def test_the_usual_places_are_those_of_the_login(tmp_path: Path) -> None:
 def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"x\n")
     (tmp_path / "a.log").chmod(0)
-    found = fetched(Wanted((f"{tmp_path}/*.log",)), tmp_path / "out")
+    found = fetched(LogRequest((f"{tmp_path}/*.log",)), tmp_path / "out")
     assert found.missed == (f"{tmp_path}/a.log: may not be read by this user",)
 
 
@@ -124,7 +128,7 @@ def test_the_script_ends_with_who_asked(tmp_path: Path) -> None:
     """Nothing reads its output, and its stdin ends: it goes, with all that it started."""
     fifo = tmp_path / "slow.log"
     fifo.write_bytes(os.urandom(3_000_000))
-    script = fetch_script(Wanted((str(fifo),)), new_token())
+    script = fetch_script(LogRequest((str(fifo),)), new_token())
     with subprocess.Popen(
         ["sh", "-c", script.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
     ) as ran:

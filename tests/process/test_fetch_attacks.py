@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.fetch.onhost.places import MOST_COUNTED
-from doctor.logs.fetch.script import Wanted
-from doctor.logs.fetch.unpack import Taken
+from doctor.logs.fetch.script import LogRequest
+from doctor.logs.fetch.unpack import HostLogs
 from tests.process.test_fetch import fetched
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who is attacked")
@@ -132,11 +132,11 @@ PLANTS: list[Callable[[Path], None]] = [
 ]
 
 
-def wanted(tmp: Path, rank_user: str = "") -> Wanted:
-    return Wanted((f"{tmp}/torchelastic_*", f"{tmp}/none_*/attempt_*"), rank_user=rank_user)
+def wanted(tmp: Path, rank_user: str = "") -> LogRequest:
+    return LogRequest((f"{tmp}/torchelastic_*", f"{tmp}/none_*/attempt_*"), rank_user=rank_user)
 
 
-def contents(found: Taken) -> list[bytes]:
+def contents(found: HostLogs) -> list[bytes]:
     return [path.read_bytes() for path in found.files]
 
 
@@ -205,7 +205,7 @@ while True:
 
 @pytest.mark.usefixtures("_exchanging")
 def test_nothing_can_be_exchanged_between_finding_and_reading(tmp: Path) -> None:
-    asked = Wanted((f"{tmp}/torchelastic_*", f"{tmp}/torchelastic_a/*") * 300, rank_user=str(ALICE))
+    asked = LogRequest((f"{tmp}/torchelastic_*", f"{tmp}/torchelastic_a/*") * 300, rank_user=str(ALICE))
     found = fetched(asked, tmp.parent / "out")
     assert set(contents(found)) == {b"hers"}
     assert any("is a link of" in why for why in found.missed)
@@ -224,7 +224,7 @@ def test_links_of_administrators_and_of_the_login_are_followed(tmp: Path) -> Non
             os.chown(path, owner, owner, follow_symlinks=False)
         for pattern in ("~/ascend/log", "~/ascend/*/*.log", f"{tmp}/mine/*.log", "ascend/log"):
             out = tmp.parent / f"out{owner}{len(pattern)}"
-            found = fetched(Wanted((pattern,)), out, env={"HOME": str(home)}, user=owner or None)
+            found = fetched(LogRequest((pattern,)), out, env={"HOME": str(home)}, user=owner or None)
             assert contents(found) == [b"x\n"], (owner, pattern, found)
 
 
@@ -235,7 +235,7 @@ def test_root_follows_no_link_of_a_user_below_a_path_that_was_typed(tmp: Path) -
     (home / "link.log").symlink_to(key(tmp))
     (home / "hard.log").hardlink_to(key(tmp))
     given(home, home / "own.log", home / "link.log")
-    found = fetched(Wanted((f"{home}/*.log",)), tmp.parent / "out")
+    found = fetched(LogRequest((f"{home}/*.log",)), tmp.parent / "out")
     assert contents(found) == [b"hers\n"]
     assert len(found.missed) == 2
 
@@ -246,14 +246,14 @@ def test_a_way_that_is_closed_is_told(name: str, tmp: Path) -> None:
         inside = folder(tmp.parent, f"job{mode:o}")
         (inside / "a.log").write_bytes(b"x\n")
         inside.chmod(mode)
-        found = fetched(Wanted((f"{inside}/{name}",)), tmp.parent / f"out{mode}", user=LOGIN)
+        found = fetched(LogRequest((f"{inside}/{name}",)), tmp.parent / f"out{mode}", user=LOGIN)
         assert found.missed == (f"{inside}: may not be {'looked into' if name else 'read'} by this user",)
 
 
 def test_closed_folders_that_nobody_named_are_only_told(tmp: Path) -> None:
     """The caller's own folder is looked into on each host, and often is closed to the login there."""
     folder(tmp.parent, "job").chmod(0o700)
-    found = fetched(Wanted(folders=(f"{tmp.parent}/job",)), tmp.parent / "out", user=LOGIN)
+    found = fetched(LogRequest(folders=(f"{tmp.parent}/job",)), tmp.parent / "out", user=LOGIN)
     assert f"{tmp.parent}/job: may not be looked into by this user" in found.told
     assert not any("/job" in why for why in found.missed)
 
@@ -266,7 +266,7 @@ def test_no_member_of_a_group_has_what_is_roots_alone_read_by_another_name(tmp: 
     project.chmod(0o2775)
     key(tmp).rename(project / "x.log")
     (project / "a.log").write_bytes(b"ours\n")
-    found = fetched(Wanted((f"{project}/*.log", f"{project}/log/*")), tmp.parent / "out")
+    found = fetched(LogRequest((f"{project}/*.log", f"{project}/log/*")), tmp.parent / "out")
     assert contents(found) == [b"ours\n"]
     assert len(found.missed) == 2
 
@@ -286,7 +286,7 @@ def test_root_reads_what_a_container_or_a_member_of_the_group_wrote_for_a_user(t
         (project / name).chmod(mode)
     (project / "log" / "link").symlink_to(key(tmp).parent)
     project.chmod(0o2770)
-    found = fetched(Wanted((f"{project}/log/link/*", str(project))), tmp.parent / "out")
+    found = fetched(LogRequest((f"{project}/log/link/*", str(project))), tmp.parent / "out")
     assert set(contents(found)) == {b"log/root.log\n", b"member.log\n", b"own.log\n"}
     assert len(found.missed) == 3
 

@@ -19,7 +19,7 @@ import pytest
         ("from doctor.cli import run; run(['--version'])", {"paramiko", "torch", "rich", "ClusterShell"}),
         ("from doctor.cli import run; run(['list'])", {"paramiko", "torch", "rich", "psutil"}),
         ("from doctor.cli import run; run(['check', '--local', '--only', 'shm-*'])", {"paramiko", "torch"}),
-        ("import doctor.transport.routed", {"paramiko", "torch", "psutil"}),
+        ("import doctor.transport.routing", {"paramiko", "torch", "psutil"}),
         ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer", "psutil"}),
     ],
 )

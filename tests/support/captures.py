@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from doctor.api import Capture, Fact, Maybe
+from doctor.api import Capture, Fact, OptionalNeed
 from doctor.judge.examine import ALWAYS
 from doctor.judge.registry import find_checks
 from tests.support.paths import ROOT
@@ -44,6 +44,6 @@ def _facts() -> Iterator[Fact[Any]]:
     yield from ALWAYS
     for check in find_checks().checks:
         for need in check.needs:
-            fact = need.need if isinstance(need, Maybe) else need
+            fact = need.need if isinstance(need, OptionalNeed) else need
             if isinstance(fact, Fact):
                 yield fact

@@ -7,12 +7,12 @@ from functools import cache
 from typing import Any
 
 from doctor.hang.envelope import HangReport
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_report
 from doctor.judge.verdict import Report
 from doctor.logs.envelope import LogsReport
-from doctor.logs.explained import Explained
+from doctor.logs.explanation import Explanation
 from doctor.logs.report_json import logs_report
 from doctor.report import envelope, junit, prometheus
 from doctor.report.envelope import Envelope
@@ -20,7 +20,7 @@ from doctor.report.json import CheckReport, check_report
 from doctor.report.schema import schema_of
 from tests.support.schemas import misfits
 
-Made = Report | Explained | Evidence | Envelope
+Made = Report | Explanation | HangEvidence | Envelope
 
 
 def envelope_of(made: Made) -> Envelope:
@@ -28,7 +28,7 @@ def envelope_of(made: Made) -> Envelope:
         return made
     if isinstance(made, Report):
         return check_report(made)
-    return logs_report(made) if isinstance(made, Explained) else hang_report(judge(made), made)
+    return logs_report(made) if isinstance(made, Explanation) else hang_report(judge(made), made)
 
 
 def as_json(made: Made) -> bytes:

@@ -11,11 +11,11 @@ from typing import Any
 
 import yaml
 
-from doctor.logs.judge import Known
+from doctor.logs.judge import JobFacts
 from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
-from doctor.logs.model import Charge, Conclusion, Outcome, Party
+from doctor.logs.model import Conclusion, LogCause, LogOutcome, Party
 from doctor.logs.read import read
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
@@ -50,7 +50,7 @@ def matcher() -> Matcher:
 def concluded(*given: Path) -> Conclusion:
     """What `doctor explain GIVEN` concludes, without its report."""
     logs = read(given, matcher(), loss=LossCollector)
-    return conclude_all(logs, Known(), lambda job: judge_curves(job.curves, matcher().symptoms))
+    return conclude_all(logs, JobFacts(), lambda job: judge_curves(job.curves, matcher().symptoms))
 
 
 def truths() -> dict[str, Truth]:
@@ -58,7 +58,7 @@ def truths() -> dict[str, Truth]:
     return {name: Truth(name, **entry) for name, entry in said.items() if (JOBS / name).is_dir()}
 
 
-def accusations(said: Conclusion) -> list[Charge]:
+def accusations(said: Conclusion) -> list[LogCause]:
     """The causes: what nothing else led to."""
     return [charge for charge in said.charges if charge.because is None]
 
@@ -98,7 +98,7 @@ def host_of(party: Party) -> str | None:
 
 def wrong(said: Conclusion, truth: Truth) -> list[str]:
     """Everything in it that is not as it was; empty if the conclusion is right."""
-    found = [f"outcome {said.outcome.value}"] if said.outcome is not Outcome.NAMED else []
+    found = [f"outcome {said.outcome.value}"] if said.outcome is not LogOutcome.NAMED else []
     found += [f"innocent {each}" for each in innocents(said, truth)]
     causes = [charge.symptom or "-" for charge in accusations(said)]
     if not any(fnmatch.fnmatch(cause, glob) for cause in causes[:1] for glob in truth.symptoms):

@@ -14,7 +14,7 @@ from doctor.job.launch import JobProcess, Launch, launch_of_processes, read_laun
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
-from doctor.model import Host, Problem, Sourced
+from doctor.model import Host, Problem, SourcedValue
 
 CHECKS = {check.id: check for check in find_checks().checks}
 
@@ -296,7 +296,7 @@ def torch_job(**more: str | int) -> dict[str, list[JobProcess]]:
 
 def a_plan(backend: str = "hccl", hosts: int = 2, ranks: int = 8) -> JobPlan:
     wishes = JobWishes(
-        backend=Sourced(Backend(backend), "test"), ranks_per_host=Sourced(ranks, "--ranks-per-host")
+        backend=SourcedValue(Backend(backend), "test"), ranks_per_host=SourcedValue(ranks, "--ranks-per-host")
     )
     plan = draft([Host(f"node{n}", f"node{n}") for n in range(1, hosts + 1)], wishes)
     return replace(plan, vendor=ASCEND if plan.backend.value is Backend.HCCL else None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doctor.hang.evidence import Evidence, HostSeen, LibraryText, Member
+from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence, LibraryText
 from doctor.hang.opinions import Source
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "libraries"
@@ -16,7 +16,7 @@ NOW = 1_795_284_720.0
 
 @dataclass(frozen=True)
 class SmallJob:
-    ranks: tuple[Member, ...]
+    ranks: tuple[HangMember, ...]
 
 
 def sample(name: str) -> str:
@@ -28,7 +28,7 @@ def job_of(count: int, hosts: int = 1) -> SmallJob:
     each = count // hosts
     return SmallJob(
         tuple(
-            Member(
+            HangMember(
                 host=f"node{rank // each + 1}",
                 pid=100 + rank,
                 parent=1,
@@ -45,15 +45,15 @@ def text(source: Source, body: str, name: str = "x", **more: Any) -> LibraryText
     return LibraryText(source=source.value, name=name, text=body, **{"at": NOW, **more})
 
 
-def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> Evidence:
+def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> HangEvidence:
     """`said` on node1, `of` on hosts by name."""
     names = list(dict.fromkeys(member.host for member in job.ranks))
     texts = [("node1", each) for each in said] + list(of)
-    return Evidence(
+    return HangEvidence(
         started="2026-11-20T09:00:00Z",
         asked=tuple(names),
         hosts=tuple(
-            HostSeen(
+            HostEvidence(
                 host=name,
                 members=tuple(member for member in job.ranks if member.host == name),
                 at=NOW,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import IO
 
-from doctor.transport import Ended, Line, Script
+from doctor.transport import Line, Script, SessionEnd
 
 
 class LocalSession:
@@ -21,7 +21,7 @@ class LocalSession:
         shell: tuple[str, ...] = ("sh", "-c"),
         prefix: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        self.heard: queue.Queue[Line | Ended] = queue.Queue()
+        self.heard: queue.Queue[Line | SessionEnd] = queue.Queue()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.threads: list[threading.Thread] = []
         self.closed = False
@@ -53,12 +53,12 @@ class LocalSession:
         for line in stream(process.stdout):
             self.heard.put(Line(host, line.rstrip(b"\n")))
         errors = stream(process.stderr).read()
-        self.heard.put(Ended(host, process.wait(), errors))
+        self.heard.put(SessionEnd(host, process.wait(), errors))
 
     def send(self, host: str, line: bytes) -> None:
         self.write(self.processes[host], line + b"\n")
 
-    def receive(self, timeout: float) -> Line | Ended | None:
+    def receive(self, timeout: float) -> Line | SessionEnd | None:
         try:
             return self.heard.get(timeout=timeout)
         except queue.Empty:
@@ -97,7 +97,7 @@ class LocalSession:
                 said.append(event.text)
                 if needle in event.text:
                     return said
-            elif isinstance(event, Ended):
+            elif isinstance(event, SessionEnd):
                 raise AssertionError(f"ended {event} after {said}")
         raise AssertionError(f"{needle!r} was never said, only {said}")
 

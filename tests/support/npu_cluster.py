@@ -9,19 +9,19 @@ from typing import Any, TypeVar
 import pytest
 
 from doctor.api import ASCEND, Here, Skip, Undecided
-from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
 from doctor.facts.ascend.network import Address
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import RankEntry, Server, Spot
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
-from doctor.model import Backend, Confidence, Host, Problem, Severity, Sourced
+from doctor.model import Backend, Confidence, Host, Problem, Severity, SourcedValue
 
 T = TypeVar("T")
 CHECKS = {check.id: check for check in find_checks().checks}
-SILENT = Unsaid("hccn_tool did not answer within 4 s")
-UNSUPPORTED = Unsaid("the command is not supported on this product", unsupported=True)
+SILENT = SilentDevice("hccn_tool did not answer within 4 s")
+UNSUPPORTED = SilentDevice("the command is not supported on this product", unsupported=True)
 EIGHT = range(8)
 HOSTS = ("node1", "node2", "node3")
 NODE1 = Here("node1", is_head=True)
@@ -78,9 +78,11 @@ def judge(id: str, *values: Any) -> Judgement:
     return Judgement(tuple(problems))
 
 
-def plan(*names: str, env: Mapping[str, str] | None = None, ranks: Sourced[int] | None = None) -> JobPlan:
+def plan(
+    *names: str, env: Mapping[str, str] | None = None, ranks: SourcedValue[int] | None = None
+) -> JobPlan:
     hosts = [Host(name, name) for name in names or HOSTS]
-    wishes = JobWishes(backend=Sourced(Backend.HCCL, "--backend"), ranks_per_host=ranks)
+    wishes = JobWishes(backend=SourcedValue(Backend.HCCL, "--backend"), ranks_per_host=ranks)
     return replace(draft(hosts, wishes), env=env or {})
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from hypothesis import strategies as st
 
-from doctor.judge.hardware import Hardware, Part
+from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding
 from tests.support.recordings import heard, recording, report
@@ -76,7 +76,9 @@ def poisoned(value: T, evil: str, *, around: bool = False) -> T:
     return cast(T, made)
 
 
-PART = Part("NPU 3", "910B", "0000:c1:00", "5", "S1", "Hisense LMQ8611-PC+", "200GE1/0/7 of Example Switch")
+PART = HardwarePart(
+    "NPU 3", "910B", "0000:c1:00", "5", "S1", "Hisense LMQ8611-PC+", "200GE1/0/7 of Example Switch"
+)
 PLATE = Hardware("Maker Model", "ABC123", hidden=False, interface="eth0, MAC 0a:0b", parts={3: PART})
 
 

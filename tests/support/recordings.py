@@ -16,7 +16,7 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules, essential_ids
 from doctor.mesh import Link, Listener, MeshResult
-from doctor.model import Capture, Host, Missing
+from doctor.model import Capture, Host, MissingFact
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.savedrun import SCHEMA
@@ -76,7 +76,9 @@ FILES = {
 }
 
 
-def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | Missing) -> HostAnswer:
+def heard(
+    number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | MissingFact
+) -> HostAnswer:
     """The answer of the healthy host 10.0.0.NUMBER, with changes: text, files or a Missing."""
     name = names[number - 1]
     texts: dict[str, Any] = dict(HEALTHY)
@@ -89,7 +91,7 @@ def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, st
     )
     for key, value in changed.items():
         texts[key.replace("_", "-")] = as_read(value) if isinstance(value, Mapping) else value
-    missing = {fact: text for fact, text in texts.items() if isinstance(text, Missing)}
+    missing = {fact: text for fact, text in texts.items() if isinstance(text, MissingFact)}
     captures = {fact: Capture(fact, 0, text) for fact, text in texts.items() if isinstance(text, str)}
     return HostAnswer(name, captures, missing, True, NOW, NOW + 0.5)
 

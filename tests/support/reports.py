@@ -18,11 +18,11 @@ from doctor.judge.playbook import load_exam, load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
-from doctor.model import Missing, Unreached, UnreachedKind
+from doctor.model import MissingFact, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
 from doctor.report.text import print_report
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.result import Injection, LeftOutOfSmoke, SmokePlan, SmokeResult
+from doctor.smoke.result import Injection, OmittedSmokeHost, SmokePlan, SmokeResult
 from tests.support.recordings import HEALTHY, heard, mesh, recording, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
 from tests.support.smoke.results import healthy, plan_of, with_end
@@ -59,8 +59,8 @@ def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Rep
     return build_report(read_recording(replace(of, stopped_by=stopped_by)), made, load_remedies())
 
 
-def lost(*names: str) -> dict[str, Unreached]:
-    return {name: Unreached(name, UnreachedKind.REFUSED, *REFUSED) for name in names}
+def lost(*names: str) -> dict[str, UnreachedHost]:
+    return {name: UnreachedHost(name, UnreachedKind.REFUSED, *REFUSED) for name in names}
 
 
 def answering(*names: str, **more: Any) -> Any:
@@ -95,11 +95,11 @@ def smoke_runs() -> dict[str, SmokeResult]:
     """Smoke runs by their outcome; in two of them some of the hosts did not take part."""
     repeated = healthy(seated(["node1", "node2", "node4"], each=2, tp=2))
     fewer = healthy(seated(["node1", "node3"], each=2, tp=2))
-    sick = tuple(LeftOutOfSmoke(name, why) for name, why in SICK.items())
+    sick = tuple(OmittedSmokeHost(name, why) for name, why in SICK.items())
     return {
         "passed": healthy(seated(NAMES, each=2, tp=2)),
         "hung": hung(5, 10),
-        "repeated": replace(repeated, left_out=(LeftOutOfSmoke("node3", "an earlier smoke run named it"),)),
+        "repeated": replace(repeated, left_out=(OmittedSmokeHost("node3", "an earlier smoke run named it"),)),
         "fewer": replace(fewer, left_out=sick),
         "interrupted": with_end(hung(5, 10), "interrupted", 2.5),
     }
@@ -127,7 +127,7 @@ def eight_servers() -> Report:
     sick["node6"] = heard(6, names, spaces=full)
     sick["node7"] = heard(7, names, names=own)
     closed = mesh(names, *((name, "node3") for name in names if name != "node3"))
-    lost = {"node8": Unreached("node8", UnreachedKind.REFUSED, *REFUSED)}
+    lost = {"node8": UnreachedHost("node8", UnreachedKind.REFUSED, *REFUSED)}
     whole = recording(names, heard=sick, mesh=closed, unreached=lost)
     return report(replace(whole, heard={name: whole.heard[name] for name in names[:7]}))
 
@@ -170,9 +170,9 @@ def reports() -> Mapping[str, Report]:
     }
     closed = mesh(NAMES, *((name, "node3") for name in NAMES if name != "node3"))
     no_root = {
-        n: heard(i, NAMES, kernel_log=Missing("kernel-log", "needs root")) for i, n in enumerate(NAMES, 1)
+        n: heard(i, NAMES, kernel_log=MissingFact("kernel-log", "needs root")) for i, n in enumerate(NAMES, 1)
     }
-    no_disks = {"node2": heard(2, NAMES, spaces=Missing("spaces", "its command did not end within 5 s"))}
+    no_disks = {"node2": heard(2, NAMES, spaces=MissingFact("spaces", "its command did not end within 5 s"))}
     return Made(
         {
             "eight-servers": eight_servers,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from doctor.model import Answer, Host, Unreached
+from doctor.model import Answer, Host, UnreachedHost
 from doctor.transport import Script
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
@@ -178,7 +178,7 @@ def outcomes(
     settings: SshSettings,
     scripts: Mapping[str, Script] | None = None,
     timeout: float = 15,
-) -> dict[str, Answer | Unreached]:
+) -> dict[str, Answer | UnreachedHost]:
     transport = SshTransport(hosts, settings)
     try:
         results = transport.run(scripts or {h.name: sh("echo hi") for h in hosts}, timeout)
@@ -193,9 +193,9 @@ def answer(host: Host, settings: SshSettings, script: Script | None = None, time
     return result
 
 
-def failure(host: Host, settings: SshSettings, timeout: float = 15) -> Unreached:
+def failure(host: Host, settings: SshSettings, timeout: float = 15) -> UnreachedHost:
     result = outcomes([host], settings, None, timeout)[host.name]
-    assert isinstance(result, Unreached), result
+    assert isinstance(result, UnreachedHost), result
     assert result.summary.endswith(".")
     assert result.remedy.endswith(".")
     assert host.name not in result.summary, "equal faults of many hosts must read alike"

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 
 from doctor.errors import UsageError
 from doctor.job.wishes import JobWishes
-from doctor.model import Answer, AnswerEnd, Backend, Host, Missing, Sourced, Unreached, UnreachedKind
+from doctor.model import (
+    Answer,
+    AnswerEnd,
+    Backend,
+    Host,
+    MissingFact,
+    SourcedValue,
+    UnreachedHost,
+    UnreachedKind,
+)
 from doctor.probe import read
 from doctor.recording import Recording, load, save
 from doctor.smoke.judge import judge
@@ -35,18 +44,20 @@ FULL = recording(
         Host("node2", "10.0.0.2", enter="docker exec -i job", python="/opt/python", expected={"nofile": "5"}),
         Host("node3", "10.0.0.3"),
     ),
-    wishes=JobWishes(Sourced(Backend.NCCL, "--backend"), Sourced("node1", "x"), None, None, {"A": "1"}, {}),
+    wishes=JobWishes(
+        SourcedValue(Backend.NCCL, "--backend"), SourcedValue("node1", "x"), None, None, {"A": "1"}, {}
+    ),
     expect={"somaxconn": "70000"},
     heard={
         "node2": heard(
             2,
             NAMES,
-            firewall=Missing("firewall", "needs root"),
+            firewall=MissingFact("firewall", "needs root"),
             identity={"/proc/sys/kernel/hostname": "node1"},
         )
     },
     unreached={
-        "node3": Unreached("node3", UnreachedKind.AUTH, "refused", "add the key", ("ssh-add",), "denied")
+        "node3": UnreachedHost("node3", UnreachedKind.AUTH, "refused", "add the key", ("ssh-add",), "denied")
     },
     mesh=mesh(NAMES[:2], ("node1", "node2")),
     unfinished=(),
@@ -167,7 +178,7 @@ def test_an_answer_under_the_name_of_another_host(file: Path) -> None:
 
 def test_an_answer_without_a_frame_hides_secrets_too() -> None:
     lost = read(Answer("h", b"token: hunter2", b"", 1, AnswerEnd.DONE, 0, 0), (), TOKEN)
-    assert isinstance(lost, Unreached)
+    assert isinstance(lost, UnreachedHost)
     assert "hunter2" not in repr(lost)
 
 

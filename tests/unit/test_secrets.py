@@ -19,13 +19,13 @@ from msgspec.structs import replace
 from doctor import cli
 from doctor.api import Read
 from doctor.cli.defaults import with_defaults
-from doctor.hang.evidence import Evidence, Frame, LibraryText, Member
+from doctor.hang.evidence import Frame, HangEvidence, HangMember, LibraryText
 from doctor.hang.judge import judge
-from doctor.hang.redacted import redacted
+from doctor.hang.redaction import redacted
 from doctor.hang.report import page_of
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
-from doctor.model import Answer, AnswerEnd, Host, TableFile, Unreached
+from doctor.model import Answer, AnswerEnd, Host, TableFile, UnreachedHost
 from doctor.probe.frames import FILES, THERE
 from doctor.recording import encoded
 from doctor.report.formats import FORMATS
@@ -103,7 +103,7 @@ class Talkative:
         scripts: Mapping[str, Script],
         timeout: float,  # noqa: ARG002
         until: float,  # noqa: ARG002
-    ) -> Iterator[Answer | Unreached]:
+    ) -> Iterator[Answer | UnreachedHost]:
         for host in scripts:
             if host == "node3":
                 to = Destination("node3", "node3", 22, "root")
@@ -157,8 +157,8 @@ def test_what_hosts_said(collected: Collection) -> None:
     assert [way for way in quoting if "[hidden]" not in shown[way]] == []
 
 
-def hanging() -> Evidence:
-    def tells(member: Member, few: Sequence[str]) -> Member:
+def hanging() -> HangEvidence:
+    def tells(member: HangMember, few: Sequence[str]) -> HangMember:
         frames = tuple(Frame(name="main", file=line, line=7, source=line) for line in few)
         looks = {
             which: look
@@ -208,7 +208,7 @@ def test_what_a_smoke_run_was_told() -> None:
     said = "\n".join(LINES)
     told = (
         messages.AgentTrouble(said),
-        messages.Exited(0, words=said),
+        messages.RankExit(0, words=said),
         messages.StackTexts({"0": said}),
         messages.AgentLine(0, events.Error("RuntimeError", said, said)),
         messages.AgentLine(0, events.BackendEvidence(said)),

@@ -25,7 +25,7 @@ _READ = (
 )
 
 
-class Bundled:
+class BundleImporter:
     """Finds and loads modules whose source is in memory."""
 
     def __init__(self, sources: "dict[str, str]") -> None:
@@ -57,7 +57,7 @@ def begin(program: bytes, head: int, name: str) -> None:
             if package not in sys.modules:
                 sys.modules[package] = types.ModuleType(package)
                 sys.modules[package].__path__ = []
-    sys.meta_path.insert(0, Bundled(sources))
+    sys.meta_path.insert(0, BundleImporter(sources))
     importlib.import_module(name).main(program, head)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from doctor.cli.completion import bash, fish, zsh
-from doctor.cli.completion.known import SHELLS, commands
+from doctor.cli.completion.entries import SHELLS, commands
 
 __all__ = ["SHELLS", "script"]
 

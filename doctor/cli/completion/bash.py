@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from doctor.cli.completion.known import Known, Values
+from doctor.cli.completion.entries import CompletionCommand, Values
 
 HEAD = r"""# Completion of doctor for bash: eval "$(doctor completion bash)"
 _doctor_offer() {
@@ -36,7 +36,7 @@ MANY = 40
 KINDS = {"files": " -f", "folders": " -d", "hosts": " -A hostname", "": ""}
 
 
-def script(commands: Sequence[Known]) -> Iterator[str]:
+def script(commands: Sequence[CompletionCommand]) -> Iterator[str]:
     yield HEAD.replace("@PATHS@", " | ".join(quote(each.path) for each in commands[1:]))
     taken = {"|".join(each.names): each.values for one in commands for each in one.options if each.values}
     for names, values in taken.items():

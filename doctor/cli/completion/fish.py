@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from doctor.cli.completion.known import Known, Taken, Values
+from doctor.cli.completion.entries import CompletionCommand, CompletionEntry, Values
 
 HEAD = """# Completion of doctor for fish: doctor completion fish | source
 function __doctor_at
@@ -32,7 +32,7 @@ KINDS = {
 }
 
 
-def script(commands: Sequence[Known]) -> Iterator[str]:
+def script(commands: Sequence[CompletionCommand]) -> Iterator[str]:
     yield HEAD.replace("@PATHS@", " ".join(quote(each.path) for each in commands[1:]))
     for each in commands:
         here = f'complete -c doctor -n "__doctor_at {quote(each.path)}"'
@@ -44,7 +44,7 @@ def script(commands: Sequence[Known]) -> Iterator[str]:
             yield f"{here}{_names(option)}{_taken(option.values)} -d {quote(option.about)}\n"
 
 
-def _names(option: Taken) -> str:
+def _names(option: CompletionEntry) -> str:
     return "".join(f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}" for name in option.names)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from doctor.cli.completion.known import Known, Taken, Values
+from doctor.cli.completion.entries import CompletionCommand, CompletionEntry, Values
 
 HEAD = """#compdef doctor
 # Completion of doctor for zsh: eval "$(doctor completion zsh)"
@@ -25,7 +25,7 @@ if [[ $funcstack[1] == _doctor ]]; then _doctor "$@"; else compdef _doctor docto
 KINDS = {"files": "_files", "folders": "_files -/", "hosts": "_hosts", "": " "}
 
 
-def script(commands: Sequence[Known]) -> Iterator[str]:
+def script(commands: Sequence[CompletionCommand]) -> Iterator[str]:
     yield HEAD.replace("@PATHS@", "|".join(quote(each.path) for each in commands[1:]))
     for each in commands:
         specs = [spec for option in each.options for spec in _specs(option)]
@@ -40,7 +40,7 @@ def script(commands: Sequence[Known]) -> Iterator[str]:
     yield TAIL
 
 
-def _specs(option: Taken) -> Iterator[str]:
+def _specs(option: CompletionEntry) -> Iterator[str]:
     for name in option.names:
         if option.values is None:
             yield quote(f"*{name}[{option.about}]")

@@ -25,7 +25,7 @@ WAY = (*ranktable.SSH, "--transport", "--fanout", "--connect-timeout", "--timeou
 
 @takes("--rank-table", "--inventory", *WAY, "--checks", *SHOWN)
 def explain(wishes: ExplainWishes, request: Request) -> int:
-    from doctor.logs.given import given, refuse_inputs
+    from doctor.logs.inputs import given, refuse_inputs
 
     found = given(wishes.what, piped=_is_piped())
     if wishes.check is not None and not wishes.check.strip():

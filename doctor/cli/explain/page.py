@@ -53,16 +53,16 @@ def print_page(
         text = f"{len(found)} have {clean_line(repr(id))} in their name:\n{in_rows(rows, colour)}"
     elif found[0] in checks:
         check = checks[found[0]]
-        text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, Page(colour)))
+        text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, TextPage(colour)))
     else:
         recipe = recipes[found[0]]
         head = say("{}: {}.", lang).format(found[0], say("a remedy", lang))
-        text = "".join((f"{styled(head, BOLD, colour)}\n", *_of_remedy(recipe, lang, Page(colour))))
+        text = "".join((f"{styled(head, BOLD, colour)}\n", *_of_remedy(recipe, lang, TextPage(colour))))
     put(text, sys.stdout, drawn=True)
     return 0
 
 
-class Page:
+class TextPage:
     """Lays out text, and makes it harmless."""
 
     def __init__(self, colour: bool) -> None:
@@ -102,7 +102,7 @@ class Page:
 
 
 def _of_check(
-    check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: Page
+    check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: TextPage
 ) -> Iterator[str]:
     """The page of a check: its docstring, and what its declaration says."""
     kind = say("a fault" if check.severity is Severity.FAIL else "a warning", lang)
@@ -126,6 +126,6 @@ def _of_check(
         yield "\n" + say("Written in {}", lang).format(clean_line(check.origin)) + "\n"
 
 
-def _of_remedy(recipe: Recipe, lang: Language, paper: Page) -> Iterator[str]:
+def _of_remedy(recipe: Recipe, lang: Language, paper: TextPage) -> Iterator[str]:
     yield f"{paper.strong(title(recipe, lang))}\n"
     yield from map(paper.command, recipe.on([vendor.name for vendor in VENDORS]))

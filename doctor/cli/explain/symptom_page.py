@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from doctor.cli.explain.page import Page
+from doctor.cli.explain.page import TextPage
 from doctor.cli.pages import say
-from doctor.logs.explained import HOSTS, commands
+from doctor.logs.explanation import HOSTS, commands
 from doctor.logs.model import Role, Symptom
 from doctor.text.language import Language, in_language
 from doctor.text.printable import clean_line
@@ -24,7 +24,7 @@ LONGEST = 400
 
 
 def page_of(
-    symptom: Symptom, checks: Sequence[str], lang: Language, paper: Page, *, verbose: bool = False
+    symptom: Symptom, checks: Sequence[str], lang: Language, paper: TextPage, *, verbose: bool = False
 ) -> Iterator[str]:
     """The page of a symptom. `checks` are the existing ones: only these are printed as commands."""
     head = say("{}: {}; {}.", lang).format(
@@ -61,7 +61,7 @@ def page_of(
         yield "\n" + say("Written in {}", lang).format(clean_line(symptom.origin)) + "\n"
 
 
-def _causes(symptom: Symptom, lang: Language, paper: Page) -> Iterator[str]:
+def _causes(symptom: Symptom, lang: Language, paper: TextPage) -> Iterator[str]:
     if len(symptom.causes) == 1:
         yield paper.heading(say("Cause", lang)) + paper.prose(symptom.causes[0], "  ")
     elif symptom.causes:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from doctor.cli.catalogue import in_rows
-from doctor.cli.explain.page import Page, print_page
+from doctor.cli.explain.page import TextPage, print_page
 from doctor.cli.explain.symptom_page import page_of
 from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError, suggest
 from doctor.judge.playbook import by_part, exams, load_remedies
@@ -96,7 +96,7 @@ def _show(
     found: Sequence[Symptom], checks: Sequence[str], lang: Language, verbose: bool, colours: str
 ) -> int:
     colour = coloured(sys.stdout, colours)
-    paper = Page(colour)
+    paper = TextPage(colour)
     if len(found) > PAGES:
         rows = in_rows([(each.id, "", each.title) for each in found], colour)
         put(f"{len(found)} symptoms fit; doctor explain ID shows one:\n{rows}", sys.stdout, drawn=True)

@@ -26,14 +26,14 @@ _MOST_BYTES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Unsaid:
+class SilentDevice:
     """A device for which the tool printed nothing usable, and why."""
 
     reason: str
     unsupported: bool = False
 
 
-PerDevice = Mapping[int, T | Unsaid]
+PerDevice = Mapping[int, T | SilentDevice]
 """By the number N of /dev/davinciN, in ascending order."""
 
 
@@ -42,7 +42,7 @@ def split_known(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T],
     known: dict[int, T] = {}
     silent: dict[str, list[int]] = {}
     for device, value in said.items():
-        if isinstance(value, Unsaid):
+        if isinstance(value, SilentDevice):
             silent.setdefault(value.reason, []).append(device)
         else:
             known[device] = value
@@ -139,18 +139,18 @@ NOT_950 = "! grep -qs 19e5d806 /proc/bus/pci/devices || w=product"
 """Skips products that lack the feature; Atlas 950 also takes its options in another order."""
 
 
-def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T], everywhere: bool) -> T | Unsaid:
+def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T], everywhere: bool) -> T | SilentDevice:
     for call in answers:
         if call.unasked == "product":
-            return Unsaid("this product does not have it", unsupported=True)
+            return SilentDevice("this product does not have it", unsupported=True)
         if call.failed:
-            return Unsaid(call.failed)
+            return SilentDevice(call.failed)
     if not answers:
-        return Unsaid(why_not(TOOL, "unasked", "time"))
+        return SilentDevice(why_not(TOOL, "unasked", "time"))
     if "The command is not supported on this product." in answers[0].text.splitlines():
-        return Unsaid("the command is not supported on this product", unsupported=not everywhere)
+        return SilentDevice("the command is not supported on this product", unsupported=not everywhere)
     call = ToolCall(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
     try:
         return read(call)
     except NotUnderstood as error:
-        return Unsaid(str(error) or complaint(call, TOOL))
+        return SilentDevice(str(error) or complaint(call, TOOL))

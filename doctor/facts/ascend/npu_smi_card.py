@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from doctor.api import Capture, Fact, Group, NotUnderstood, Run
 from doctor.devices import ASCEND
-from doctor.facts.ascend.hccn_tool import Unsaid, split_known
+from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 from doctor.facts.key_values import count, fields, pairs, table
 
@@ -50,7 +50,7 @@ def _each(
         keys = _keys(listed.text)
         if what == "card":
             keys = {int(card): card for card in (key.partition("/")[0] for key in keys.values())}
-        said: dict[int, T | Unsaid] = {}
+        said: dict[int, T | SilentDevice] = {}
         for number, key in sorted(keys.items()):
             value = _value(answers.get(key), read)
             if value is None:
@@ -72,16 +72,16 @@ def _each(
     )
 
 
-def _value(call: ToolCall | None, read: Callable[[str], T]) -> T | Unsaid | None:
+def _value(call: ToolCall | None, read: Callable[[str], T]) -> T | SilentDevice | None:
     """None if the product lacks the feature."""
     if call is None or call.failed:
-        return Unsaid(call.failed if call else why_not(TOOL, "unasked", "time"))
+        return SilentDevice(call.failed if call else why_not(TOOL, "unasked", "time"))
     if "does not support" in call.text:
         return None
     try:
         return read(call.text)
     except NotUnderstood:
-        return Unsaid(complaint(call, TOOL))
+        return SilentDevice(complaint(call, TOOL))
 
 
 def _keys(listed: str) -> dict[int, str]:

@@ -19,7 +19,7 @@ class NpuProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChipRow:
     """A chip. `chip` and `physical` (the number N of /dev/davinciN) are None if they are not printed."""
 
     card: int
@@ -44,8 +44,8 @@ class _Header:
     numbered: bool = False
 
 
-def read_box(text: str) -> tuple[Row, ...]:
-    rows: list[Row] = []
+def read_box(text: str) -> tuple[ChipRow, ...]:
+    rows: list[ChipRow] = []
     processes: dict[tuple[int, int | None], list[NpuProcess]] = {}
     header: _Header | None = None
     above: list[str] = []
@@ -94,14 +94,14 @@ def _usages(row: Sequence[str], header: _Header) -> list[tuple[str, str]]:
     return re.findall(r"([0-9]{1,9}) {0,20}/ {0,20}([0-9]{1,9})", row[header.usage])
 
 
-def _row(above: Sequence[str], below: Sequence[str], header: _Header) -> Row | None:
+def _row(above: Sequence[str], below: Sequence[str], header: _Header) -> ChipRow | None:
     card, *rest = above[0].split() or [""]
     chip, *physical = below[0].split() or [""]
     usages = _usages(below, header)
     if count(card) is None or len(usages) <= header.which or len(below) <= header.health:
         return None
     used, total = usages[header.which]
-    return Row(
+    return ChipRow(
         int(card),
         count(chip),
         count(physical[0]) if header.numbered and physical else None,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from doctor.api import Capture, Fact, NotUnderstood, Run
 from doctor.devices import ASCEND
 from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
-from doctor.facts.ascend.npu_smi_table import NpuProcess, Row, is_box, read_box
+from doctor.facts.ascend.npu_smi_table import ChipRow, NpuProcess, is_box, read_box
 from doctor.facts.device_tools import calling, calls, complaint
 from doctor.facts.key_values import pairs
 
@@ -81,7 +81,7 @@ def _npus(capture: Capture) -> tuple[Npu, ...]:
     )
 
 
-def _numbered(rows: Sequence[Row]) -> list[tuple[int, Row]]:
+def _numbered(rows: Sequence[ChipRow]) -> list[tuple[int, ChipRow]]:
     """By the number N of /dev/davinciN: printed if cards have several chips, else the card's number."""
     single = len({row.card for row in rows}) == len(rows)
     numbered = [

@@ -16,7 +16,7 @@ from doctor.api import Ask, Capture, Fact, NotUnderstood, Run
 from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, split_known
 from doctor.facts.ascend.network import Address
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
-from doctor.mesh import Blame, Link, MeshShape, culprits, pairs_of
+from doctor.mesh import Link, MeshBlame, MeshShape, culprits, pairs_of
 
 FULL_UP_TO = 8
 """hccn_tool serves one caller at a time: with more hosts than this, each meets only some of the others."""
@@ -137,7 +137,7 @@ class Rail:
     """One explanation of pings that failed between devices of one number."""
 
     device: int
-    blame: Blame
+    blame: MeshBlame
 
 
 def rails(

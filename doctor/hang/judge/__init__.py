@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge.advice import advice, next_time, reach_of, stacks_for
-from doctor.hang.judge.case import Case, case_of, groups_of
+from doctor.hang.judge.case import HangCase, case_of, groups_of
 from doctor.hang.judge.claims import counted
-from doctor.hang.judge.decide import Finding, decide
+from doctor.hang.judge.decide import HangFinding, decide
 from doctor.hang.judge.jobs import MOST_JOBS, chosen, find_jobs
-from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding, Wait
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.strangers import may_be_one
@@ -27,21 +27,21 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.waits import longest_way
 
-__all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
+__all__ = ["LIMIT", "HangState", "Judgement", "judge"]
 
 LIMIT = 60.0
 """Seconds: a shorter wait may be a long step of a healthy job."""
 _STATES = {
-    (Verdict.HANG, True): ("hangs", "hang"),
-    (Verdict.WAITS, False): ("waits", "wait"),
-    (Verdict.MOVES, False): ("moves", "move"),
+    (HangState.HANG, True): ("hangs", "hang"),
+    (HangState.WAITS, False): ("waits", "wait"),
+    (HangState.MOVES, False): ("moves", "move"),
 }
 """The verb for one job and for several jobs, by verdict and by whether there are culprits."""
 _OPEN = ("is not decided", "are not decided")
 
 
 def judge(
-    evidence: Evidence,
+    evidence: HangEvidence,
     *,
     pid: int | None = None,
     master_port: int | None = None,
@@ -54,11 +54,13 @@ def judge(
     unreached = tuple(sorted(evidence.unreached.items()))
     if not jobs:
         said = "No job was found on the hosts that answered." if evidence.hosts else "No host answered."
-        return Judgement(Verdict.NO_JOB, evidence.started, said, unreached=unreached, limit=limit)
+        return Judgement(HangState.NO_JOB, evidence.started, said, unreached=unreached, limit=limit)
     found = chosen(jobs, pid, master_port, slurm_job, user)
     if not found:
         said = _no_such(pid, master_port, slurm_job, user)
-        return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
+        return Judgement(
+            HangState.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit
+        )
     found, notes = counted(found, jobs)
     if len(jobs) >= MOST_JOBS:
         notes = (*notes, f"more than {MOST_JOBS} jobs seem to run here; the rest are not judged")
@@ -66,7 +68,7 @@ def judge(
         return _judge_job(evidence, found[0], found, limit, notes)
     each = tuple(_judge_job(evidence, job, found, limit) for job in found)
     return Judgement(
-        Verdict.SEVERAL,
+        HangState.SEVERAL,
         evidence.started,
         _several(each),
         jobs=found,
@@ -95,16 +97,16 @@ def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, us
 
 
 def _judge_job(
-    evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float, notes: tuple[str, ...] = ()
+    evidence: HangEvidence, job: HangJob, jobs: tuple[HangJob, ...], limit: float, notes: tuple[str, ...] = ()
 ) -> Judgement:
     case = case_of(evidence, job)
     finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job))
     verdict, sentence = _verdict(case, finding, limit)
-    if verdict is Verdict.MOVES:
-        finding = Finding()
-    hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
+    if verdict is HangState.MOVES:
+        finding = HangFinding()
+    hung = verdict in (HangState.HANG, HangState.UNKNOWN)
     below = hung and finding.below
-    timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
+    timeless = verdict is HangState.UNKNOWN and bool(case.inside) and not case.timed
     reach = reach_of(evidence, job)
     told = (
         advice(
@@ -121,7 +123,7 @@ def _judge_job(
     )
     doers = {each.key: each for each in finding.standings}
     rights = rights_of(evidence, job)
-    stacks = stacks_for(rights.lacks if verdict is not Verdict.MOVES else ())
+    stacks = stacks_for(rights.lacks if verdict is not HangState.MOVES else ())
     return Judgement(
         verdict=verdict,
         started=evidence.started,
@@ -147,44 +149,47 @@ def _judge_job(
     )
 
 
-def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
+def _verdict(case: HangCase, finding: HangFinding, limit: float) -> tuple[HangState, str]:
     if not any(rank.a or rank.b for rank in case.job.ranks):
-        return Verdict.UNKNOWN, "The ranks were listed, but the look at them was not answered."
+        return HangState.UNKNOWN, "The ranks were listed, but the look at them was not answered."
     if case.job.expected < 2 and len(case.standings) == 1:
-        return Verdict.UNKNOWN, _alone(case)
+        return HangState.UNKNOWN, _alone(case)
     if case.moves:
-        return Verdict.MOVES, "The job moves."
+        return HangState.MOVES, "The job moves."
     who, still = _who(finding.named), case.still
     if case.strange:
         short_wait = still is not None and still < limit and not finding.named
         said = f"The job has exchanged nothing for {int(still or 0)} s; this may be normal."
-        return (Verdict.WAITS, said) if short_wait else (Verdict.UNKNOWN, finding.sentence)
+        return (HangState.WAITS, said) if short_wait else (HangState.UNKNOWN, finding.sentence)
     if finding.at_once and finding.decided:
-        return Verdict.HANG, f"The job waits for {who}, which cannot go on."
+        return HangState.HANG, f"The job waits for {who}, which cannot go on."
     if finding.works:
-        return Verdict.WAITS, f"Others wait for {who}, which works; this may be normal."
+        return HangState.WAITS, f"Others wait for {who}, which works; this may be normal."
     if not case.inside and not finding.decided:
         if case.timed and still is not None and still < min(limit, case.job.age):
-            return Verdict.WAITS, f"No rank has been in a collective for {int(still)} s; this may be normal."
-        return Verdict.UNKNOWN, finding.sentence
+            return (
+                HangState.WAITS,
+                f"No rank has been in a collective for {int(still)} s; this may be normal.",
+            )
+        return HangState.UNKNOWN, finding.sentence
     waits = f"waits for {who}" if finding.named else "waits"
     if still is None or (still < limit and not case.timed):
-        return Verdict.UNKNOWN, f"The job {waits}, and nothing shows for how long."
+        return HangState.UNKNOWN, f"The job {waits}, and nothing shows for how long."
     if still < limit:
-        return Verdict.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
+        return HangState.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
     if finding.unproved:
-        return Verdict.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
-    return Verdict.HANG, finding.sentence or f"The job {waits}."
+        return HangState.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
+    return HangState.HANG, finding.sentence or f"The job {waits}."
 
 
-def _rankless(evidence: Evidence, job: Job) -> Iterator[str]:
+def _rankless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
     """Launchers without ranks on other hosts, which may have started the missing ranks of this job."""
     for host in evidence.hosts if job.missing else ():
         if host.host not in job.hosts:
             yield from (f"{host.host}: {said}" for said in host.unread if RANKLESS in said)
 
 
-def _who(named: tuple[Culprit, ...]) -> str:
+def _who(named: tuple[HangCulprit, ...]) -> str:
     """ "rank 3 on node2" """
     if not named:
         return "somebody"
@@ -193,7 +198,7 @@ def _who(named: tuple[Culprit, ...]) -> str:
     return f"{ranks_text(ranks, most=4) if ranks else f'process {named[0].pid}'} on {hosts}"
 
 
-def _alone(case: Case) -> str:
+def _alone(case: HangCase) -> str:
     only = case.told(case.standings)[0]
     if only.inside or only.doing is None:
         return "The job is a single rank, and it waits in a collective."
@@ -201,9 +206,9 @@ def _alone(case: Case) -> str:
     return f"The job is a single rank: it {only.doing.words}{where}. Nobody waits for it."
 
 
-def _chain(case: Case, finding: Finding) -> tuple[Wait, ...]:
+def _chain(case: HangCase, finding: HangFinding) -> tuple[Wait, ...]:
     """The longest chain of waits that ends at a culprit; empty if all of them wait at the same place."""
-    at: dict[Key, Standing] = {each.key: each for each in case.standings}
+    at: dict[Key, RankStanding] = {each.key: each for each in case.standings}
     members = {key(member): member for member in case.job.ranks}
     ends = [k for k, m in members.items() if (m.host, m.pid) in {(c.host, c.pid) for c in finding.named}]
     if any(each.cause in (Cause.MISMATCH, Cause.LINK, Cause.LAST) for each in finding.named):

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import threads
-from doctor.hang.judge.judgement import Cause, Culprit, Job
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob
 from doctor.hang.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold
 from doctor.text.ranks import ranks_text
@@ -50,7 +50,7 @@ class Reach:
         inside = {"SLURM_JOB_ID": self.allocation, "SLURM_JOB_NODELIST": fold(self.nodes)}
         return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in inside.items()), typed])
 
-    def again(self, job: Job) -> str:
+    def again(self, job: HangJob) -> str:
         """The command that repeats this look with --sudo."""
         options = (("--pid", str(job.ranks[0].pid)), ("--sudo",))
         return self.way.typed("hang", self.nodes, options)
@@ -63,7 +63,7 @@ class Reach:
         return way.login(host, command.split())
 
 
-def reach_of(evidence: Evidence, job: Job) -> Reach:
+def reach_of(evidence: HangEvidence, job: HangJob) -> Reach:
     way = evidence.way or Way()
     number = next((rank.slurm_job.partition(" ")[0] for rank in job.ranks if rank.slurm_job), "")
     by_srun = ("--transport", "srun") in way.reached and number.isdigit()
@@ -71,8 +71,8 @@ def reach_of(evidence: Evidence, job: Job) -> Reach:
 
 
 def advice(
-    job: Job,
-    named: Sequence[Culprit],
+    job: HangJob,
+    named: Sequence[HangCulprit],
     unreached: Collection[str],
     reach: Reach,
     *,
@@ -112,27 +112,27 @@ def stacks_for(machines: Sequence[str]) -> Advice:
     return Advice((said,), tuple(map(fetch, machines)))
 
 
-def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
-    alike: dict[tuple[Cause, str], list[Culprit]] = {}
+def _sentences(named: Sequence[HangCulprit]) -> Iterator[str]:
+    alike: dict[tuple[Cause, str], list[HangCulprit]] = {}
     for each in named:
         alike.setdefault((each.cause, each.place), []).append(each)
     said = (_sentence(cause, place, of) for (cause, place), of in alike.items())
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
 
 
-def _all_commands(job: Job, named: Sequence[Culprit], reach: Reach) -> Iterator[str]:
+def _all_commands(job: HangJob, named: Sequence[HangCulprit], reach: Reach) -> Iterator[str]:
     for each in named[:MOST]:
         yield from _commands(each, job, named, reach)
 
 
-def _check(job: Job, reach: Reach) -> str:
+def _check(job: HangJob, reach: Reach) -> str:
     npu = any(threads.uses_npu(rank.b) for rank in job.ranks)
     device = any(threads.uses_device(rank.b) for rank in job.ranks)
     only = _NPU if npu else _NVIDIA if device else _NETWORK
     return reach.check(job.hosts, only)
 
 
-def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
+def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit]) -> str:
     ranks = [each.rank for each in of if each.rank is not None]
     who = ranks_text(ranks, most=MOST) if ranks else f"process {of[0].pid}"
     at = f" at {place}" if place else ""
@@ -150,7 +150,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
     }.get(cause, f"look at {who}{at}{innocent}")
 
 
-def _commands(each: Culprit, job: Job, named: Sequence[Culprit], reach: Reach) -> Iterable[str]:
+def _commands(each: HangCulprit, job: HangJob, named: Sequence[HangCulprit], reach: Reach) -> Iterable[str]:
     if each.cause is Cause.LINK:
         hosts = dict.fromkeys(other.host for other in named)
         yield reach.check(hosts, _NETWORK)
@@ -167,7 +167,7 @@ def _commands(each: Culprit, job: Job, named: Sequence[Culprit], reach: Reach) -
         yield reach.on(each.host, f"ps -o pid,stat,wchan:24,args -p {each.pid}")
 
 
-def next_time(job: Job) -> tuple[str, ...]:
+def next_time(job: HangJob) -> tuple[str, ...]:
     """Environment variables for the next start of the job. Nothing has to be installed."""
     looks = [rank.b for rank in job.ranks]
     if any(map(threads.uses_npu, looks)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from doctor.hang.evidence import Evidence, Look, Member
+from doctor.hang.evidence import HangEvidence, HangMember, Look
 from doctor.hang.judge import threads
-from doctor.hang.judge.doing import doing, stuck_in_kernel
-from doctor.hang.judge.judgement import Cause, Group, Job, Standing
+from doctor.hang.judge.activity import doing, stuck_in_kernel
+from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
@@ -19,11 +19,11 @@ LOOKS_APART = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    job: Job
-    standings: tuple[Standing, ...]
+class HangCase:
+    job: HangJob
+    standings: tuple[RankStanding, ...]
     """One for each rank whose process has not ended."""
-    lost: tuple[tuple[Member, Cause], ...]
+    lost: tuple[tuple[HangMember, Cause], ...]
     """Ranks whose process cannot continue: it has ended, is stopped or is stuck in the kernel."""
     edges: frozenset[tuple[Key, Key]]
     """Pairs of ranks: the first waits for the second. Empty if collectives do not use TCP."""
@@ -40,30 +40,30 @@ class Case:
         return self.still is not None and self.still < MOVING
 
     @property
-    def upright(self) -> tuple[Standing, ...]:
+    def upright(self) -> tuple[RankStanding, ...]:
         """Ranks whose process could continue."""
         lost = {key(member) for member, _ in self.lost}
         return tuple(each for each in self.standings if each.key not in lost)
 
     @property
-    def inside(self) -> tuple[Standing, ...]:
+    def inside(self) -> tuple[RankStanding, ...]:
         return tuple(each for each in self.upright if each.inside is True)
 
     @property
-    def outside(self) -> tuple[Standing, ...]:
+    def outside(self) -> tuple[RankStanding, ...]:
         return tuple(each for each in self.upright if each.inside is False)
 
     @property
-    def unseen(self) -> tuple[Standing, ...]:
+    def unseen(self) -> tuple[RankStanding, ...]:
         return tuple(each for each in self.upright if each.inside is None)
 
     @property
     def waits(self) -> dict[Key, list[Key]]:
         return graph(sorted(self.edges))
 
-    def told(self, of: Sequence[Standing]) -> tuple[Standing, ...]:
+    def told(self, of: Sequence[RankStanding]) -> tuple[RankStanding, ...]:
         """These standings with what each rank is doing."""
-        helpers: dict[Key, list[Member]] = {}
+        helpers: dict[Key, list[HangMember]] = {}
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
         return tuple(
@@ -71,7 +71,7 @@ class Case:
         )
 
 
-def case_of(evidence: Evidence, job: Job) -> Case:
+def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     apart = [host.apart for host in evidence.hosts if host.host in job.hosts and host.apart > 0]
     lost = tuple((member, cause) for member in job.ranks if (cause := _lost(member)))
     ended = {key(member) for member, cause in lost if cause is Cause.ENDED}
@@ -84,11 +84,11 @@ def case_of(evidence: Evidence, job: Job) -> Case:
     else:
         timed, still = _still(job, standings, after, gap)
     waits = edges(after) if timed else frozenset()
-    return Case(job, standings, lost, waits, cut(after), gap, still, strange, timed)
+    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed)
 
 
 def _still(
-    job: Job, standings: Sequence[Standing], after: Sequence[Wire], apart: float
+    job: HangJob, standings: Sequence[RankStanding], after: Sequence[Wire], apart: float
 ) -> tuple[bool, float | None]:
     """Whether the time of standing still comes from the connections, and that time in seconds.
 
@@ -115,7 +115,7 @@ def _connections_seen(look: Look | None) -> bool:
     return look is not None and bool(look.connections) and not refused
 
 
-def _lost(member: Member) -> Cause | None:
+def _lost(member: HangMember) -> Cause | None:
     first, last = _state(member.a), _state(member.b)
     if first in ENDED and last in ENDED:
         return Cause.ENDED
@@ -132,13 +132,15 @@ def _state(look: Look | None) -> str:
     return "?" if look is None or (not look.state and look.unread) else look.state
 
 
-def groups_of(standings: Sequence[Standing]) -> tuple[Group, ...]:
+def groups_of(standings: Sequence[RankStanding]) -> tuple[WaitGroup, ...]:
     """The ranks that wait at the same place, the largest group first."""
-    at: dict[tuple[str, str, str, bool], list[Standing]] = {}
+    at: dict[tuple[str, str, str, bool], list[RankStanding]] = {}
     for each in standings:
         at.setdefault((each.operation, each.place, each.function, each.noticed), []).append(each)
     made = [
-        Group(tuple(sorted(s.rank for s in of if s.rank is not None)), len(of), op, place, function, noticed)
+        WaitGroup(
+            tuple(sorted(s.rank for s in of if s.rank is not None)), len(of), op, place, function, noticed
+        )
         for (op, place, function, noticed), of in at.items()
     ]
     return tuple(sorted(made, key=lambda group: (-group.number, group.ranks)))

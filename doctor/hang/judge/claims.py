@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.hang.evidence import Look, Member
-from doctor.hang.judge.judgement import Job
+from doctor.hang.evidence import HangMember, Look
+from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.owners import joins
 from doctor.hang.judge.places import main_thread, user_index
 from doctor.text.nodeset import fold
@@ -16,7 +16,7 @@ MOST = 8
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
-def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...], tuple[str, ...]]:
+def counted(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> tuple[tuple[HangJob, ...], tuple[str, ...]]:
     """The jobs that count, and notes about the others. If there were no looks, or if no job would count, all
     jobs count. `known`: all jobs that were found.
     """
@@ -32,7 +32,7 @@ def counted(jobs: Sequence[Job], known: Sequence[Job]) -> tuple[tuple[Job, ...],
     return found, (*_owners(jobs, known), *left[:MOST], *more)
 
 
-def _counts(job: Job, held: Mapping[str, float]) -> bool:
+def _counts(job: HangJob, held: Mapping[str, float]) -> bool:
     """Whether a job counts: its ranks are bound to it, or they may still be starting.
 
     In the second case they must be the complete world, or no older ranks may hold the same name: anybody can
@@ -44,7 +44,7 @@ def _counts(job: Job, held: Mapping[str, float]) -> bool:
     return free and not job.stray and any(map(_may_begin, job.ranks))
 
 
-def _may_begin(rank: Member) -> bool:
+def _may_begin(rank: HangMember) -> bool:
     return rank.hidden or joins(rank) or any(map(_imports, rank.looks))
 
 
@@ -56,11 +56,11 @@ def _imports(look: Look) -> bool:
     return look.state == "D" or any(frame.file.startswith("<frozen importlib") for frame in inner)
 
 
-def _oldest(job: Job) -> float:
+def _oldest(job: HangJob) -> float:
     return max((rank.age for rank in job.ranks), default=0.0)
 
 
-def _owners(jobs: Sequence[Job], known: Sequence[Job]) -> Iterator[str]:
+def _owners(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> Iterator[str]:
     """ "two users have ranks of 10.0.0.1:29500: root (4) and alice (1)" """
     ranks = {job.ranks[0].job: Counter[str]() for job in jobs[:MOST]}
     for job in known:
@@ -74,7 +74,7 @@ def _owners(jobs: Sequence[Job], known: Sequence[Job]) -> Iterator[str]:
             yield f"{number} users have ranks of {name}: {', '.join(most)} and {last}{more}"
 
 
-def _claim(job: Job) -> str:
+def _claim(job: HangJob) -> str:
     """ "process 163 of alice on node2 says that it is rank 4 of 10.0.0.1:29500, and does not count: ..." """
     first, number = job.ranks[0], len(job.ranks)
     says, none = ("says that it is", "it has") if number == 1 else ("say that they are", "they have")

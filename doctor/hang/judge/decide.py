@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.hang.evidence import Member
+from doctor.hang.evidence import HangMember
 from doctor.hang.judge import threads
-from doctor.hang.judge.case import Case, groups_of
-from doctor.hang.judge.doing import kernel_function
-from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Doing, Standing
+from doctor.hang.judge.activity import kernel_function
+from doctor.hang.judge.case import HangCase, groups_of
+from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
 from doctor.hang.judge.places import short
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.wires import Key, key
@@ -18,11 +18,11 @@ from doctor.waits import common_end, waited_for
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HangFinding:
     """Whom the others wait for, and how certain that is."""
 
-    named: tuple[Culprit, ...] = ()
-    confidence: Confidence = Confidence.UNDECIDED
+    named: tuple[HangCulprit, ...] = ()
+    confidence: HangConfidence = HangConfidence.UNDECIDED
     at_once: bool = False
     """It never resolves itself, so the limit does not apply."""
     works: bool = False
@@ -33,7 +33,7 @@ class Finding:
     """Why no rank is accused."""
     below: bool = False
     """All ranks wait in the same operation."""
-    standings: tuple[Standing, ...] = field(default=())
+    standings: tuple[RankStanding, ...] = field(default=())
     """The ranks outside, with what they are doing."""
     notes: tuple[str, ...] = ()
 
@@ -42,7 +42,7 @@ class Finding:
         return bool(self.named) and self.accuses and not self.unproved and not self.works
 
 
-def decide(case: Case, limit: float, unreached: bool) -> Finding:
+def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
     if case.strange:
         return _strange(case)
     found = (
@@ -57,67 +57,69 @@ def decide(case: Case, limit: float, unreached: bool) -> Finding:
     )
     found = replace(found, notes=(*found.notes, *_unproved_claims(case, found)))
     elsewhere = {*case.job.missing} - {rank for rank, _ in case.job.gone}
-    if not elsewhere or found.confidence is Confidence.CERTAIN:
+    if not elsewhere or found.confidence is HangConfidence.CERTAIN:
         return found
     why = "a host did not answer" if unreached else "no host that was asked has them"
     note = f"{ranks_text(elsewhere, most=4)} could not be looked at ({why}) and may be the cause"
-    return replace(found, accuses=False, confidence=Confidence.UNDECIDED, notes=(*found.notes, note))
+    return replace(found, accuses=False, confidence=HangConfidence.UNDECIDED, notes=(*found.notes, note))
 
 
-def _strange(case: Case) -> Finding:
+def _strange(case: HangCase) -> HangFinding:
     """Its ranks may not be read. One that differs from all others is a suspect at most."""
     at = {each.key: each for each in case.standings}
     upright = [each.member for each in case.upright]
     few = 0 < len(case.lost) < len(upright)
     lost = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost) if few else ()
     named = lost or tuple(
-        Culprit(of.rank, of.host, of.pid, cause, words) for of, cause, words in odd(upright, case.apart)
+        HangCulprit(of.rank, of.host, of.pid, cause, words) for of, cause, words in odd(upright, case.apart)
     )
     owner = next((rank.user for rank in case.job.ranks if rank.user != "root"), "")
     may = f"{owner} and root" if owner else "root"
     if named:
         said = f"Only {may} may look into this job: that one process differs proves nothing."
-        return Finding(named, Confidence.SUSPECT, accuses=False, sentence=said)
+        return HangFinding(named, HangConfidence.SUSPECT, accuses=False, sentence=said)
     said = f"Only {may} may look into this job, and from outside its processes are alike."
-    return Finding(sentence=said)
+    return HangFinding(sentence=said)
 
 
-def _lost(case: Case) -> Finding | None:
+def _lost(case: HangCase) -> HangFinding | None:
     """Ranks that have ended, are stopped or are stuck in the kernel while others wait. More than their own
     variables must show that they are ranks.
     """
     proved = tuple((of, cause) for of, cause in case.lost if _belongs(case, of, cause))
-    return _cannot_go_on(case, proved, Confidence.CERTAIN) if proved else None
+    return _cannot_go_on(case, proved, HangConfidence.CERTAIN) if proved else None
 
 
-def _claims_to_be_lost(case: Case) -> Finding | None:
+def _claims_to_be_lost(case: HangCase) -> HangFinding | None:
     """The same for ranks known only by their variables, such as one that was stopped before it connected."""
-    return _cannot_go_on(case, case.lost, Confidence.STRONG) if case.lost else None
+    return _cannot_go_on(case, case.lost, HangConfidence.STRONG) if case.lost else None
 
 
-def _cannot_go_on(case: Case, lost: Sequence[tuple[Member, Cause]], sure: Confidence) -> Finding:
+def _cannot_go_on(
+    case: HangCase, lost: Sequence[tuple[HangMember, Cause]], sure: HangConfidence
+) -> HangFinding:
     at = {each.key: each for each in case.standings}
     named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
     others = case.upright
     if not others:
         what = "ended" if all(cause is Cause.ENDED for _, cause in case.lost) else "ended or stopped"
-        return Finding(sentence=f"Every rank has {what}: the job is over, and its log says why.")
+        return HangFinding(sentence=f"Every rank has {what}: the job is over, and its log says why.")
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
         notes = _outside_as_well(outside)
-        return Finding(named, sure, at_once=True, standings=outside, notes=notes)
-    return Finding(named, accuses=False, sentence="No other rank was seen to wait for it.")
+        return HangFinding(named, sure, at_once=True, standings=outside, notes=notes)
+    return HangFinding(named, accuses=False, sentence="No other rank was seen to wait for it.")
 
 
-def _belongs(case: Case, of: Member, cause: Cause) -> bool:
+def _belongs(case: HangCase, of: HangMember, cause: Cause) -> bool:
     """Whether more than its variables shows that it is a rank. A process that has ended has no connections,
     so its variables suffice.
     """
     return cause is Cause.ENDED or key(of) in case.job.bound
 
 
-def _unproved_claims(case: Case, found: Finding) -> Iterator[str]:
+def _unproved_claims(case: HangCase, found: HangFinding) -> Iterator[str]:
     named = {(each.host, each.pid) for each in found.named}
     for of, cause in case.lost:
         if found.named and not _belongs(case, of, cause) and (of.host, of.pid) not in named:
@@ -125,7 +127,7 @@ def _unproved_claims(case: Case, found: Finding) -> Iterator[str]:
             yield f"process {of.pid} is {cause.value}: nothing but its variables shows that it is {who}"
 
 
-def _culprit_lost(of: Member, cause: Cause, at: Standing | None) -> Culprit:
+def _culprit_lost(of: HangMember, cause: Cause, at: RankStanding | None) -> HangCulprit:
     words = {
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
@@ -133,25 +135,27 @@ def _culprit_lost(of: Member, cause: Cause, at: Standing | None) -> Culprit:
         Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
     }[cause]
     words += f" in {short(at.function)}, {at.place}" if at and at.place else ""
-    return Culprit(of.rank, of.host, of.pid, cause, words, at.place if at else "", at.frames if at else ())
+    return HangCulprit(
+        of.rank, of.host, of.pid, cause, words, at.place if at else "", at.frames if at else ()
+    )
 
 
 def _in(function: str) -> str:
     return f", {function}" if function else ""
 
 
-def _gone(case: Case, limit: float) -> Finding | None:
+def _gone(case: HangCase, limit: float) -> HangFinding | None:
     """Ranks without a process on a host that answered. A job younger than the limit is not judged by this."""
     if not case.job.gone or not case.inside or case.job.age < limit:
         return None
     named = tuple(
-        Culprit(rank, host, None, Cause.GONE, "is gone: no process of it is left")
+        HangCulprit(rank, host, None, Cause.GONE, "is gone: no process of it is left")
         for rank, host in case.job.gone
     )
-    return Finding(named, Confidence.STRONG, at_once=True)
+    return HangFinding(named, HangConfidence.STRONG, at_once=True)
 
 
-def _cut(case: Case) -> Finding | None:
+def _cut(case: HangCase) -> HangFinding | None:
     pairs = case.cut
     if not pairs:
         return None
@@ -168,17 +172,17 @@ def _cut(case: Case) -> Finding | None:
         to += f" and {len(peers) - 4} more" if len(peers) > 4 else ""
         words = f"has lost its connection to {to or 'the other'}: what is sent is never acknowledged"
         of = members[end]
-        named.append(Culprit(of.rank, of.host, of.pid, Cause.LINK, words, places.get(end, "")))
+        named.append(HangCulprit(of.rank, of.host, of.pid, Cause.LINK, words, places.get(end, "")))
     both = f"Ranks {named[0].rank} and {named[1].rank}" if len(named) == 2 else "Ranks"
     said = f"{both} have lost their connection." if len(named) > 1 else ""
-    return Finding(tuple(named), Confidence.STRONG, sentence=said)
+    return HangFinding(tuple(named), HangConfidence.STRONG, sentence=said)
 
 
 def _name(rank: int | None, of: Key) -> str:
     return f"rank {rank} on {of[0]}" if rank is not None else f"process {of[1]} on {of[0]}"
 
 
-def _outside(case: Case) -> Finding | None:
+def _outside(case: HangCase) -> HangFinding | None:
     """Some ranks are inside a collective, and others are outside."""
     if not case.inside:
         return None
@@ -192,7 +196,7 @@ def _outside(case: Case) -> Finding | None:
     proved = [each for each in idle if each.doing and not each.doing.unproved]
     chosen = proved or idle or list(told)
     rest = [each for each in told if each not in chosen]
-    return Finding(
+    return HangFinding(
         named=tuple(_culprit(each) for each in chosen),
         confidence=_confidence(case, chosen),
         works=not idle,
@@ -202,7 +206,7 @@ def _outside(case: Case) -> Finding | None:
     )
 
 
-def _outside_as_well(standings: Sequence[Standing]) -> tuple[str, ...]:
+def _outside_as_well(standings: Sequence[RankStanding]) -> tuple[str, ...]:
     return tuple(
         f"{_name(each.rank, each.key)} is outside as well: it {each.doing.words}"
         for each in standings
@@ -210,7 +214,7 @@ def _outside_as_well(standings: Sequence[Standing]) -> tuple[str, ...]:
     )[:4]
 
 
-def _perhaps_outside(case: Case, chosen: Sequence[Standing]) -> tuple[str, ...]:
+def _perhaps_outside(case: HangCase, chosen: Sequence[RankStanding]) -> tuple[str, ...]:
     """A note about ranks that wait for something that no stack shows."""
     named = {each.key for each in chosen}
     ranks = [
@@ -223,23 +227,23 @@ def _perhaps_outside(case: Case, chosen: Sequence[Standing]) -> tuple[str, ...]:
     return (said,) if ranks else ()
 
 
-def _polls(each: Standing) -> bool:
+def _polls(each: RankStanding) -> bool:
     return not each.frames and threads.polls(threads.main(each.member.b))
 
 
-def _culprit(each: Standing) -> Culprit:
-    does = each.doing or Doing(Cause.ELSEWHERE, "is outside every collective")
+def _culprit(each: RankStanding) -> HangCulprit:
+    does = each.doing or Activity(Cause.ELSEWHERE, "is outside every collective")
     where = f" in {short(each.function)}, {each.place}" if each.place else ""
     frames = does.frames or each.frames
     sentence = does.words + ("" if does.place else where)
-    return Culprit(
+    return HangCulprit(
         each.rank, each.member.host, each.member.pid, does.cause, sentence, does.place or each.place, frames
     )
 
 
-def _confidence(case: Case, chosen: Sequence[Standing]) -> Confidence:
+def _confidence(case: HangCase, chosen: Sequence[RankStanding]) -> HangConfidence:
     if any(each.by != "stack" for each in chosen) or not any(each.by == "stack" for each in case.inside):
-        return Confidence.SUSPECT
+        return HangConfidence.SUSPECT
     all_seen = len(case.inside) + len(case.outside) == len(case.upright) and not case.job.missing
     bound = case.job.bound.issuperset(each.key for each in chosen)
     sure = (
@@ -248,10 +252,10 @@ def _confidence(case: Case, chosen: Sequence[Standing]) -> Confidence:
         and len(chosen) == len(case.outside)
         and all(e.doing and e.doing.certain for e in chosen)
     )
-    return Confidence.CERTAIN if sure else Confidence.STRONG
+    return HangConfidence.CERTAIN if sure else HangConfidence.STRONG
 
 
-def _mismatch(case: Case) -> Finding | None:
+def _mismatch(case: HangCase) -> HangFinding | None:
     """All ranks are inside, but at different places. Which side is wrong cannot be seen, so name both."""
     if not case.inside or len(case.inside) < len(case.upright):
         return None
@@ -272,30 +276,30 @@ def _mismatch(case: Case) -> Finding | None:
     named = tuple(_at_another(each) for each in case.inside if two or each.key in keys)
     named = named if two or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
-    return Finding(named, accuses=False, sentence=said)
+    return HangFinding(named, accuses=False, sentence=said)
 
 
-def _at_another(each: Standing) -> Culprit:
+def _at_another(each: RankStanding) -> HangCulprit:
     words = f"waits in {each.operation or 'a collective'}" + (f", {each.place}" if each.place else "")
-    return Culprit(
+    return HangCulprit(
         each.rank, each.member.host, each.member.pid, Cause.MISMATCH, words, each.place, each.frames
     )
 
 
-def _below(case: Case) -> Finding:
+def _below(case: HangCase) -> HangFinding:
     """All ranks are inside the same operation, and no TCP connection is lost."""
     if case.job.missing:
-        return Finding(sentence="Every rank that was found waits in the same operation.")
+        return HangFinding(sentence="Every rank that was found waits in the same operation.")
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
     said = f"Every rank waits in the same operation: the fault is below Python, in {what}."
-    return Finding(sentence=said, below=True)
+    return HangFinding(sentence=said, below=True)
 
 
-def _on_device(case: Case) -> bool:
+def _on_device(case: HangCase) -> bool:
     return any(threads.uses_device(each.member.b) or each.noticed for each in case.inside)
 
 
-def _last_words(case: Case) -> Finding | None:
+def _last_words(case: HangCase) -> HangFinding | None:
     """By the connections only: who is waited for but does not wait. Never more than a suspicion."""
     ends, cycle = waited_for(case.waits)
     if not ends or len(ends) == len(case.upright):
@@ -306,20 +310,20 @@ def _last_words(case: Case) -> Finding | None:
         ends = [*ends, *(of for of, to in case.edges if to in ends)]
         words = "waits for another rank, or is waited for"
     named = tuple(
-        Culprit(each.rank, each.member.host, each.member.pid, Cause.LAST, words, each.place, each.frames)
+        HangCulprit(each.rank, each.member.host, each.member.pid, Cause.LAST, words, each.place, each.frames)
         for each in case.upright
         if each.key in ends
     )
     if not named:
         return None
-    sure = Confidence.UNDECIDED if cycle or inside or len(named) > 1 else Confidence.SUSPECT
+    sure = HangConfidence.UNDECIDED if cycle or inside or len(named) > 1 else HangConfidence.SUSPECT
     said = "Only the connections show who waits for whom."
-    return Finding(named, sure, accuses=False, sentence=said)
+    return HangFinding(named, sure, accuses=False, sentence=said)
 
 
-def _nobody(case: Case, limit: float) -> Finding:
+def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
-        return Finding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
-    return Finding(sentence="What was seen does not show who waits for whom.", standings=told)
+        return HangFinding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
+    return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from doctor.hang.evidence import Evidence, HostSeen, Member
-from doctor.hang.judge.judgement import Job
-from doctor.hang.judge.owners import HERE, Part, parts, ranks_of
+from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.hang.judge.judgement import HangJob
+from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
 from doctor.hang.judge.wires import key
 
 MOST_JOBS = 256
@@ -15,13 +15,13 @@ MOST_MISSING = 20_000
 """A host may claim a world of any size."""
 
 
-def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
+def find_jobs(evidence: HangEvidence) -> tuple[HangJob, ...]:
     """All jobs, in the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
     return tuple(_job(part, seen) for part in _limited(parts(evidence)))
 
 
-def _limited(found: Iterable[Part]) -> list[Part]:
+def _limited(found: Iterable[JobPart]) -> list[JobPart]:
     """At most MOST_JOBS, since a host can invent jobs: bound ones first, and the first ones of each host."""
     every = [part for part in found if ranks_of(part.members)]
     if len(every) <= MOST_JOBS:
@@ -36,12 +36,12 @@ def _limited(found: Iterable[Part]) -> list[Part]:
 
 
 def chosen(
-    jobs: Sequence[Job],
+    jobs: Sequence[HangJob],
     pid: int | None,
     master_port: int | None,
     slurm_job: str | None = None,
     user: str | None = None,
-) -> tuple[Job, ...]:
+) -> tuple[HangJob, ...]:
     """The jobs that match all given options."""
     found = list(jobs)
     if pid is not None:
@@ -59,19 +59,19 @@ def chosen(
     return tuple(found)
 
 
-def _parent(rank: Member) -> tuple[int, ...]:
+def _parent(rank: HangMember) -> tuple[int, ...]:
     """Its parent, unless that is process 1, which adopts all orphans."""
     return (rank.parent,) if rank.parent > 1 else ()
 
 
-def _job(part: Part, seen: dict[str, HostSeen]) -> Job:
+def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
     ranks = ranks_of(part.members)
     ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
     here = {each.host for each in ranks}
     world = part.world
     missing = _missing(ranks, world)
     begun = [seen[each.host].at - each.age for each in ranks if each.age and seen[each.host].at]
-    return Job(
+    return HangJob(
         name=part.name,
         launcher=next((each.launcher for each in ranks if each.launcher), ""),
         world=world,
@@ -87,7 +87,7 @@ def _job(part: Part, seen: dict[str, HostSeen]) -> Job:
     )
 
 
-def _missing(ranks: Sequence[Member], world: int | None) -> tuple[int, ...]:
+def _missing(ranks: Sequence[HangMember], world: int | None) -> tuple[int, ...]:
     """The ranks that were not found. Empty if ranks without a number were found, since they may be these."""
     found = {each.rank for each in ranks}
     if world is None or world > MOST_MISSING or None in found:
@@ -95,7 +95,7 @@ def _missing(ranks: Sequence[Member], world: int | None) -> tuple[int, ...]:
     return tuple(rank for rank in range(world) if rank not in found)
 
 
-def _homes(missing: Sequence[int], ranks: Sequence[Member], world: int) -> Iterator[tuple[int, str]]:
+def _homes(missing: Sequence[int], ranks: Sequence[HangMember], world: int) -> Iterator[tuple[int, str]]:
     """Missing ranks with the host on which they must have run, if each host has an equal block of ranks."""
     of_host: dict[str, list[int]] = {}
     for each in ranks:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.hang.evidence import Frame, Member
+from doctor.hang.evidence import Frame, HangMember
 from doctor.hang.opinions import Opinion
 
 
-class Verdict(str, Enum):
+class HangState(str, Enum):
     HANG = "hang"
     """It has stood still for longer than the limit."""
     MOVES = "moves"
@@ -21,7 +21,7 @@ class Verdict(str, Enum):
     SEVERAL = "several jobs"
 
 
-class Confidence(str, Enum):
+class HangConfidence(str, Enum):
     CERTAIN = "certain"
     STRONG = "strong"
     SUSPECT = "suspect"
@@ -56,7 +56,7 @@ class Cause(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class Activity:
     """What a process outside collectives is doing."""
 
     cause: Cause
@@ -74,10 +74,10 @@ class Doing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankStanding:
     """Where a rank stands, and what it is doing if it is outside collectives."""
 
-    member: Member
+    member: HangMember
     inside: bool | None
     """Whether it is in a collective; None if unknown."""
     by: str = ""
@@ -94,7 +94,7 @@ class Standing:
     """Between the looks it entered, left or changed a collective, or finished a step."""
     went: bool = False
     """It was at different lines in different looks."""
-    doing: Doing | None = None
+    doing: Activity | None = None
 
     @property
     def rank(self) -> int | None:
@@ -106,7 +106,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Culprit:
+class HangCulprit:
     """A rank that others wait for. `pid` is None if its process is gone."""
 
     rank: int | None
@@ -120,7 +120,7 @@ class Culprit:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class WaitGroup:
     """Ranks that wait at the same place."""
 
     ranks: tuple[int, ...]
@@ -144,14 +144,14 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class HangJob:
     """Processes that belong together."""
 
     name: str
     launcher: str
     world: int | None
-    ranks: tuple[Member, ...]
-    helpers: tuple[Member, ...]
+    ranks: tuple[HangMember, ...]
+    helpers: tuple[HangMember, ...]
     hosts: tuple[str, ...]
     missing: tuple[int, ...] = ()
     """Ranks that were not found."""
@@ -193,7 +193,7 @@ class Rights:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class WeighedOpinion:
     """The opinion of a library or a device tool, compared with what the processes show."""
 
     opinion: Opinion
@@ -220,21 +220,21 @@ class Straggler:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    verdict: Verdict
+    verdict: HangState
     started: str
     sentence: str
     """The judgement in one sentence."""
-    confidence: Confidence = Confidence.UNDECIDED
-    job: Job | None = None
-    jobs: tuple[Job, ...] = ()
+    confidence: HangConfidence = HangConfidence.UNDECIDED
+    job: HangJob | None = None
+    jobs: tuple[HangJob, ...] = ()
     each: tuple[Judgement, ...] = ()
     """If there are several jobs, the judgement of each, in the order of `jobs`."""
-    named: tuple[Culprit, ...] = ()
+    named: tuple[HangCulprit, ...] = ()
     """Culprits or suspects: see the properties below."""
     decided: bool = False
-    groups: tuple[Group, ...] = ()
+    groups: tuple[WaitGroup, ...] = ()
     chain: tuple[Wait, ...] = ()
-    ranks: tuple[Standing, ...] = ()
+    ranks: tuple[RankStanding, ...] = ()
     still: float | None = None
     """Seconds since anything moved; None if unknown."""
     at_least: bool = False
@@ -243,7 +243,7 @@ class Judgement:
     unreached: tuple[tuple[str, str], ...] = ()
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
-    heard: tuple[Heard, ...] = ()
+    heard: tuple[WeighedOpinion, ...] = ()
     straggler: Straggler | None = None
     """Found over many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
@@ -252,14 +252,14 @@ class Judgement:
     next_time: tuple[str, ...] = ()
 
     @property
-    def culprits(self) -> tuple[Culprit, ...]:
+    def culprits(self) -> tuple[HangCulprit, ...]:
         """The accused ranks of this job, or of all jobs if there are several."""
-        if self.verdict is Verdict.SEVERAL:
+        if self.verdict is HangState.SEVERAL:
             return tuple(culprit for one in self.each for culprit in one.culprits)
-        return self.named if self.decided and self.verdict is Verdict.HANG else ()
+        return self.named if self.decided and self.verdict is HangState.HANG else ()
 
     @property
-    def suspects(self) -> tuple[Culprit, ...]:
+    def suspects(self) -> tuple[HangCulprit, ...]:
         """The ranks that others seem to wait for; empty if there are culprits."""
         return () if self.culprits else self.named
 
@@ -269,7 +269,7 @@ class Judgement:
             return EXIT_FAULT
         if self.each and all(one.exit_code == EXIT_OK for one in self.each):
             return EXIT_OK
-        if self.verdict in (Verdict.MOVES, Verdict.WAITS):
+        if self.verdict in (HangState.MOVES, HangState.WAITS):
             unseen = self.unreached and self.job is not None and self.job.missing
             return EXIT_INCONCLUSIVE if unseen else EXIT_OK
         return EXIT_INCONCLUSIVE

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.evidence import Evidence, Member
+from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import threads
 from doctor.hang.judge.strangers import same_by_connections
 from doctor.hang.judge.wires import SHORT, Key, Wire, key, wires
@@ -23,11 +23,11 @@ HERE = ("127.", "localhost:", "::1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JobPart:
     """Processes with one name and one owner."""
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[HangMember, ...]
     world: int | None
     bound: frozenset[Key]
     """Its ranks that a launcher started, or that are connected to other ranks of their owner."""
@@ -35,18 +35,18 @@ class Part:
     """Other ranks hold the numbers that these processes claim."""
 
 
-def parts(evidence: Evidence) -> Iterator[Part]:
+def parts(evidence: HangEvidence) -> Iterator[JobPart]:
     """All parts, in the order of the hosts."""
     for name, owned in _by_name(evidence).items():
         for members in _persons(owned):
             yield from _split(name, members)
 
 
-def _by_name(evidence: Evidence) -> dict[str, list[list[Member]]]:
+def _by_name(evidence: HangEvidence) -> dict[str, list[list[HangMember]]]:
     """The members of each name, one list for each owner. A helper has the owner of its rank."""
     same = same_by_connections(evidence)
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
-    found: dict[str, dict[str, list[Member]]] = {}
+    found: dict[str, dict[str, list[HangMember]]] = {}
     for host in evidence.hosts:
         for each in host.members:
             owner = owners.get((each.host, each.helps or each.pid), each.user)
@@ -54,14 +54,14 @@ def _by_name(evidence: Evidence) -> dict[str, list[list[Member]]]:
     return {name: list(owned.values()) for name, owned in found.items()}
 
 
-def ranks_of(members: Sequence[Member]) -> list[Member]:
+def ranks_of(members: Sequence[HangMember]) -> list[HangMember]:
     return [each for each in members if each.helps is None]
 
 
 # Several owners that are one person.
 
 
-def _persons(owned: list[list[Member]]) -> list[list[Member]]:
+def _persons(owned: list[list[HangMember]]) -> list[list[HangMember]]:
     """Owners merged if they are one person: one launcher started their ranks, or a user has different names
     on different hosts.
     """
@@ -73,9 +73,9 @@ def _persons(owned: list[list[Member]]) -> list[list[Member]]:
 
 
 def _merged(
-    owned: list[list[Member]], same: Callable[[list[Member], list[Member]], bool]
-) -> list[list[Member]]:
-    merged: list[list[Member]] = []
+    owned: list[list[HangMember]], same: Callable[[list[HangMember], list[HangMember]], bool]
+) -> list[list[HangMember]]:
+    merged: list[list[HangMember]] = []
     for members in owned:
         before = next((other for other in merged if same(other, members)), None)
         if before is None:
@@ -85,13 +85,13 @@ def _merged(
     return merged
 
 
-def _same_launcher(one: list[Member], other: list[Member]) -> bool:
+def _same_launcher(one: list[HangMember], other: list[HangMember]) -> bool:
     """Whether one launcher started ranks of both. Other users' processes cannot be below it."""
     starts = ({(m.host, m.launched) for m in of if m.launched is not None} for of in (one, other))
     return not set.isdisjoint(*starts)
 
 
-def _same_person(one: list[Member], other: list[Member], between: Sequence[Wire]) -> bool:
+def _same_person(one: list[HangMember], other: list[HangMember], between: Sequence[Wire]) -> bool:
     """Whether they are on different hosts, have different ranks of the same world, and have sent data to each
     other. Anybody can connect to a port of a rank, so a connection alone proves nothing.
     """
@@ -110,14 +110,14 @@ def _same_person(one: list[Member], other: list[Member], between: Sequence[Wire]
     )
 
 
-def _hosts(members: Sequence[Member]) -> set[str]:
+def _hosts(members: Sequence[HangMember]) -> set[str]:
     return {each.host for each in members}
 
 
 # Several processes that claim one rank.
 
 
-def _split(name: str, members: list[Member]) -> Iterator[Part]:
+def _split(name: str, members: list[HangMember]) -> Iterator[JobPart]:
     """The ranks, and for each host the processes that claim numbers of other ranks."""
     for called, own in _by_loopback(name, members):
         ranks = ranks_of(own)
@@ -130,15 +130,15 @@ def _split(name: str, members: list[Member]) -> Iterator[Part]:
         yield from _apart(called, [m for m in own if _rank_key(m) not in strays], world, bound)
         for host in dict.fromkeys(host for host, _ in sorted(strays)):
             left = tuple(m for m in own if m.host == host and _rank_key(m) in strays)
-            yield Part(f"{called} on {host}", left, _world(ranks_of(left), bound), bound, stray=True)
+            yield JobPart(f"{called} on {host}", left, _world(ranks_of(left), bound), bound, stray=True)
 
 
-def _rank_key(member: Member) -> Key:
+def _rank_key(member: HangMember) -> Key:
     """The key of the rank that it is or helps."""
     return member.host, member.helps or member.pid
 
 
-def _by_loopback(name: str, members: list[Member]) -> Iterator[tuple[str, list[Member]]]:
+def _by_loopback(name: str, members: list[HangMember]) -> Iterator[tuple[str, list[HangMember]]]:
     """Ranks with a loopback rendezvous form one job on each host."""
     hosts = _of_hosts(members)
     if len(hosts) < 2 or not all(m.master.startswith(HERE) for m in members):
@@ -147,30 +147,30 @@ def _by_loopback(name: str, members: list[Member]) -> Iterator[tuple[str, list[M
     yield from ((f"{name} on {host}", own) for host, own in hosts.items())
 
 
-def _of_hosts(members: Sequence[Member]) -> dict[str, list[Member]]:
-    found: dict[str, list[Member]] = {}
+def _of_hosts(members: Sequence[HangMember]) -> dict[str, list[HangMember]]:
+    found: dict[str, list[HangMember]] = {}
     for each in members:
         found.setdefault(each.host, []).append(each)
     return found
 
 
-def _connected(ranks: list[Member]) -> frozenset[Key]:
+def _connected(ranks: list[HangMember]) -> frozenset[Key]:
     """Ranks with a connection to another rank of the same user; the rendezvous counts as well."""
     owner = {key(m): m.user for m in ranks}
     pairs = (wire for first in (True, False) for wire in wires(ranks, first=first, rendezvous=True))
     return frozenset(wire.of for wire in pairs if owner[wire.of] == owner[wire.to])
 
 
-def _world(ranks: Sequence[Member], bound: frozenset[Key]) -> int | None:
+def _world(ranks: Sequence[HangMember], bound: frozenset[Key]) -> int | None:
     """The world size that most bound ranks give, or most ranks if none is bound. A tie gives the smallest."""
     said = Counter(m.world for m in ranks if m.world is not None and key(m) in bound)
     said = said or Counter(m.world for m in ranks if m.world is not None)
     return min((world for world, n in said.items() if n == max(said.values())), default=None)
 
 
-def _strays(ranks: list[Member], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
+def _strays(ranks: list[HangMember], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
     """Processes whose number is outside the world, or held by a process with more signs of being the rank."""
-    claims: dict[int, list[Member]] = {}
+    claims: dict[int, list[HangMember]] = {}
     for each in ranks:
         if each.rank is not None:
             claims.setdefault(each.rank, []).append(each)
@@ -190,18 +190,20 @@ def _more(one: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
     return one != other and all(a >= b for a, b in zip(one, other, strict=True))
 
 
-def joins(rank: Member) -> bool:
+def joins(rank: HangMember) -> bool:
     """It takes part in process groups, or could do so."""
     looks = (rank.a, rank.b)
     return rank.joins or any(threads.uses_gloo(look) or threads.uses_device(look) for look in looks)
 
 
-def _apart(name: str, members: list[Member], world: int | None, bound: frozenset[Key]) -> Iterator[Part]:
+def _apart(
+    name: str, members: list[HangMember], world: int | None, bound: frozenset[Key]
+) -> Iterator[JobPart]:
     """One part for each host if a rank number exists twice: then several jobs have the same name."""
     numbers = Counter(each.rank for each in ranks_of(members) if each.rank is not None)
     hosts = _of_hosts(members)
     if len(hosts) < 2 or max(numbers.values(), default=0) < 2:
-        yield Part(name, tuple(members), world, bound)
+        yield JobPart(name, tuple(members), world, bound)
         return
     for host, own in hosts.items():
-        yield Part(f"{name} on {host}", tuple(own), _world(ranks_of(own), bound), bound)
+        yield JobPart(f"{name} on {host}", tuple(own), _world(ranks_of(own), bound), bound)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from doctor.hang.evidence import Frame, Look, Member
+from doctor.hang.evidence import Frame, HangMember, Look
 from doctor.hang.judge import threads
-from doctor.hang.judge.judgement import Standing
+from doctor.hang.judge.judgement import RankStanding
 from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
 
 _COLLECTIVES = (
@@ -47,7 +47,7 @@ FASTEST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LookPosition:
     """What one look shows."""
 
     inside: bool | None
@@ -56,7 +56,7 @@ class Seen:
     noticed: bool = False
 
 
-def standing(member: Member) -> Standing:
+def standing(member: HangMember) -> RankStanding:
     """Where a rank stands by all looks. It is outside only if it is outside in the first and the last look
     and never inside between them.
     """
@@ -72,7 +72,7 @@ def standing(member: Member) -> Standing:
     crossed = {True, False} <= {seen.inside for seen, _ in looks}
     shown = pairwise((seen.inside, frames) for seen, frames in looks if frames)
     ways = [one or two for (one, lines), (two, others) in shown if _lines(lines) != _lines(others)]
-    return Standing(
+    return RankStanding(
         member=member,
         inside=inside,
         by=chosen.by,
@@ -87,11 +87,11 @@ def standing(member: Member) -> Standing:
     )
 
 
-def _all_looks(member: Member) -> tuple[Look | None, ...]:
+def _all_looks(member: HangMember) -> tuple[Look | None, ...]:
     return member.a, *member.between, member.b
 
 
-def stepped(member: Member) -> bool:
+def stepped(member: HangMember) -> bool:
     return any(made_step(before, now) for before, now in pairwise(map(step_of, _all_looks(member))))
 
 
@@ -114,31 +114,31 @@ def _lines(frames: Sequence[Frame]) -> tuple[object, ...]:
     return (chain_of(frames), tuple(frame.line for frame in frames))
 
 
-def _seen(look: Look | None, member: Member) -> Seen:
+def _seen(look: Look | None, member: HangMember) -> LookPosition:
     if look is None or look.state in ENDED:
-        return Seen(None)
+        return LookPosition(None)
     frames = _frames(look)
     return _by_stack(look, member, frames) if frames else _by_threads(look)
 
 
-def _by_threads(look: Look) -> Seen:
+def _by_threads(look: Look) -> LookPosition:
     waits = threads.gloo_groups(look)
     if waits is None or threads.uses_device(look):  # there, a group of gloo may serve another thread
-        return Seen(None)
+        return LookPosition(None)
     if waits:
-        return Seen(True, "threads")
+        return LookPosition(True, "threads")
     main = threads.main(look)
     may_wait = threads.polls(main) or threads.waits_with_limit(main)
-    return Seen(None) if may_wait else Seen(False, "threads")
+    return LookPosition(None) if may_wait else LookPosition(False, "threads")
 
 
-def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:
+def _by_stack(look: Look, member: HangMember, frames: Sequence[Frame]) -> LookPosition:
     cut = user_index(frames)
     library = frames[:cut]
     if any(frame.file.startswith("<frozen importlib") for frame in library):
-        return Seen(False, "stack")
+        return LookPosition(False, "stack")
     if operation := _operation(library):
-        return Seen(True, "stack", operation)
+        return LookPosition(True, "stack", operation)
     if any(frame.name == "_engine_run_backward" for frame in library):
         return _ask(look, member, "backward")
     if any(part in frame.file for frame in library[:1] for part in _MAY_WAIT):
@@ -147,10 +147,10 @@ def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:
     main = threads.main(look)
     busy_elsewhere = main is not None and ("nanosleep" in main.waits or threads.polls(main))
     if name := _synchronises(library):
-        return Seen(True, "stack", name, noticed=True) if device else Seen(False, "stack")
+        return LookPosition(True, "stack", name, noticed=True) if device else LookPosition(False, "stack")
     if cut == 0 and not busy_elsewhere:
         return _at_own_line(look, frames[0].source, device)
-    return Seen(False, "stack")
+    return LookPosition(False, "stack")
 
 
 def _operation(library: Sequence[Frame]) -> str:
@@ -173,32 +173,32 @@ def _synchronises(library: Sequence[Frame]) -> str:
     return ""
 
 
-def _ask(look: Look, member: Member, operation: str) -> Seen:
+def _ask(look: Look, member: HangMember, operation: str) -> LookPosition:
     """By the threads, since this Python frame does not show whether it waits or computes."""
     waits = threads.gloo_groups(look)
     if waits or (waits is not None and threads.waits_with_limit(threads.main(look))):
-        return Seen(True, "stack", operation)
+        return LookPosition(True, "stack", operation)
     if waits is None or threads.uses_device(look):
         asleep = threads.idle(member.a, member.b)
-        return Seen(True, "threads", operation) if asleep else Seen(None, "", operation)
-    return Seen(False, "stack", operation)
+        return LookPosition(True, "threads", operation) if asleep else LookPosition(None, "", operation)
+    return LookPosition(False, "stack", operation)
 
 
-def _at_own_line(look: Look, source: str, device: bool) -> Seen:
+def _at_own_line(look: Look, source: str, device: bool) -> LookPosition:
     """The innermost frame is the user's: C code that the line calls may wait in a collective."""
     waits = threads.gloo_groups(look)
     main = threads.main(look)
     if found := _WAITS.search(source):
         if waits or waits is None or threads.waits_with_limit(main):
-            return Seen(True, "stack", found[0].strip(".(").rpartition(".")[2])
-        return Seen(False if not threads.uses_device(look) else None, "stack")
+            return LookPosition(True, "stack", found[0].strip(".(").rpartition(".")[2])
+        return LookPosition(False if not threads.uses_device(look) else None, "stack")
     if device and (found := _NOTICES.search(source)):
-        return Seen(True, "stack", found[0].strip(".("), noticed=True)
+        return LookPosition(True, "stack", found[0].strip(".("), noticed=True)
     if source:
-        return Seen(False, "stack")
+        return LookPosition(False, "stack")
     if waits and threads.in_futex(main):
-        return Seen(True, "stack", "wait")
+        return LookPosition(True, "stack", "wait")
     if waits is not None and threads.waits_with_limit(main):
-        return Seen(None)
+        return LookPosition(None)
     blind = device and threads.uses_device(look) and (threads.in_futex(main) or look.state == "R")
-    return Seen(None) if blind else Seen(False, "stack")
+    return LookPosition(None) if blind else LookPosition(False, "stack")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from doctor.hang.evidence import Evidence, HostSeen, Member
-from doctor.hang.judge.judgement import Job, Rights
+from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.hang.judge.judgement import HangJob, Rights
 from doctor.hang.pyspy import MACHINES
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -17,7 +17,7 @@ _SILENT = re.compile(r"^Python stacks?: .*no answer within (\S+ s)\b")
 """The message of a host about itself or about a process."""
 
 
-def rights_of(evidence: Evidence, job: Job) -> Rights:
+def rights_of(evidence: HangEvidence, job: HangJob) -> Rights:
     hosts = [host for host in evidence.hosts if host.host in job.hosts]
     looks = [look for rank in job.ranks for look in (rank.a, rank.b) if look]
     if not looks:
@@ -34,7 +34,7 @@ def rights_of(evidence: Evidence, job: Job) -> Rights:
     return Rights(level, stacks, connections, unread, raises, lacks)
 
 
-def _unread(hosts: list[HostSeen]) -> Iterator[str]:
+def _unread(hosts: list[HostEvidence]) -> Iterator[str]:
     for host in hosts:
         yield from (f"{host.host}: {each}" for each in host.unread)
 
@@ -55,7 +55,7 @@ def _raises(
         yield "ss (iproute2) on the hosts: for how long the job has stood still"
 
 
-def silent(member: Member, of_host: Iterable[str] = ()) -> str:
+def silent(member: HangMember, of_host: Iterable[str] = ()) -> str:
     """The time in which its host was too busy to give a stack of it; empty if there is a stack, or if it is
     missing for another reason.
     """
@@ -65,10 +65,10 @@ def silent(member: Member, of_host: Iterable[str] = ()) -> str:
     return next((found[1] for each in said if (found := _SILENT.search(each))), "")
 
 
-def stackless(evidence: Evidence, job: Job) -> Iterator[str]:
+def stackless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
     """ "no stacks of rank 3 within 10 s: it is judged by /proc alone" """
     hosts = {host.host: host.unread for host in evidence.hosts}
-    waited: dict[str, list[Member]] = {}
+    waited: dict[str, list[HangMember]] = {}
     for rank in job.ranks:
         if seconds := silent(rank, hosts.get(rank.host, ())):
             waited.setdefault(seconds, []).append(rank)

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from math import comb
 
-from doctor.hang.judge.judgement import Judgement, Straggler, Verdict
+from doctor.hang.judge.judgement import HangState, Judgement, Straggler
 from doctor.hang.judge.wires import Key
 
 LOOKS = 5
@@ -30,7 +30,7 @@ class Stragglers:
 
     def add(self, seen: Judgement) -> None:
         late = {each.key for each in seen.ranks if each.inside is False}
-        if seen.verdict not in (Verdict.MOVES, Verdict.WAITS) or not late:
+        if seen.verdict not in (HangState.MOVES, HangState.WAITS) or not late:
             return
         if not any(each.inside for each in seen.ranks):
             return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from doctor.hang.evidence import Evidence, Look, Member
+from doctor.hang.evidence import HangEvidence, HangMember, Look
 from doctor.hang.judge import threads
-from doctor.hang.judge.judgement import Cause, Job
+from doctor.hang.judge.judgement import Cause, HangJob
 from doctor.hang.judge.wires import SHORT
 from doctor.hang.onhost.launchers import NAMELESS
 from doctor.text.nodeset import fold
@@ -23,7 +23,7 @@ FEWEST = 3
 """Of two processes, neither can be called the odd one."""
 
 
-def silence(evidence: Evidence, job: Job) -> tuple[bool, float | None]:
+def silence(evidence: HangEvidence, job: HangJob) -> tuple[bool, float | None]:
     """Whether the connections show it, and the seconds since two processes of the job's user exchanged data.
 
     It is unknown which process has a connection. Both ends must belong to this user on hosts of this job. A
@@ -48,7 +48,7 @@ def silence(evidence: Evidence, job: Job) -> tuple[bool, float | None]:
     return True, min(still, job.age or still)
 
 
-def nameless(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
+def nameless(evidence: HangEvidence) -> dict[str, dict[str, list[str]]]:
     """By user and host: jobs whose ranks may not be read and whose name is only known on their host."""
     found: dict[str, dict[str, list[str]]] = {}
     for host in evidence.hosts:
@@ -59,7 +59,7 @@ def nameless(evidence: Evidence) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def same_by_connections(evidence: Evidence) -> dict[str, str]:
+def same_by_connections(evidence: HangEvidence) -> dict[str, str]:
     """The names of nameless jobs, with the name of the job that they belong to: the user has one such job on
     each of these hosts, and the hosts exchange data as this user.
     """
@@ -81,7 +81,7 @@ def same_by_connections(evidence: Evidence) -> dict[str, str]:
     return same
 
 
-def may_be_one(evidence: Evidence, jobs: Sequence[Job]) -> Iterator[str]:
+def may_be_one(evidence: HangEvidence, jobs: Sequence[HangJob]) -> Iterator[str]:
     """Notes about jobs that may be one: nothing shows whether they belong together."""
     names = {job.name for job in jobs}
     for user, of in nameless(evidence).items():
@@ -90,12 +90,12 @@ def may_be_one(evidence: Evidence, jobs: Sequence[Job]) -> Iterator[str]:
             yield f"what {user} runs on {fold(hosts)} may be one job: only {user} and root can tell"
 
 
-def _woken(member: Member) -> bool:
+def _woken(member: HangMember) -> bool:
     first, last = threads.main(member.a), threads.main(member.b)
     return first is not None and last is not None and first.switches != last.switches
 
 
-def odd(ranks: Sequence[Member], apart: float) -> Iterator[tuple[Member, Cause, str]]:
+def odd(ranks: Sequence[HangMember], apart: float) -> Iterator[tuple[HangMember, Cause, str]]:
     """The only busy one, or the only idle one, of several equal processes."""
     if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
         return
@@ -109,14 +109,14 @@ def odd(ranks: Sequence[Member], apart: float) -> Iterator[tuple[Member, Cause, 
         yield idle[0], Cause.ELSEWHERE, "does nothing, and the others use their processors"
 
 
-def _busy(member: Member, apart: float) -> bool:
+def _busy(member: HangMember, apart: float) -> bool:
     a, b = member.a, member.b
     if a is None or b is None:
         return False
     return (b.cpu - a.cpu) / TICKS / max(apart, 0.1) > BUSY or a.state == b.state == "R"
 
 
-def _idle(member: Member) -> bool:
+def _idle(member: HangMember) -> bool:
     """Its main thread was not woken between the looks."""
     a, b = member.a, member.b
     first, last = threads.main(a), threads.main(b)

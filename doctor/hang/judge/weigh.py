@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from doctor.hang.judge.case import Case
-from doctor.hang.judge.decide import Finding
-from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Heard
+from doctor.hang.judge.case import HangCase
+from doctor.hang.judge.decide import HangFinding
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, WeighedOpinion
 from doctor.hang.libraries.consult import contradict
 from doctor.hang.libraries.groups import named
-from doctor.hang.opinions import Kind, Opinion, Subject, Trust
+from doctor.hang.opinions import Opinion, OpinionKind, Subject, Trust
 from doctor.text.ranks import ranks_text
 
 
-def weigh(case: Case, found: Finding, opinions: Sequence[Opinion]) -> tuple[Finding, tuple[Heard, ...]]:
+def weigh(
+    case: HangCase, found: HangFinding, opinions: Sequence[Opinion]
+) -> tuple[HangFinding, tuple[WeighedOpinion, ...]]:
     """The finding with its confidence after all opinions, and each opinion compared with the processes."""
     by_processes = found
     found = _suspects(case, found, opinions)
@@ -28,106 +30,111 @@ def weigh(case: Case, found: Finding, opinions: Sequence[Opinion]) -> tuple[Find
     return _weighed(by_processes, found, heard), heard
 
 
-def _weighed(by_processes: Finding, found: Finding, heard: Sequence[Heard]) -> Finding:
+def _weighed(by_processes: HangFinding, found: HangFinding, heard: Sequence[WeighedOpinion]) -> HangFinding:
     strong = [each for each in heard if each.opinion.trust is Trust.STRONG]
-    contrary = [each for each in strong if _contradicts(each) and each.opinion.kind is not Kind.MOVES]
+    contrary = [each for each in strong if _contradicts(each) and each.opinion.kind is not OpinionKind.MOVES]
     if contrary:
         said = f"It is not decided who keeps the job waiting: {contrary[0].against[0]}."
-        return replace(found, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
-    moves = [each for each in heard if each.opinion.kind is Kind.MOVES]
-    if moves and found.confidence is Confidence.SUSPECT:
+        return replace(found, accuses=False, confidence=HangConfidence.UNDECIDED, sentence=said)
+    moves = [each for each in heard if each.opinion.kind is OpinionKind.MOVES]
+    if moves and found.confidence is HangConfidence.SUSPECT:
         said = f"{_begins(moves[0].opinion)} sees the job move, and what its processes show proves nothing."
-        return replace(found, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
+        return replace(found, accuses=False, confidence=HangConfidence.UNDECIDED, sentence=said)
     firm = [each for each in strong if each.confirms and _blames_no_more(each.opinion, by_processes)]
-    if moves or not firm or found.confidence is not Confidence.SUSPECT:
+    if moves or not firm or found.confidence is not HangConfidence.SUSPECT:
         return found
     sentence = found.sentence
     if not found.accuses:
         names = " and ".join(each.opinion.source.label for each in firm)
         sentence = f"The connections and {names} name the same rank; no stack shows what it does."
-    return replace(found, confidence=Confidence.STRONG, sentence=sentence)
+    return replace(found, confidence=HangConfidence.STRONG, sentence=sentence)
 
 
-def _blames_no_more(said: Opinion, found: Finding) -> bool:
+def _blames_no_more(said: Opinion, found: HangFinding) -> bool:
     """It blames only ranks that the processes name as well."""
     among = all(any(_same(each, subject) for each in found.named) for subject in said.subjects)
-    return said.kind is Kind.BLAMES and among and not said.more
+    return said.kind is OpinionKind.BLAMES and among and not said.more
 
 
-def _contradicts(heard: Heard) -> bool:
+def _contradicts(heard: WeighedOpinion) -> bool:
     """Whether it contradicts the processes, not only another opinion."""
     return len(heard.against) > len(heard.opinion.against)
 
 
-def _heard(case: Case, found: Finding, said: Opinion) -> Heard:
+def _heard(case: HangCase, found: HangFinding, said: Opinion) -> WeighedOpinion:
     against = _against(case, found, said)
-    return Heard(said, _confirms(case, found, said), (*((against,) if against else ()), *said.against))
+    return WeighedOpinion(
+        said, _confirms(case, found, said), (*((against,) if against else ()), *said.against)
+    )
 
 
-def _confirms(case: Case, found: Finding, said: Opinion) -> bool:
-    if said.kind is Kind.BLAMES:
+def _confirms(case: HangCase, found: HangFinding, said: Opinion) -> bool:
+    if said.kind is OpinionKind.BLAMES:
         return bool(found.named) and all(_is_among(each, said) for each in found.named)
-    if said.kind is Kind.LAUNCHED:
+    if said.kind is OpinionKind.LAUNCHED:
         return _all_in_one(case, found)
     pair = bool(found.named) and all(each.cause is Cause.MISMATCH for each in found.named)
-    return said.kind is Kind.MISMATCH and pair and all(_is_among(each, said) for each in found.named)
+    return said.kind is OpinionKind.MISMATCH and pair and all(_is_among(each, said) for each in found.named)
 
 
-def _against(case: Case, found: Finding, said: Opinion) -> str:
+def _against(case: HangCase, found: HangFinding, said: Opinion) -> str:
     """How the opinion contradicts the processes; empty if it does not."""
     who = _begins(said)
-    if case.moves or said.kind is Kind.SILENT:
+    if case.moves or said.kind is OpinionKind.SILENT:
         return ""
-    if said.kind is Kind.MOVES:
+    if said.kind is OpinionKind.MOVES:
         return f"{who} sees the job move; the processes do not"
-    if said.kind is Kind.LAUNCHED:
+    if said.kind is OpinionKind.LAUNCHED:
         has = "has" if len(found.named) == 1 else "have"
         outside = f"{_names(found.named)} {has} not come to it" if found.named else ""
         if not outside and _all_in(case) and not _all_in_one(case, found):
             outside = "the ranks wait at different places"
         return f"{who} sees all ranks in the same operation; by the processes, {outside}" if outside else ""
-    says = "blames" if said.kind is Kind.BLAMES else "sees different operations at"
+    says = "blames" if said.kind is OpinionKind.BLAMES else "sees different operations at"
     if found.named:
         known = not said.more and all(_comparable(e, s) for e in found.named for s in said.subjects)
         if known and not any(_is_among(each, said) for each in found.named):
             return f"{who} {says} {named(said.subjects)}, the processes {_names(found.named)}"
-    elif said.kind is Kind.BLAMES and case.timed and _all_in_one(case, found):
+    elif said.kind is OpinionKind.BLAMES and case.timed and _all_in_one(case, found):
         return f"{who} {says} {named(said.subjects)}; by the processes, all wait in the same operation"
     return ""
 
 
-def _suspects(case: Case, found: Finding, opinions: Sequence[Opinion]) -> Finding:
+def _suspects(case: HangCase, found: HangFinding, opinions: Sequence[Opinion]) -> HangFinding:
     """If the processes name no rank, strong opinions that agree may name suspects, but no culprits.
 
     Ranks that a library blames become suspects only if collectives do not use TCP: then every rank may seem
     to wait by its stack, and only the library counts operations. Ranks that disagree on the next operation
     become suspects only if all ranks wait.
     """
-    strong = [each for each in opinions if each.trust is Trust.STRONG and each.kind is not Kind.SILENT]
+    strong = [each for each in opinions if each.trust is Trust.STRONG and each.kind is not OpinionKind.SILENT]
     if found.named or not case.inside or case.moves:
         return found
     if any(contradict(one, other) for one in strong for other in strong):
         return found
-    first = next((each for each in strong if each.kind in (Kind.BLAMES, Kind.MISMATCH)), None)
+    first = next((each for each in strong if each.kind in (OpinionKind.BLAMES, OpinionKind.MISMATCH)), None)
     if first is None or first.more:
         return found
-    if first.kind is Kind.BLAMES and case.timed:
+    if first.kind is OpinionKind.BLAMES and case.timed:
         return found
-    if first.kind is Kind.MISMATCH and not _all_in(case):
+    if first.kind is OpinionKind.MISMATCH and not _all_in(case):
         return found
     chosen = tuple(_culprits(case, first))
     most = case.job.expected - 1
-    if len(chosen) != len(first.subjects) or not (1 + (first.kind is Kind.MISMATCH)) <= len(chosen) <= most:
+    if (
+        len(chosen) != len(first.subjects)
+        or not (1 + (first.kind is OpinionKind.MISMATCH)) <= len(chosen) <= most
+    ):
         return found
     said = {
-        Kind.BLAMES: f"Only {first.source.label} shows who is behind; by the processes alone, nobody is.",
-        Kind.MISMATCH: "The ranks wait in different collectives: one was skipped, added or reordered.",
+        OpinionKind.BLAMES: f"Only {first.source.label} shows who is behind; by the processes alone, nobody is.",
+        OpinionKind.MISMATCH: "The ranks wait in different collectives: one was skipped, added or reordered.",
     }[first.kind]
-    return replace(found, named=chosen, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
+    return replace(found, named=chosen, accuses=False, confidence=HangConfidence.UNDECIDED, sentence=said)
 
 
-def _culprits(case: Case, said: Opinion) -> Iterator[Culprit]:
-    behind = said.kind is Kind.BLAMES
+def _culprits(case: HangCase, said: Opinion) -> Iterator[HangCulprit]:
+    behind = said.kind is OpinionKind.BLAMES
     cause, words = (
         (Cause.BEHIND, f"is behind the others, by {said.source.label}")
         if behind
@@ -135,16 +142,16 @@ def _culprits(case: Case, said: Opinion) -> Iterator[Culprit]:
     )
     for each in case.standings:
         of = each.member
-        here = Culprit(of.rank, of.host, of.pid, cause, words, each.place, each.frames)
+        here = HangCulprit(of.rank, of.host, of.pid, cause, words, each.place, each.frames)
         if _is_among(here, said):
             yield here
 
 
-def _all_in(case: Case) -> bool:
+def _all_in(case: HangCase) -> bool:
     return 0 < len(case.inside) == len(case.upright)
 
 
-def _all_in_one(case: Case, found: Finding) -> bool:
+def _all_in_one(case: HangCase, found: HangFinding) -> bool:
     """By the processes, all ranks are in the same operation."""
     return (
         not found.named
@@ -153,23 +160,23 @@ def _all_in_one(case: Case, found: Finding) -> bool:
     )
 
 
-def _is_among(culprit: Culprit, said: Opinion) -> bool:
+def _is_among(culprit: HangCulprit, said: Opinion) -> bool:
     return any(_same(culprit, each) for each in said.subjects)
 
 
-def _comparable(culprit: Culprit, subject: Subject) -> bool:
+def _comparable(culprit: HangCulprit, subject: Subject) -> bool:
     """Whether rank or PID is known on both sides."""
     by_rank = culprit.rank is not None and subject.rank is not None
     return by_rank or (culprit.pid is not None and subject.pid is not None)
 
 
-def _same(culprit: Culprit, subject: Subject) -> bool:
+def _same(culprit: HangCulprit, subject: Subject) -> bool:
     if culprit.rank is not None and subject.rank is not None:
         return culprit.rank == subject.rank
     return culprit.pid is not None and (culprit.host, culprit.pid) == (subject.host, subject.pid)
 
 
-def _names(culprits: Sequence[Culprit]) -> str:
+def _names(culprits: Sequence[HangCulprit]) -> str:
     ranks = [each.rank for each in culprits if each.rank is not None]
     if len(ranks) == len(culprits):
         return ranks_text(ranks, most=4)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.evidence import Connection, Member
+from doctor.hang.evidence import Connection, HangMember
 
 TICK = 4
 """The resolution of the kernel's clock in milliseconds. Smaller differences do not count."""
@@ -31,11 +31,13 @@ class Wire:
     there: Connection
 
 
-def key(member: Member) -> Key:
+def key(member: HangMember) -> Key:
     return member.host, member.pid
 
 
-def wires(members: Sequence[Member], *, first: bool = False, rendezvous: bool = False) -> tuple[Wire, ...]:
+def wires(
+    members: Sequence[HangMember], *, first: bool = False, rendezvous: bool = False
+) -> tuple[Wire, ...]:
     """Both directions of each connection between ranks; those of the rendezvous only with `rendezvous`. An
     end that is seen on two hosts is left out: in a private network, anybody can use any address.
     """

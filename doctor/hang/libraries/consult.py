@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
 from doctor.hang.libraries import logs, ras, recorder, torch_npu, utilisation
 from doctor.hang.libraries.groups import named
-from doctor.hang.libraries.who import Job, Who
-from doctor.hang.opinions import Kind, Opinion, Trust
+from doctor.hang.libraries.rank_finder import HasRanks, RankFinder
+from doctor.hang.opinions import Opinion, OpinionKind, Trust
 from doctor.text.printable import clean_line
 
-ASKED: tuple[Callable[[Who], Opinion | None], ...] = (
+ASKED: tuple[Callable[[RankFinder], Opinion | None], ...] = (
     ras.opinion,
     recorder.opinion,
     torch_npu.opinion,
@@ -23,11 +23,11 @@ ASKED: tuple[Callable[[Who], Opinion | None], ...] = (
 )
 
 
-def opinions(evidence: Evidence, job: Job) -> tuple[Opinion, ...]:
+def opinions(evidence: HangEvidence, job: HasRanks) -> tuple[Opinion, ...]:
     """All opinions on this job: strong ones first, silent ones last."""
-    who = Who(evidence, tuple(job.ranks))
+    who = RankFinder(evidence, tuple(job.ranks))
     found = [_printable(each) for ask in ASKED if (each := ask(who)) is not None]
-    found.sort(key=lambda each: (each.kind is Kind.SILENT, each.trust is not Trust.STRONG))
+    found.sort(key=lambda each: (each.kind is OpinionKind.SILENT, each.trust is not Trust.STRONG))
     return tuple(
         replace(each, against=tuple(_against(each, other) for other in found if contradict(each, other)))
         for each in found
@@ -43,9 +43,9 @@ def _printable(said: Opinion) -> Opinion:
 def contradict(one: Opinion, other: Opinion) -> bool:
     """Whether the two cannot both be true. A subject with an unknown rank contradicts nothing."""
     kinds = {one.kind, other.kind}
-    if one is other or Kind.SILENT in kinds:
+    if one is other or OpinionKind.SILENT in kinds:
         return False
-    if Kind.MOVES in kinds or Kind.LAUNCHED in kinds:
+    if OpinionKind.MOVES in kinds or OpinionKind.LAUNCHED in kinds:
         return one.kind is not other.kind
     known = all(each.rank is not None for opinion in (one, other) for each in opinion.subjects)
     return known and not one.ranks & other.ranks
@@ -53,9 +53,9 @@ def contradict(one: Opinion, other: Opinion) -> bool:
 
 def _against(one: Opinion, other: Opinion) -> str:
     says = {
-        Kind.BLAMES: f"blames {named(other.subjects)}",
-        Kind.MISMATCH: f"sees {named(other.subjects)} in different operations",
-        Kind.LAUNCHED: "sees all ranks in the same operation",
-        Kind.MOVES: "sees the job move",
+        OpinionKind.BLAMES: f"blames {named(other.subjects)}",
+        OpinionKind.MISMATCH: f"sees {named(other.subjects)} in different operations",
+        OpinionKind.LAUNCHED: "sees all ranks in the same operation",
+        OpinionKind.MOVES: "sees the job move",
     }
     return f"{other.source.label} {says[other.kind]}; {one.source.label} does not"[:4096]

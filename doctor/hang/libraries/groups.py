@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.opinions import Kind, Subject
+from doctor.hang.opinions import OpinionKind, Subject
 from doctor.waits import cycles, roots
 
 Key = tuple[object, ...]
@@ -14,7 +14,7 @@ _JOB: Key = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GroupStanding:
     """A group that stands still by its library's counts."""
 
     name: str
@@ -30,7 +30,7 @@ class Standing:
     """The position of every member is known."""
 
 
-def culprits(standing: Sequence[Standing]) -> tuple[Kind, tuple[Subject, ...], tuple[str, ...]]:
+def culprits(standing: Sequence[GroupStanding]) -> tuple[OpinionKind, tuple[Subject, ...], tuple[str, ...]]:
     """The kind of opinion, its subjects and its evidence.
 
     A rank that is behind in one group because it waits in another is not blamed. If no member is behind in
@@ -39,22 +39,22 @@ def culprits(standing: Sequence[Standing]) -> tuple[Kind, tuple[Subject, ...], t
     missed = [each for each in standing if each.behind]
     whole = all(each.whole for each in standing)
     if not missed:
-        return Kind.LAUNCHED if whole and standing else Kind.SILENT, (), ()
+        return OpinionKind.LAUNCHED if whole and standing else OpinionKind.SILENT, (), ()
     words = tuple(each.words for each in missed)
     crossed = [each for each in missed if each.crossed]
     if crossed:
-        return Kind.MISMATCH, unique(subject for each in crossed for subject in each.behind), words
+        return OpinionKind.MISMATCH, unique(subject for each in crossed for subject in each.behind), words
     behind = {subject.key: subject for each in missed for subject in each.behind}
     waits: dict[Key, list[Key]] = {_JOB: [*behind]}
     for each in standing:
         for key in each.waiting:
             waits.setdefault(key, []).extend(subject.key for subject in each.behind)
     if last := roots(waits):
-        return Kind.BLAMES, tuple(behind[key] for key in last), words
+        return OpinionKind.BLAMES, tuple(behind[key] for key in last), words
     if not whole:
-        return Kind.SILENT, (), words
+        return OpinionKind.SILENT, (), words
     circle = frozenset[Key]().union(*cycles(waits)) or behind.keys()
-    return Kind.MISMATCH, tuple(subject for key, subject in behind.items() if key in circle), words
+    return OpinionKind.MISMATCH, tuple(subject for key, subject in behind.items() if key in circle), words
 
 
 def unique(subjects: Iterable[Subject]) -> tuple[Subject, ...]:

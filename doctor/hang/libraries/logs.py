@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from doctor.hang.libraries.groups import named, unique
-from doctor.hang.libraries.who import Said, Who
-from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+from doctor.hang.libraries.rank_finder import HostText, RankFinder
+from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 from doctor.text.printable import clean_line
 
 _PLACE = re.compile(
@@ -20,13 +20,13 @@ _PLACE = re.compile(
 )
 _TIMED_OUT = re.compile(r"The node: ([\w.-]{1,64}) is timed out")
 _STATES = {
-    "heartbeat lost occurred": State.UNRESPONSIVE,
-    "stuck occurred": State.BEHIND,
-    "error cqe occurred": State.FAULT,
+    "heartbeat lost occurred": SubjectState.UNRESPONSIVE,
+    "stuck occurred": SubjectState.BEHIND,
+    "error cqe occurred": SubjectState.FAULT,
 }
 
 
-def heartbeat(who: Who) -> Opinion | None:
+def heartbeat(who: RankFinder) -> Opinion | None:
     """HCCL names a place by address and device. It reports that one is stuck, even if that one only waits."""
     said = [each for each in who.said(Source.HEARTBEAT) if not each.about.problem]
     found: list[tuple[Subject, str]] = []
@@ -40,9 +40,13 @@ def heartbeat(who: Who) -> Opinion | None:
     if not found:
         return None
     subjects = unique(subject for subject, _ in found)
-    lost = all(each.state is State.UNRESPONSIVE for each in subjects)
+    lost = all(each.state is SubjectState.UNRESPONSIVE for each in subjects)
     alone = len(subjects) == 1
-    what = {State.UNRESPONSIVE: "does not answer", State.BEHIND: "is stuck", State.FAULT: "has errors"}
+    what = {
+        SubjectState.UNRESPONSIVE: "does not answer",
+        SubjectState.BEHIND: "is stuck",
+        SubjectState.FAULT: "has errors",
+    }
     text = (
         f"{subjects[0]} {what[subjects[0].state]}"
         if alone
@@ -51,7 +55,7 @@ def heartbeat(who: Who) -> Opinion | None:
     return Opinion(
         source=Source.HEARTBEAT,
         trust=Trust.STRONG if lost and alone else Trust.VOTE,
-        kind=Kind.BLAMES,
+        kind=OpinionKind.BLAMES,
         words=f"HCCL's heartbeat: {text}."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
@@ -60,7 +64,7 @@ def heartbeat(who: Who) -> Opinion | None:
     )
 
 
-def scheduler(who: Who) -> Opinion | None:
+def scheduler(who: RankFinder) -> Opinion | None:
     """Nodes that the scheduler misses. If msrun started them, a node has the number of its rank."""
     said = [each for each in who.said(Source.SCHEDULER) if not each.about.problem]
     lines = [(each, match) for each in said for match in _TIMED_OUT.finditer(each.about.text)]
@@ -71,7 +75,7 @@ def scheduler(who: Who) -> Opinion | None:
     return Opinion(
         source=Source.SCHEDULER,
         trust=Trust.STRONG if all(each.rank is not None for each in subjects) else Trust.VOTE,
-        kind=Kind.BLAMES,
+        kind=OpinionKind.BLAMES,
         words=f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
@@ -80,10 +84,10 @@ def scheduler(who: Who) -> Opinion | None:
     )
 
 
-def _node(who: Who, said: Said, name: str) -> Subject:
+def _node(who: RankFinder, said: HostText, name: str) -> Subject:
     if name.isdecimal() and int(name) < who.world:
-        return who.rank(int(name), State.UNRESPONSIVE)
-    return Subject(host=said.host, device=f"node {name}", state=State.UNRESPONSIVE)
+        return who.rank(int(name), SubjectState.UNRESPONSIVE)
+    return Subject(host=said.host, device=f"node {name}", state=SubjectState.UNRESPONSIVE)
 
 
 def _first_lines(lines: list[str]) -> tuple[str, ...]:

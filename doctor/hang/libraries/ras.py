@@ -18,9 +18,9 @@ from typing import Annotated
 import msgspec
 
 from doctor.hang.evidence import Count, Word
-from doctor.hang.libraries.groups import Key, Standing, culprits, named, unique
-from doctor.hang.libraries.who import Said, Who, pairs
-from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+from doctor.hang.libraries.groups import GroupStanding, Key, culprits, named, unique
+from doctor.hang.libraries.rank_finder import HostText, RankFinder, pairs
+from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 
 NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
 """Collectives that all ranks of a communicator launch. Sends and receives involve only two ranks."""
@@ -28,7 +28,7 @@ NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduc
 _Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _RankStatus(msgspec.Struct, frozen=True):
     unresponsive: bool = False
     considered_dead: bool = False
 
@@ -40,18 +40,18 @@ class _Rank(msgspec.Struct, frozen=True):
     collective_counts: dict[Word, Count] = {}
 
 
-class _Missing(msgspec.Struct, frozen=True):
+class _LostRank(msgspec.Struct, frozen=True):
     rank: _Place
     host: Word
     pid: _Place
-    status: _Status = _Status()
+    status: _RankStatus = _RankStatus()
 
 
 class _Communicator(msgspec.Struct, frozen=True):
     hash: Word
     size: Count
     ranks: tuple[_Rank, ...]
-    missing_ranks: tuple[_Missing, ...] = ()
+    missing_ranks: tuple[_LostRank, ...] = ()
     secondary_hash: Word = ""
 
     @property
@@ -59,15 +59,15 @@ class _Communicator(msgspec.Struct, frozen=True):
         return f"{self.hash} {self.secondary_hash}".strip()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class RasAnswer(msgspec.Struct, frozen=True):
     communicators: tuple[_Communicator, ...]
     nccl_version: Word = ""
 
 
-_ANSWER = msgspec.json.Decoder(Answer)
+_ANSWER = msgspec.json.Decoder(RasAnswer)
 
 
-def read(text: str) -> Answer | str:
+def read(text: str) -> RasAnswer | str:
     """The answer, or why it cannot be used."""
     if not text.strip():
         return "its answer is empty"
@@ -79,7 +79,7 @@ def read(text: str) -> Answer | str:
         return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
 
 
-def opinion(who: Who) -> Opinion | None:
+def opinion(who: RankFinder) -> Opinion | None:
     """The opinion of the host whose answers show the most: the RAS of each host answers for the whole job."""
     said = list(who.said(Source.RAS))
     problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
@@ -100,17 +100,23 @@ def opinion(who: Who) -> Opinion | None:
     return Opinion(
         source=Source.RAS,
         trust=Trust.VOTE,
-        kind=Kind.SILENT,
+        kind=OpinionKind.SILENT,
         words=f"NCCL RAS was asked and is not used: {why}."[:4096],
     )
 
 
-_ORDER = (Kind.MOVES, Kind.BLAMES, Kind.MISMATCH, Kind.LAUNCHED, Kind.SILENT)
+_ORDER = (
+    OpinionKind.MOVES,
+    OpinionKind.BLAMES,
+    OpinionKind.MISMATCH,
+    OpinionKind.LAUNCHED,
+    OpinionKind.SILENT,
+)
 """Which answer of several hosts counts: one that saw something move has seen more than one that did not."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Two:
+class _AnswerPair:
     """A communicator in both answers."""
 
     first: _Communicator
@@ -121,7 +127,7 @@ class _Two:
         before = {each.rank: each.collective_counts for each in self.first.ranks}
         return any(before.get(r.rank, r.collective_counts) != r.collective_counts for r in self.then.ranks)
 
-    def missing(self) -> Iterator[_Missing]:
+    def missing(self) -> Iterator[_LostRank]:
         """Ranks that are considered dead, or that did not respond both times."""
         before = {
             m.rank for m in self.first.missing_ranks if m.status.unresponsive or m.status.considered_dead
@@ -132,28 +138,30 @@ class _Two:
                 yield each
 
 
-def _compared(who: Who, said: Said, a: Answer, b: Answer) -> Opinion | None:
+def _compared(who: RankFinder, said: HostText, a: RasAnswer, b: RasAnswer) -> Opinion | None:
     before = {each.name: each for each in a.communicators}
     both = [
-        _Two(before[each.name], each) for each in b.communicators if each.name in before and each.size > 1
+        _AnswerPair(before[each.name], each)
+        for each in b.communicators
+        if each.name in before and each.size > 1
     ]
     both = [two for two in both if _concerns(who, said, two.then)]
     if not both:
         return None
     lost = unique(_subject(who, said, m, _lost(m)) for two in both for m in two.missing())
     if not lost and any(two.moved for two in both):
-        return _opinion(b, Kind.MOVES, (), (), "collectives are still launched between two answers")
+        return _opinion(b, OpinionKind.MOVES, (), (), "collectives are still launched between two answers")
     kind, behind, words = culprits([_standing(who, said, two, lost) for two in both if not two.moved])
     if lost:
-        state = "dead" if all(each.state is State.DEAD for each in lost) else "not answering"
-        return _opinion(b, Kind.BLAMES, lost, words, f"{named(lost)} {_is(lost)} {state}")
-    if kind is Kind.LAUNCHED:
+        state = "dead" if all(each.state is SubjectState.DEAD for each in lost) else "not answering"
+        return _opinion(b, OpinionKind.BLAMES, lost, words, f"{named(lost)} {_is(lost)} {state}")
+    if kind is OpinionKind.LAUNCHED:
         if not any(_counts(rank) for two in both for rank in two.then.ranks):
             return None
         text = "every rank has launched the same collectives; the device or the network does not finish one"
-    elif kind is Kind.MISMATCH:
+    elif kind is OpinionKind.MISMATCH:
         text = f"{named(behind)} have launched different collectives; which of them is wrong is unknown"
-    elif kind is Kind.SILENT:
+    elif kind is OpinionKind.SILENT:
         return None
     else:
         text = f"{named(behind)} {'has' if len(behind) == 1 else 'have'} launched the fewest collectives"
@@ -163,19 +171,19 @@ def _compared(who: Who, said: Said, a: Answer, b: Answer) -> Opinion | None:
     return _opinion(b, kind, behind, words, text)
 
 
-def _messengers(who: Who, said: Said, both: list[_Two]) -> set[Key]:
+def _messengers(who: RankFinder, said: HostText, both: list[_AnswerPair]) -> set[Key]:
     """Members of communicators without collectives, which are used for sends and receives only."""
     idle = [two.then for two in both if not any(_counts(rank) for rank in two.then.ranks)]
-    return {_subject(who, said, rank, State.BEHIND).key for each in idle for rank in each.ranks}
+    return {_subject(who, said, rank, SubjectState.BEHIND).key for each in idle for rank in each.ranks}
 
 
-def _concerns(who: Who, said: Said, each: _Communicator) -> bool:
+def _concerns(who: RankFinder, said: HostText, each: _Communicator) -> bool:
     """Whether the communicator belongs to this job. The RAS on a host may answer for another job."""
-    members: list[_Rank | _Missing] = [*each.ranks, *each.missing_ranks]
+    members: list[_Rank | _LostRank] = [*each.ranks, *each.missing_ranks]
     return any(who.is_ours(who.host_of(m.host, said.host), m.pid) for m in members)
 
 
-def _standing(who: Who, said: Said, two: _Two, lost: tuple[Subject, ...]) -> Standing:
+def _standing(who: RankFinder, said: HostText, two: _AnswerPair, lost: tuple[Subject, ...]) -> GroupStanding:
     ranks = two.then.ranks
     table = {r.rank: _counts(r) for r in ranks}
     differing = [
@@ -184,12 +192,12 @@ def _standing(who: Who, said: Said, two: _Two, lost: tuple[Subject, ...]) -> Sta
     low = {kind: min(counts.get(kind, 0) for counts in table.values()) for kind in differing}
     behind = {r for r, counts in table.items() if any(counts.get(kind, 0) == low[kind] for kind in differing)}
     ahead = {r for r, counts in table.items() if any(counts.get(kind, 0) > low[kind] for kind in differing)}
-    subjects = {r.rank: _subject(who, said, r, State.BEHIND) for r in ranks}
+    subjects = {r.rank: _subject(who, said, r, SubjectState.BEHIND) for r in ranks}
     gone = {each.key for each in lost}
-    absent = any(_subject(who, said, m, State.DEAD).key in gone for m in two.then.missing_ranks)
+    absent = any(_subject(who, said, m, SubjectState.DEAD).key in gone for m in two.then.missing_ranks)
     waiting = ahead if differing else (set(table) if absent else set())
     words = "; ".join(_words(kind, table, low[kind], subjects) for kind in differing)
-    return Standing(
+    return GroupStanding(
         name=two.then.name,
         behind=tuple(subjects[r] for r in sorted(behind)),
         waiting=frozenset(subjects[r].key for r in waiting),
@@ -209,12 +217,12 @@ def _counts(rank: _Rank) -> dict[str, int]:
     return {kind: rank.collective_counts[kind] for kind in NUMBERED_ALIKE if rank.collective_counts.get(kind)}
 
 
-def _subject(who: Who, said: Said, each: _Rank | _Missing, state: State) -> Subject:
+def _subject(who: RankFinder, said: HostText, each: _Rank | _LostRank, state: SubjectState) -> Subject:
     return who.process(who.host_of(each.host, said.host), each.pid, state)
 
 
-def _lost(each: _Missing) -> State:
-    return State.DEAD if each.status.considered_dead else State.UNRESPONSIVE
+def _lost(each: _LostRank) -> SubjectState:
+    return SubjectState.DEAD if each.status.considered_dead else SubjectState.UNRESPONSIVE
 
 
 def _is(subjects: tuple[Subject, ...]) -> str:
@@ -222,8 +230,8 @@ def _is(subjects: tuple[Subject, ...]) -> str:
 
 
 def _opinion(
-    answer: Answer,
-    kind: Kind,
+    answer: RasAnswer,
+    kind: OpinionKind,
     subjects: tuple[Subject, ...],
     evidence: tuple[str, ...],
     text: str,

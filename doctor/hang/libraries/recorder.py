@@ -20,9 +20,9 @@ from typing import Annotated, Any
 import msgspec
 
 from doctor.hang.evidence import Word
-from doctor.hang.libraries.groups import Key, Standing, culprits, named
-from doctor.hang.libraries.who import Said, Who
-from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+from doctor.hang.libraries.groups import GroupStanding, Key, culprits, named
+from doctor.hang.libraries.rank_finder import HostText, RankFinder
+from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 
 WAITED = 5.0
 """Seconds: a younger collective may be about to end."""
@@ -34,7 +34,7 @@ DEFAULT = "0"
 _Number = Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _GroupStatus(msgspec.Struct, frozen=True):
     last_enqueued_collective: _Number = -1
     last_completed_collective: _Number = -1
 
@@ -43,7 +43,7 @@ class _Group(msgspec.Struct, frozen=True):
     ranks: Any = None
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _DumpEntry(msgspec.Struct, frozen=True):
     process_group: tuple[Word, ...] = ()
     pg_id: _Number = -1
     collective_seq_id: _Number = -1
@@ -59,9 +59,9 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Dump(msgspec.Struct, frozen=True):
-    pg_status: dict[Word, _Status] = {}
+    pg_status: dict[Word, _GroupStatus] = {}
     pg_config: dict[Word, _Group] = {}
-    entries: tuple[_Entry, ...] = ()
+    entries: tuple[_DumpEntry, ...] = ()
     rank: _Number = -1
 
 
@@ -87,8 +87,8 @@ def read(text: str) -> Dump | str:
         return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
 
 
-def opinion(who: Who) -> Opinion | None:
-    dumps: list[tuple[Said, Dump]] = []
+def opinion(who: RankFinder) -> Opinion | None:
+    dumps: list[tuple[HostText, Dump]] = []
     problem = ""
     for said in _newest(who.said(Source.RECORDER)):
         dump = said.about.problem or read(said.about.text)
@@ -102,7 +102,7 @@ def opinion(who: Who) -> Opinion | None:
     receiving: set[Key] = set()
     for said, dump in dumps:
         if _waits_for_message(said, dump):
-            receiving.add(who.of_text(said, State.BEHIND).key)
+            receiving.add(who.of_text(said, SubjectState.BEHIND).key)
         for group, position in _positions(who, said, dump):
             groups.setdefault(group, []).append(position)
     standing = [
@@ -111,18 +111,18 @@ def opinion(who: Who) -> Opinion | None:
         if (each := _standing(name, len(members) or who.world, positions)) is not None
     ]
     if receiving:
-        standing.append(Standing("messages", (), frozenset(receiving), "", whole=False))
+        standing.append(GroupStanding("messages", (), frozenset(receiving), "", whole=False))
     kind, behind, words = culprits(standing)
-    if kind is Kind.SILENT:
+    if kind is OpinionKind.SILENT:
         whose = f"{len(dumps)} of {who.world or len(who.ranks)} ranks"
         return _silent(problem or f"it has dumps of {whose}, and in no group do they show who waits for whom")
     return _opinion(who, dumps, kind, behind, words or tuple(each.words for each in standing))
 
 
 def _opinion(
-    who: Who,
-    dumps: Sequence[tuple[Said, Dump]],
-    kind: Kind,
+    who: RankFinder,
+    dumps: Sequence[tuple[HostText, Dump]],
+    kind: OpinionKind,
     behind: tuple[Subject, ...],
     words: tuple[str, ...],
 ) -> Opinion:
@@ -130,10 +130,10 @@ def _opinion(
     ages = [who.hosts[said.host].at - said.about.at for said, _ in dumps]
     age = max(0.0, *ages)
     text = {
-        Kind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not entered the collective "
+        OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not entered the collective "
         "in which the others are",
-        Kind.MISMATCH: f"{named(behind)} wait for each other in different groups",
-        Kind.LAUNCHED: "all ranks have entered the collective that does not end",
+        OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
+        OpinionKind.LAUNCHED: "all ranks have entered the collective that does not end",
     }[kind]
     old = f", by dumps up to {age:.0f} s old" if age > FRESH else ""
     return Opinion(
@@ -152,14 +152,14 @@ def _silent(why: str) -> Opinion:
     return Opinion(
         source=Source.RECORDER,
         trust=Trust.VOTE,
-        kind=Kind.SILENT,
+        kind=OpinionKind.SILENT,
         words=f"The flight recorder's dumps are not used: {why}."[:4096],
     )
 
 
-def _newest(texts: Iterable[Said]) -> list[Said]:
+def _newest(texts: Iterable[HostText]) -> list[HostText]:
     """The newest dump of each process, whether it is a file or the rank's own answer."""
-    newest: dict[tuple[str, int], Said] = {}
+    newest: dict[tuple[str, int], HostText] = {}
     for each in texts:
         if each.about.pid is None:
             continue
@@ -170,13 +170,15 @@ def _newest(texts: Iterable[Said]) -> list[Said]:
     return list(newest.values())
 
 
-def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tuple[int, ...]], Position]]:
+def _positions(
+    who: RankFinder, said: HostText, dump: Dump
+) -> Iterable[tuple[tuple[str, tuple[int, ...]], Position]]:
     """The rank's position in each group, keyed by name and members: each rank numbers groups differently, and
     names need not be unique.
     """
     now = who.hosts[said.host].at
     names = {entry.pg_id: entry.process_group[0] for entry in dump.entries if entry.process_group}
-    entries: dict[int, list[_Entry]] = {}
+    entries: dict[int, list[_DumpEntry]] = {}
     for entry in dump.entries:
         entries.setdefault(entry.pg_id, []).append(entry)
     for number, name in names.items():
@@ -184,7 +186,7 @@ def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tu
         members = _members(dump.pg_config.get(name))
         if not mine or (not members and name != DEFAULT):
             continue
-        status = dump.pg_status.get(str(number), _Status())
+        status = dump.pg_status.get(str(number), _GroupStatus())
         pure = not any(e.is_p2p for e in entries[number])
         last = max(mine, key=lambda e: e.collective_seq_id)
         done = [e.collective_seq_id for e in mine if e.over]
@@ -193,7 +195,7 @@ def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tu
         yield (
             (name, members),
             Position(
-                subject=who.of_text(said, State.BEHIND),
+                subject=who.of_text(said, SubjectState.BEHIND),
                 enqueued=max(last.collective_seq_id, status.last_enqueued_collective if pure else -1),
                 completed=max([*done, status.last_completed_collective if pure else -1]),
                 age=now - said.about.at,
@@ -213,13 +215,13 @@ def _members(group: _Group | None) -> tuple[int, ...]:
     return ()
 
 
-def _waits_for_message(said: Said, dump: Dump) -> bool:
+def _waits_for_message(said: HostText, dump: Dump) -> bool:
     """It is in a send or receive, and the dump does not show whether the other side has arrived."""
     old = said.about.at - WAITED
     return any(e.is_p2p and not e.over and 0 < e.time_created_ns / 1e9 <= old for e in dump.entries)
 
 
-def _standing(name: str, members: int, positions: Sequence[Position]) -> Standing | None:
+def _standing(name: str, members: int, positions: Sequence[Position]) -> GroupStanding | None:
     """None if no rank is seen to wait in this group."""
     waiting = [p for p in positions if p.waited and p.waited - p.age >= WAITED]
     if not waiting:
@@ -232,7 +234,7 @@ def _standing(name: str, members: int, positions: Sequence[Position]) -> Standin
         return None
     first = ahead[0]
     late = ", ".join(f"{each.subject} at {each.enqueued}" for each in behind[:4]) or "nobody is behind"
-    return Standing(
+    return GroupStanding(
         name=name,
         behind=tuple(each.subject for each in behind),
         waiting=frozenset(each.subject.key for each in ahead),

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import msgspec
 
 from doctor.hang.evidence import Count, Word
-from doctor.hang.libraries.groups import Standing, culprits, named
-from doctor.hang.libraries.who import Said, Who, pairs
-from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+from doctor.hang.libraries.groups import GroupStanding, culprits, named
+from doctor.hang.libraries.rank_finder import HostText, RankFinder, pairs
+from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 
 FILE = re.compile(
     r"(?:.*/)?torch_hccl_status-(\d{1,7})_[^/]{1,256}_\d{1,5}_(\d{1,7})_(\d{1,7})_\d{1,20}\.log\Z"
@@ -32,7 +32,7 @@ class _Operation(msgspec.Struct, frozen=True):
     status: Word = ""
 
 
-class Status(msgspec.Struct, frozen=True):
+class NpuStatus(msgspec.Struct, frozen=True):
     last_comm_op: tuple[_Operation, ...] = ()
     exception_message: str = ""
 
@@ -43,15 +43,15 @@ class _Position:
     operation: _Operation
 
 
-def read(text: str) -> Status | str:
+def read(text: str) -> NpuStatus | str:
     """The file, or why it cannot be used."""
     try:
-        return msgspec.json.decode(text, type=Status)
+        return msgspec.json.decode(text, type=NpuStatus)
     except (msgspec.DecodeError, RecursionError) as error:
         return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
 
 
-def opinion(who: Who) -> Opinion | None:
+def opinion(who: RankFinder) -> Opinion | None:
     said = list(who.said(Source.TORCH_NPU))
     problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
     groups: dict[tuple[str, str], list[_Position]] = {}
@@ -66,19 +66,19 @@ def opinion(who: Who) -> Opinion | None:
             position = _Position(_subject(who, second), operation)
             groups.setdefault((operation.pg_id, operation.comm_ids), []).append(position)
     if moved:
-        return _opinion(Kind.MOVES, (), (), "collectives still begin and end")
+        return _opinion(OpinionKind.MOVES, (), (), "collectives still begin and end")
     standing = [
         each
         for (name, members), positions in groups.items()
         if (each := _standing(who, name, members, positions)) is not None
     ]
     kind, behind, words = culprits(standing)
-    if kind is not Kind.SILENT:
+    if kind is not OpinionKind.SILENT:
         text = {
-            Kind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not begun the collective "
+            OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not begun the collective "
             "in which the others are",
-            Kind.MISMATCH: f"{named(behind)} wait for each other in different groups",
-            Kind.LAUNCHED: "every rank has begun the same collective; no device ends it",
+            OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
+            OpinionKind.LAUNCHED: "every rank has begun the same collective; no device ends it",
         }[kind]
         return _opinion(kind, behind, words or tuple(each.words for each in standing), text)
     if not said:
@@ -87,24 +87,26 @@ def opinion(who: Who) -> Opinion | None:
     return Opinion(
         source=Source.TORCH_NPU,
         trust=Trust.VOTE,
-        kind=Kind.SILENT,
+        kind=OpinionKind.SILENT,
         words=f"torch_npu's status files are not used: {why}."[:4096],
     )
 
 
-def _numbers(status: Status) -> dict[tuple[str, str], tuple[int, str]]:
+def _numbers(status: NpuStatus) -> dict[tuple[str, str], tuple[int, str]]:
     return {(each.pg_id, each.comm_ids): (each.seq, each.status) for each in status.last_comm_op}
 
 
-def _subject(who: Who, said: Said) -> Subject:
+def _subject(who: RankFinder, said: HostText) -> Subject:
     """The rank that a file belongs to: by its process if known, else by the rank in the file's name."""
     if said.about.pid is not None:
-        return who.of_text(said, State.BEHIND)
+        return who.of_text(said, SubjectState.BEHIND)
     match = FILE.match(said.about.name)
-    return who.rank(int(match[1]), State.BEHIND) if match else Subject(host=said.host)
+    return who.rank(int(match[1]), SubjectState.BEHIND) if match else Subject(host=said.host)
 
 
-def _standing(who: Who, name: str, members: str, positions: Sequence[_Position]) -> Standing | None:
+def _standing(
+    who: RankFinder, name: str, members: str, positions: Sequence[_Position]
+) -> GroupStanding | None:
     """None if no rank is seen to wait in this group."""
     furthest = max(each.operation.seq for each in positions)
     ahead = [p for p in positions if p.operation.seq == furthest and p.operation.status == "start"]
@@ -113,7 +115,7 @@ def _standing(who: Who, name: str, members: str, positions: Sequence[_Position])
         return None
     late = ", ".join(f"{each.subject} at {each.operation.seq}" for each in behind[:4]) or "nobody is behind"
     kind = ahead[0].operation.op_type
-    return Standing(
+    return GroupStanding(
         name=name,
         behind=tuple(each.subject for each in behind),
         waiting=frozenset(each.subject.key for each in ahead),
@@ -122,7 +124,9 @@ def _standing(who: Who, name: str, members: str, positions: Sequence[_Position])
     )
 
 
-def _opinion(kind: Kind, subjects: tuple[Subject, ...], evidence: tuple[str, ...], text: str) -> Opinion:
+def _opinion(
+    kind: OpinionKind, subjects: tuple[Subject, ...], evidence: tuple[str, ...], text: str
+) -> Opinion:
     return Opinion(
         source=Source.TORCH_NPU,
         trust=Trust.STRONG,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.hang.libraries.groups import named
-from doctor.hang.libraries.who import Said, Who, pairs
-from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+from doctor.hang.libraries.rank_finder import HostText, RankFinder, pairs
+from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 
 BUSY = 50
 _GPU = re.compile(r"(\d{1,3}), ?(GPU-[\w-]{1,60}|MIG-[\w/-]{1,80}), ?(\d{1,3})(?:,|\s*$)")
@@ -24,13 +24,13 @@ _PROCESS = re.compile(r"\| (\d{1,3})(?: +(\d{1,3}))? +\| (\d{1,8}) +\|")
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class DeviceLoad:
     name: str
     busy: int
     pids: tuple[int, ...] = ()
 
 
-def nvidia(text: str) -> tuple[Device, ...]:
+def nvidia(text: str) -> tuple[DeviceLoad, ...]:
     apps: dict[str, list[int]] = {}
     rows: list[tuple[str, str, int]] = []
     for line in text.splitlines():
@@ -38,10 +38,10 @@ def nvidia(text: str) -> tuple[Device, ...]:
             rows.append((gpu[1], gpu[2], int(gpu[3])))
         elif app := _APP.match(line):
             apps.setdefault(app[2], []).append(int(app[1]))
-    return tuple(Device(index, busy, tuple(apps.get(uuid, ()))) for index, uuid, busy in rows)
+    return tuple(DeviceLoad(index, busy, tuple(apps.get(uuid, ()))) for index, uuid, busy in rows)
 
 
-def npu(text: str) -> tuple[Device, ...]:
+def npu(text: str) -> tuple[DeviceLoad, ...]:
     """The tables of `npu-smi info`: two lines for each chip, and the processes."""
     pids: dict[tuple[str, str], list[int]] = {}
     rows: list[tuple[str, str, int]] = []
@@ -57,15 +57,15 @@ def npu(text: str) -> tuple[Device, ...]:
         elif above := _ABOVE.match(line):
             card = above[1]
     return tuple(
-        Device(f"{card}.{chip}".rstrip("."), busy, tuple(pids.get((card, chip), ())))
+        DeviceLoad(f"{card}.{chip}".rstrip("."), busy, tuple(pids.get((card, chip), ())))
         for card, chip, busy in rows
     )
 
 
-READERS: dict[str, Callable[[str], tuple[Device, ...]]] = {"nvidia-smi": nvidia, "npu-smi": npu}
+READERS: dict[str, Callable[[str], tuple[DeviceLoad, ...]]] = {"nvidia-smi": nvidia, "npu-smi": npu}
 
 
-def opinion(who: Who) -> Opinion | None:
+def opinion(who: RankFinder) -> Opinion | None:
     """Uses only devices of the job's own ranks, and only if they were idle in both answers."""
     once = list(_devices(who, (b for _, b in pairs(who.said(Source.UTILISATION)))))
     before = {(host, each.name): each.busy for host, each in _devices(who, _first(who))}
@@ -78,18 +78,18 @@ def opinion(who: Who) -> Opinion | None:
     return Opinion(
         source=Source.UTILISATION,
         trust=Trust.VOTE,
-        kind=Kind.BLAMES,
+        kind=OpinionKind.BLAMES,
         words=f"The devices: {named(subjects)} {have} no work, {len(busy)} others are busy."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
     )
 
 
-def _first(who: Who) -> Iterator[Said]:
+def _first(who: RankFinder) -> Iterator[HostText]:
     return (a for a, _ in pairs(who.said(Source.UTILISATION)))
 
 
-def _devices(who: Who, said: Iterable[Said]) -> Iterator[tuple[str, Device]]:
+def _devices(who: RankFinder, said: Iterable[HostText]) -> Iterator[tuple[str, DeviceLoad]]:
     for each in said:
         read = READERS.get(each.about.name)
         for device in read(each.about.text) if read else ():
@@ -97,7 +97,7 @@ def _devices(who: Who, said: Iterable[Said]) -> Iterator[tuple[str, Device]]:
                 yield each.host, device
 
 
-def _subject(who: Who, host: str, device: Device) -> Subject:
+def _subject(who: RankFinder, host: str, device: DeviceLoad) -> Subject:
     pid = next(pid for pid in device.pids if who.is_ours(host, pid))
-    subject = who.process(host, pid, State.IDLE)
-    return Subject(rank=subject.rank, host=host, pid=subject.pid, device=device.name, state=State.IDLE)
+    subject = who.process(host, pid, SubjectState.IDLE)
+    return Subject(rank=subject.rank, host=host, pid=subject.pid, device=device.name, state=SubjectState.IDLE)

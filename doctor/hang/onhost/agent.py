@@ -39,7 +39,7 @@ NICE = 10
 LONGEST_APART = 60.0
 
 
-class Say:
+class MessageWriter:
     """Writes the child's messages, one per line."""
 
     def __init__(self, out: "BinaryIO") -> None:
@@ -56,7 +56,7 @@ class HangAgent(HostAgent):
         self.ear = None  # type: int | None
         """The pipe that the child writes to."""
         self.doing = ""
-        self.next = None  # type: Callable[[Say], None] | None
+        self.next = None  # type: Callable[[MessageWriter], None] | None
         self.begun = b""
         self.members = []  # type: list[dict[str, Any]]
         self.unread = []  # type: list[str]
@@ -144,7 +144,7 @@ class HangAgent(HostAgent):
         if self.ear is None and self.next is not None and self.doing != "look":
             self._start("look", self.next)
 
-    def _start(self, what: str, work: "Callable[[Say], None]") -> None:
+    def _start(self, what: str, work: "Callable[[MessageWriter], None]") -> None:
         self.doing = what
         self.ear, mouth = os.pipe()
         me = os.getpid()
@@ -156,12 +156,12 @@ class HangAgent(HostAgent):
                 die_with_parent(me)
                 with open(mouth, "wb") as out:
                     try:
-                        work(Say(out))
+                        work(MessageWriter(out))
                         code = 0
                     except Exception as error:
                         place = traceback.extract_tb(error.__traceback__)[-1]
                         text = f"{type(error).__name__}: {error} ({place[0]}:{place[1]})"
-                        Say(out)("trouble", text=text[:1000])
+                        MessageWriter(out)("trouble", text=text[:1000])
             finally:
                 os._exit(code)
         os.close(mouth)
@@ -189,7 +189,7 @@ class HangAgent(HostAgent):
             self._go_on()
         self.flush()
 
-    def _find(self, known: "Launchers", within: float, say: "Say") -> None:
+    def _find(self, known: "Launchers", within: float, say: "MessageWriter") -> None:
         members, unread = look.find(known, os.getppid(), within)
         say("members", members=members, unread=unread)
 
@@ -206,13 +206,13 @@ class HangAgent(HostAgent):
             unread=self.unread,
         )
 
-    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "Say") -> None:
+    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "MessageWriter") -> None:
         over = time.monotonic() + within
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
         pyspy, what, why = self._pyspy()
         unread = ["Python stacks: " + why] if why else []
         within = max(0.0, over - time.monotonic())
-        gathering = libraries.Gathering(members, apart, within)
+        gathering = libraries.GatherProcess(members, apart, within)
         looks = look.Looks(members, pyspy, say, within)
         at, apart = looks.both(apart)
         for text in gathering.texts():

@@ -11,7 +11,7 @@ import struct
 import time
 from typing import Any
 
-from doctor.hang.onhost.recorder import TOO_LARGE, Refused, numbers
+from doctor.hang.onhost.recorder import TOO_LARGE, UnreadableDump, numbers
 
 SECONDS = 4.0
 """The time for one complete question."""
@@ -30,7 +30,7 @@ class NoAnswer(Exception):
     """The text gives the reason."""
 
 
-class _Line:
+class _ServerLine:
     """A connection that is read until its deadline."""
 
     def __init__(self, connection: socket.socket, deadline: float) -> None:
@@ -78,12 +78,12 @@ def ras(address: "tuple[str, int]") -> str:
         raise NoAnswer(_why(error)) from error
     with connection:
         try:
-            return _compact(_status(_Line(connection, time.monotonic() + SECONDS)))
+            return _compact(_status(_ServerLine(connection, time.monotonic() + SECONDS)))
         except OSError as error:
             raise NoAnswer(_why(error)) from error
 
 
-def _status(line: _Line) -> bytes:
+def _status(line: _ServerLine) -> bytes:
     line.say(b"CLIENT PROTOCOL 2\n")
     if not line.line().startswith("SERVER PROTOCOL "):
         raise NoAnswer("it is not NCCL's RAS")
@@ -128,7 +128,7 @@ def worker_trace(path: str) -> "tuple[int, bytes]":
             connection.settimeout(CONNECT)
             connection.connect(path)
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            line = _Line(connection, time.monotonic() + SECONDS)
+            line = _ServerLine(connection, time.monotonic() + SECONDS)
             line.say(TRACE)
             while line.more():
                 pass
@@ -151,7 +151,7 @@ def attempt(item: "tuple[str, Any]") -> "dict[str, Any]":
             try:
                 pid, body = worker_trace(os.fspath(where))
                 answer["pid"], answer["text"] = pid, numbers(body)
-            except Refused as error:
+            except UnreadableDump as error:
                 answer["problem"] = str(error)
     except NoAnswer as error:
         answer["problem"] = str(error)

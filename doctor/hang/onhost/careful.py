@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from doctor.agents.onhost.process import default_signals, die_with_parent, state_of
-from doctor.hang.onhost.turns import Turns
+from doctor.hang.onhost.turns import OwnerTurns
 
 STALL = 1.0
 HUNGRY = 10.0
@@ -43,7 +43,7 @@ def carefully(
     equally.
     """
     owners = owners or [None] * len(items)
-    turns = Turns(owners)
+    turns = OwnerTurns(owners)
     stalls = dict.fromkeys(owners, 0)
     while turns.next() is not None and time.monotonic() < until:
         for at, value in _in_child(work, items, turns, stall, until):
@@ -61,7 +61,7 @@ def carefully(
 
 
 def _in_child(
-    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: Turns, stall: float, until: float
+    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: OwnerTurns, stall: float, until: float
 ) -> "Iterator[tuple[int, Any]]":
     """Run `work` in a child: indices of items and their results, until one takes too long. Both processes
     take the items in the same order.
@@ -110,7 +110,9 @@ def _in_child(
         _reap(child)
 
 
-def _take_turns(work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: Turns, out: "BinaryIO") -> None:
+def _take_turns(
+    work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: OwnerTurns, out: "BinaryIO"
+) -> None:
     at = turns.next()
     while at is not None:
         began = time.monotonic()

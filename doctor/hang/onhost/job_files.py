@@ -12,7 +12,7 @@ import stat
 from typing import Any
 
 from doctor.hang.onhost.recorder import MOST as MOST_DUMP
-from doctor.hang.onhost.recorder import Refused, numbers
+from doctor.hang.onhost.recorder import UnreadableDump, numbers
 
 TAIL = 65536
 MOST_NAMES = 20000
@@ -48,7 +48,7 @@ def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
         return {}
     try:
         return {"name": path, "at": at, "text": numbers(data)}
-    except Refused as error:
+    except UnreadableDump as error:
         return {"name": path, "at": at, "problem": str(error)}
 
 

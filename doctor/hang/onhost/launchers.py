@@ -13,7 +13,7 @@ NAMELESS = "started by process"
 """The start of the name of a job that has no name of its own."""
 
 
-class Seat:
+class LaunchSeat:
     """Rank, world size and so on, as the variables of a process give them. The launcher with the higher
     `weight` is the inner one, which counts.
     """
@@ -27,7 +27,7 @@ class Seat:
         """How many ranks its host has, if they are numbered consecutively."""
         self.launcher = launcher
 
-    def same(self, other: "Seat") -> bool:
+    def same(self, other: "LaunchSeat") -> bool:
         return (self.rank, self.world) == (other.rank, other.world)
 
 
@@ -35,7 +35,7 @@ def number(text: str) -> "int | None":
     return int(text) if re.match(r"\d{1,7}\Z", text) else None
 
 
-NOBODY = Seat(0, "", "", "", "", "")
+NOBODY = LaunchSeat(0, "", "", "", "", "")
 
 
 class Launchers:
@@ -100,7 +100,7 @@ class Launchers:
 
     # From variables.
 
-    def seat_of(self, env: "Mapping[str, str]") -> "Seat | None":
+    def seat_of(self, env: "Mapping[str, str]") -> "LaunchSeat | None":
         """The seat of a process with these variables; None if they give it no rank."""
         rows = self._rows(env)
         row = next((row for row in rows if _counts(row, env)), None)
@@ -110,7 +110,7 @@ class Launchers:
         numbered = [name for name in row["rank"] if number(env.get(name, "")) is not None]
         rank, world = _first(env, numbered), _first(env, row["world"])
         local, size = env.get(row["local"], ""), env.get(row["local_world"], "")
-        return Seat(len(rows) - rows.index(row), rank, world, local, size, row["launcher"] or launcher)
+        return LaunchSeat(len(rows) - rows.index(row), rank, world, local, size, row["launcher"] or launcher)
 
     def _rows(self, env: "Mapping[str, str]") -> "list[Row]":
         """The rows of the table; first those of launchers that have set a role here."""

@@ -249,7 +249,7 @@ def gather(
     return _Gatherer(ranks, min(until, time.monotonic() + SECONDS + apart)).run(apart)
 
 
-class Gathering:
+class GatherProcess:
     """Runs `gather` in a child process, while this process looks at the ranks."""
 
     def __init__(self, ranks: "Sequence[Mapping[str, Any]]", apart: float, within: float = math.inf) -> None:

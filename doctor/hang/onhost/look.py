@@ -12,7 +12,7 @@ from typing import Any
 from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
-from doctor.hang.onhost.turns import Turns
+from doctor.hang.onhost.turns import OwnerTurns
 
 LONGEST = 900_000
 """Bytes of one message."""
@@ -195,7 +195,7 @@ class Looks:
             if look["state"] not in ("", "Z") and net not in ("", self.net):
                 inside.setdefault(net, []).append(pid)
         nets = [*inside]
-        turns = Turns([self.users[inside[net][0]] for net in nets])
+        turns = OwnerTurns([self.users[inside[net][0]] for net in nets])
         at = turns.next()
         while at is not None:
             pids, began = inside[nets[at]], time.monotonic()

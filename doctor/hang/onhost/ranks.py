@@ -7,7 +7,7 @@ the topmost process with a number below all launchers and shells.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost.launchers import NOBODY, Launchers, Seat, number
+from doctor.hang.onhost.launchers import NOBODY, Launchers, LaunchSeat, number
 from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_shell, program, script
 
 MOST = 4000
@@ -51,7 +51,7 @@ class Tree:
         self.ours = {pid for one in ours for pid in (one, *self.under(one))}
         launchers = ((row["pid"], known.of(row["command"])) for row in rows)
         self.launchers = {pid: launcher for pid, launcher in launchers if launcher is not None}
-        self.seats = {}  # type: dict[int, Seat]
+        self.seats = {}  # type: dict[int, LaunchSeat]
         for row in rows:
             seat = known.seat_of(row["env"])
             if seat is not None and row["pid"] not in self.ours and not is_stale(row):
@@ -208,7 +208,7 @@ def _above(tree: Tree, pid: int) -> "Iterator[int]":
         yield pid
 
 
-def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
+def _rank(tree: Tree, pid: int, seat: LaunchSeat) -> "dict[str, Any]":
     row = tree.rows[pid]
     return {
         "pid": pid,
@@ -274,7 +274,7 @@ def _is_mute(row: Row) -> bool:
     return bool(row["state"] == "Z" or row["blocked"])
 
 
-def _missing(seats: "Sequence[Seat]") -> "list[int]":
+def _missing(seats: "Sequence[LaunchSeat]") -> "list[int]":
     """The numbers of this host's ranks without a process, if ranks are numbered host by host."""
     size = seats[0].size if seats else None
     firsts = {s.rank - s.local for s in seats if s.rank is not None and s.local is not None}

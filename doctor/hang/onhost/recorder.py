@@ -32,7 +32,7 @@ _MARK = object()
 TOO_LARGE = "it is too large: reading it takes more memory than is allowed here"
 
 
-class Refused(ValueError):
+class UnreadableDump(ValueError):
     """It is not a readable dump; the text gives the reason."""
 
 
@@ -48,7 +48,7 @@ class _Machine:
     def take(self, count: int) -> bytes:
         piece = self.data[self.at : self.at + count]
         if len(piece) < count:
-            raise Refused("it is cut off")
+            raise UnreadableDump("it is cut off")
         self.at += count
         return piece
 
@@ -64,17 +64,17 @@ class _Machine:
                 values = self.stack[place + 1 :]
                 del self.stack[place:]
                 return values
-        raise Refused("it is damaged")
+        raise UnreadableDump("it is damaged")
 
     def top(self, kind: type) -> Any:
         if not self.stack or type(self.stack[-1]) is not kind:
-            raise Refused("it is damaged")
+            raise UnreadableDump("it is damaged")
         return self.stack[-1]
 
     def fill(self, pairs: "list[Any]") -> None:
         into = self.top(dict)
         if len(pairs) % 2 or any(type(key) not in (str, int) for key in pairs[::2]):
-            raise Refused("it is damaged")
+            raise UnreadableDump("it is damaged")
         into.update(zip(pairs[::2], pairs[1::2]))  # noqa: B905 (Python 3.6)
 
     def run(self) -> Any:
@@ -83,7 +83,7 @@ class _Machine:
             if code == b".":
                 return self.stack.pop()
             self.step(code)
-        raise Refused("it is too large")
+        raise UnreadableDump("it is too large")
 
     def step(self, code: bytes) -> None:
         push, stack = self.stack.append, self.stack
@@ -131,37 +131,39 @@ class _Machine:
         elif code == b"\x95":
             self.take(8)
         else:
-            raise Refused(f"it holds more than plain values (pickle code {code!r}); none of it was run")
+            raise UnreadableDump(
+                f"it holds more than plain values (pickle code {code!r}); none of it was run"
+            )
 
 
 def plain(data: bytes) -> Any:
-    """The value in a pickle of plain values. Raises Refused."""
+    """The value in a pickle of plain values. Raises UnreadableDump."""
     try:
         return _Machine(data).run()
     except (IndexError, KeyError, TypeError) as error:
-        raise Refused("it is damaged") from error
+        raise UnreadableDump("it is damaged") from error
 
 
 def numbers(data: bytes) -> str:
-    """The numbers of a dump, as JSON. Raises Refused."""
+    """The numbers of a dump, as JSON. Raises UnreadableDump."""
     try:
         return _numbers(data)
     except MemoryError as error:
-        raise Refused(TOO_LARGE) from error
+        raise UnreadableDump(TOO_LARGE) from error
 
 
 def _numbers(data: bytes) -> str:
     if len(data) > MOST:
-        raise Refused(f"it is larger than {MOST >> 20} MiB")
+        raise UnreadableDump(f"it is larger than {MOST >> 20} MiB")
     if data.lstrip()[:1] == b"{":
         try:
             dump = json.loads(data.decode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise Refused("its JSON is cut off or damaged") from error
+            raise UnreadableDump("its JSON is cut off or damaged") from error
     else:
         dump = plain(data)
     if not isinstance(dump, dict) or "pg_status" not in dump:
-        raise Refused("it is not a dump of the flight recorder")
+        raise UnreadableDump("it is not a dump of the flight recorder")
     return json.dumps(_reduced(dump))
 
 

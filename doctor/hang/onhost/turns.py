@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class Turns:
+class OwnerTurns:
     """The next item belongs to the owner whose items have taken the least time."""
 
     def __init__(self, owners: "Sequence[Any]") -> None:

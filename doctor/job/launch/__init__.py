@@ -12,7 +12,7 @@ A `ProcessEnv` is one process. `rank_env` reads its place (rank, master, hosts) 
 from doctor.job.launch.common import common_env
 from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.files import read_launch_files
-from doctor.job.launch.process_env import Launch, ProcessEnv, Seat
+from doctor.job.launch.process_env import Launch, ProcessEnv, TableSeat
 from doctor.job.launch.processes import JobProcess, launch_of_processes
 from doctor.job.launch.told_table import VARIABLES as TABLE_VARIABLES
 from doctor.job.launch.told_table import ToldTable, is_by_device, told_tables
@@ -23,7 +23,7 @@ __all__ = [
     "JobProcess",
     "Launch",
     "ProcessEnv",
-    "Seat",
+    "TableSeat",
     "ToldTable",
     "as_address",
     "common_env",

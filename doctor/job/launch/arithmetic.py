@@ -22,21 +22,21 @@ _LEVELS: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
 _DEEPEST = 20
 
 
-class Unknown(Exception):
+class UnknownValue(Exception):
     """The result depends on an unknown value, or the expression is not understood."""
 
 
 def evaluate(text: str, values: MutableMapping[str, int | None]) -> int | None:
     """The value, or None if it is unknown. Assigned variables change in `values`, then to None as well."""
     try:
-        return _Reader(text, values).whole()
-    except (Unknown, ZeroDivisionError):
+        return _ArithmeticReader(text, values).whole()
+    except (UnknownValue, ZeroDivisionError):
         for name in re.findall(r"([A-Za-z_]\w{0,199})\s*(?:\+\+|--|[-+*/%]?=(?!=))", text[:_LONGEST]):
             values[name] = None
         return None
 
 
-class _Reader:
+class _ArithmeticReader:
     def __init__(self, text: str, values: MutableMapping[str, int | None]) -> None:
         self.values = values
         self.words: list[str] = []
@@ -45,7 +45,7 @@ class _Reader:
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None or len(text) > _LONGEST:
-                raise Unknown
+                raise UnknownValue
             self.words.append(match[1] or match[2] or match[3])
             at = match.end()
         self.at = 0
@@ -53,7 +53,7 @@ class _Reader:
     def whole(self) -> int:
         value = self._assignment(0)
         if self.at < len(self.words):
-            raise Unknown
+            raise UnknownValue
         return value
 
     def _next(self, *wanted: str) -> str:
@@ -81,13 +81,13 @@ class _Reader:
         while sign := self._next(*_LEVELS[level]):
             value = int(_LEVELS[level][sign](value, self._level(level + 1, depth)))
             if abs(value) > _MOST:
-                raise Unknown
+                raise UnknownValue
         return value
 
     def _atom(self, depth: int) -> int:
         word = self._next()
         if depth > _DEEPEST:
-            raise Unknown
+            raise UnknownValue
         if word.isdecimal():
             return int(
                 word, 8 if word.startswith("0") and word.strip("01234567") == "" and word != "0" else 10
@@ -106,15 +106,15 @@ class _Reader:
         if word == "(":
             value = self._assignment(depth + 1)
             if not self._next(")"):
-                raise Unknown
+                raise UnknownValue
             return value
         if word in ("-", "+", "!"):
             value = self._atom(depth + 1)
             return -value if word == "-" else value if word == "+" else int(not value)
-        raise Unknown
+        raise UnknownValue
 
     def _read(self, name: str) -> int:
         value = self.values.get(name)
         if value is None:
-            raise Unknown
+            raise UnknownValue
         return value

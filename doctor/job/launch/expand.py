@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from itertools import islice
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.shell_tokens import Part, ShellError, Word, tokens
+from doctor.job.launch.shell_tokens import ShellError, Word, WordPart, tokens
 
 Value = str | tuple[str, ...] | None
 """A string, a list, or None if unknown."""
@@ -50,7 +50,7 @@ def fields(words: Sequence[Word], values: Values) -> list[str]:
     return found[:MOST_WORDS]
 
 
-def one(parts: Sequence[Part], values: Values) -> str | None:
+def one(parts: Sequence[WordPart], values: Values) -> str | None:
     """The parts as one text; None if one of them is unknown."""
     text = ""
     for part in parts:
@@ -61,13 +61,13 @@ def one(parts: Sequence[Part], values: Values) -> str | None:
     return text
 
 
-def written(parts: Sequence[Part], values: Values) -> str:
+def written(parts: Sequence[WordPart], values: Values) -> str:
     """The parts as one text; unknown parts stay as written."""
     found = ((part, part.text if part.kind == "text" else _value(part, values)) for part in parts)
     return "".join(value if isinstance(value, str) else part.raw for part, value in found)[:LONGEST]
 
 
-def _pieces(part: Part, values: Values, most: int) -> list[str]:
+def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
     """The texts of a part: at most `most`, and no more work than for these."""
     if part.kind == "text":
         return [part.text]
@@ -80,7 +80,7 @@ def _pieces(part: Part, values: Values, most: int) -> list[str]:
     return [value] if part.quoted else value.split()
 
 
-def _value(part: Part, values: Values) -> Value:
+def _value(part: WordPart, values: Values) -> Value:
     """The value of a part. A default counts only if the script itself determines whether it is needed."""
     if part.kind == "dynamic":
         return (

@@ -12,7 +12,7 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.launchers import COMMANDS, PORTS, RANK_NAMES
-from doctor.job.launch.process_env import Launch, ProcessEnv, TableBeside
+from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
@@ -43,7 +43,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
     """
     paths = list({os.path.realpath(path): path for path in paths}.values())
     told: list[ProcessEnv] = []
-    beside: list[TableBeside] = []
+    beside: list[NearbyTable] = []
     unread: list[str] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
@@ -72,7 +72,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-_Read = tuple[list[ProcessEnv], list[TableBeside], Sequence[tuple[str, str]]]
+_Read = tuple[list[ProcessEnv], list[NearbyTable], Sequence[tuple[str, str]]]
 """From one file: its processes, the tables it leaves behind, and what it needs that is not here."""
 
 
@@ -127,7 +127,7 @@ def _read_sourced(path: str) -> str | None:
 
 def _find_tables(
     told: Sequence[ProcessEnv], copied: frozenset[str], name: str
-) -> tuple[list[ProcessEnv], list[TableBeside]]:
+) -> tuple[list[ProcessEnv], list[NearbyTable]]:
     """Check that the tables exist in the folder where the script is when it starts a rank.
 
     If a file is not here at all, the script expects it elsewhere; a copy made by the script is as good as its
@@ -148,7 +148,7 @@ def _find_tables(
                 folder = os.path.relpath(each.folder or home, home)
                 lost.setdefault((source, table.said, table.text), []).append(folder)
         found.append(each)
-    beside = [TableBeside(*key, tuple(dict.fromkeys(folders)), script=name) for key, folders in lost.items()]
+    beside = [NearbyTable(*key, tuple(dict.fromkeys(folders)), script=name) for key, folders in lost.items()]
     return found, beside
 
 

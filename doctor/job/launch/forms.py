@@ -72,7 +72,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class LaunchForm:
     """One way to print the launch. `fits` tells whether it is chosen by default.
 
     `order`: the order in which the launcher itself numbers the given hosts.

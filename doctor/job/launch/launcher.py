@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.job.launch.allocation import first_node
-from doctor.job.launch.forms import Form
+from doctor.job.launch.forms import LaunchForm
 
 Role = Literal["rank", "scheduler", "server"]
 Meeting = Literal["rank 0", "scheduler", "any host"]
@@ -278,7 +278,7 @@ class Launcher:
     own: str = ""
     """Variables that must not be inherited by a program that a rank starts and that is not itself a rank."""
 
-    forms: Mapping[str, Form] = field(default_factory=dict)
+    forms: Mapping[str, LaunchForm] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
     ends_job: str = ""
     """When it ends the whole job because one rank failed; "" means never. docs/in-job.md repeats it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class TableSeat:
     """What the rank table says about a process that was given only its device.
 
     `ranks` are those of its server, by device; `rank` is None if the server has no such device.
@@ -43,14 +43,14 @@ class ProcessEnv:
     parent: int | None = None
     folder: str | None = None
     home: str | None = None
-    seat: Seat | None = None
+    seat: TableSeat | None = None
     unknown: tuple[str, ...] = ()
     share: int | None = None
     behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class TableBeside:
+class NearbyTable:
     """A rank table beside the script, at `path`, while the ranks look for it elsewhere, in vain.
 
     `said` is the variable, `text` its value, `folders` where the script is by then.
@@ -77,5 +77,5 @@ class Launch:
     complete: bool
     live: bool = False
     asked: bool = False
-    beside: tuple[TableBeside, ...] = ()
+    beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()

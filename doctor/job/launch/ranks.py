@@ -69,7 +69,7 @@ def world_of_launch(launch: Launch) -> ToldNumber | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class MissingRanks:
     """Ranks that no process has. `ranks` is empty if they have no numbers; `hosts` should have them.
 
     If no table could be read that maps devices to ranks, `ranks` are devices: `by_device`. `certain`: the
@@ -85,7 +85,7 @@ class Absent:
 
 def missing_ranks(
     launch: Launch, hosts: Collection[str], silent: Collection[str], busy: Collection[str] = ()
-) -> tuple[list[Absent], str]:
+) -> tuple[list[MissingRanks], str]:
     """The missing ranks, and why others may be missing. `hosts` were looked at, `silent` could not be.
 
     A host that runs fewer ranks than it was asked to is certain. Whole hosts may be outside of what was
@@ -112,7 +112,7 @@ def missing_ranks(
         return [], ""
     if by_device:
         seen = tuple({each.host for each in present if each.host is not None})
-        return [Absent(count, tuple(sorted(lacking)), seen, by_device=True)], ""
+        return [MissingRanks(count, tuple(sorted(lacking)), seen, by_device=True)], ""
     found = _gaps(present, lacking)
     for absent in found:
         lacking -= set(absent.ranks)
@@ -120,7 +120,7 @@ def missing_ranks(
     if count > 0 and launch.live and silent:
         return found, f"{launch.name}: not every host could be asked which ranks it runs"
     if count > 0:
-        rest = Absent(count, tuple(sorted(lacking)))
+        rest = MissingRanks(count, tuple(sorted(lacking)))
         if not found and (here := _lost_here(present, world.value, hosts)) is not None:
             return [replace(rest, hosts=here)], ""
         free = [host for host in hosts if host not in busy]
@@ -167,7 +167,7 @@ def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]
     return tuple(filter(None, seen)) if len(present) > 1 and (alone or not is_share(present, world)) else None
 
 
-def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Absent]:
+def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[MissingRanks]:
     """Missing ranks of hosts, by their own LOCAL_RANK and LOCAL_WORLD_SIZE, or by the rank table."""
     found: dict[str, set[int]] = {}
     for told in present:
@@ -182,16 +182,16 @@ def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Absen
         if 0 < (size.value or 0) <= 1024:
             found.setdefault(told.host, set()).update(range(first, first + (size.value or 0)))
     gaps = {host: sorted(block & set(lacking)) for host, block in found.items()}
-    return [Absent(len(ranks), tuple(ranks), (host,)) for host, ranks in gaps.items() if ranks]
+    return [MissingRanks(len(ranks), tuple(ranks), (host,)) for host, ranks in gaps.items() if ranks]
 
 
 def _elsewhere(
     launch: Launch,
     present: Sequence[ProcessEnv],
-    absent: Absent,
+    absent: MissingRanks,
     world: int,
     hosts: Collection[str],
-) -> tuple[list[Absent], str]:
+) -> tuple[list[MissingRanks], str]:
     count = absent.count
     what = f"{counted(absent.ranks)} of {world}" if absent.ranks else f"{count} of {world} ranks"
     shares = Counter(told.host for told in present if told.host is not None)
@@ -205,7 +205,7 @@ def _elsewhere(
     if not thin and idle and share and len(idle) * share == count and len(present) > 1:
         thin = tuple(idle)
     if thin:
-        return [Absent(count, absent.ranks, thin, certain=False)], ""
+        return [MissingRanks(count, absent.ranks, thin, certain=False)], ""
     return [], f"{launch.name}: {what} may run on hosts that were not looked at, or not at all"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.job.launch.shell_tokens import Part, Separator, Word
+from doctor.job.launch.shell_tokens import Separator, Word, WordPart
 
 _LOOPS = frozenset({"for", "select", "while", "until"})
 _LEADING = frozenset({"then", "do", "else", "elif", "if", "!", "time"})
@@ -70,7 +70,7 @@ def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
         elif item.text == "redirection":
             skip = True
         elif item.text == ")list":
-            words.append(Word((Part("text", ")list", ")list"),), item.line))
+            words.append(Word((WordPart("text", ")list", ")list"),), item.line))
         else:
             skip = False
             yield SimpleCommand(tuple(words), item.text)
@@ -103,7 +103,7 @@ _BEFORE_BRACE = _LEADING | {"{"}
 
 
 def _reserved(text: str, word: Word) -> Word:
-    return Word((Part("text", text, text),), word.line)
+    return Word((WordPart("text", text, text),), word.line)
 
 
 def _leading(words: Sequence[Word]) -> Iterator[str]:

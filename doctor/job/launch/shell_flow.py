@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from doctor.job.launch.expand import MOST_TURNS
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks
-from doctor.job.launch.shell_loops import Turns, carried, counter_of, turns_of
+from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, turns_of
 from doctor.job.launch.shell_state import ShellState
 from doctor.job.launch.shell_tests import TESTS, holds
 from doctor.job.launch.shell_tokens import ShellError, Word
 
-_GONE_THROUGH = Turns("", (), None)
+_GONE_THROUGH = LoopTurns("", (), None)
 _MOST_VARIABLES = 2000
 _MOST_LINES = 2000
 _MOST_REPEATED = 100_000
@@ -122,7 +122,7 @@ class ShellFlow(ShellState):
         self._simple(words, end)
         return place + 1
 
-    def _loop(self, loop: Turns, rest: list[Word], place: int) -> int:
+    def _loop(self, loop: LoopTurns, rest: list[Word], place: int) -> int:
         """Run through the loop; `rest` is the rest of the line of its head."""
         done = self.blocks.done[place]
         depth = self.guard()
@@ -236,7 +236,7 @@ class ShellFlow(ShellState):
                 self.enter("list", taken=False)
                 self.frames[-1].mark = end
 
-    def _blocks(self, words: list[Word], end: str, place: int) -> tuple[list[Word], Turns | None]:
+    def _blocks(self, words: list[Word], end: str, place: int) -> tuple[list[Word], LoopTurns | None]:
         """Strip the leading reserved words, and track the blocks that they open and close."""
         while words:
             word = words[0].plain
@@ -273,7 +273,7 @@ class ShellFlow(ShellState):
             return [], None  # the pattern of a branch
         return words, None
 
-    def _loop_head(self, words: list[Word], place: int) -> tuple[list[Word], Turns | None]:
+    def _loop_head(self, words: list[Word], place: int) -> tuple[list[Word], LoopTurns | None]:
         """The rest of the line of a loop's head, and its turns if they are known."""
         done = self.blocks.done.get(place)
         if self.skipping():

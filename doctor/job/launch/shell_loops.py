@@ -16,7 +16,7 @@ _ASSIGNED = re.compile(r"([A-Za-z_]\w{0,199})(?:\+?=|\+\+|--)")
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class LoopTurns:
     """The turns of a loop. `left` is the value of the variable after the loop."""
 
     name: str
@@ -24,7 +24,7 @@ class Turns:
     left: Value
 
 
-def turns_of(words: Sequence[Word], values: Values) -> tuple[Turns | None, list[Word]]:
+def turns_of(words: Sequence[Word], values: Values) -> tuple[LoopTurns | None, list[Word]]:
     """The turns, if they are known, and the words after the head of the loop."""
     if words[0].plain in ("while", "until"):
         return None, list(words[1:])
@@ -36,7 +36,7 @@ def turns_of(words: Sequence[Word], values: Values) -> tuple[Turns | None, list[
     if not name or len(words) < 3 or words[2].plain != "in":
         return None, []
     found = turns(words[3:], values)
-    return (Turns(name, found, found[-1]) if found else None), []
+    return (LoopTurns(name, found, found[-1]) if found else None), []
 
 
 def counter_of(test: Sequence[Word], body: Iterable[SimpleCommand]) -> str:
@@ -46,7 +46,7 @@ def counter_of(test: Sequence[Word], body: Iterable[SimpleCommand]) -> str:
     return next((name for name in named if name in counted), "")
 
 
-def _counted_turns(head: str, values: Values) -> Turns | None:
+def _counted_turns(head: str, values: Values) -> LoopTurns | None:
     """The turns of `((i=0;i<8;i++))`."""
     parts = in_numbers(head, values).split(";")
     name = _INIT.match(parts[0])
@@ -61,7 +61,7 @@ def _counted_turns(head: str, values: Values) -> Turns | None:
             return None
     if more is None or not 0 < len(found) <= MOST_TURNS:
         return None
-    return Turns(name[1], tuple(found), str(numbers[name[1]]))
+    return LoopTurns(name[1], tuple(found), str(numbers[name[1]]))
 
 
 def carried(body: Iterable[SimpleCommand]) -> set[str]:

@@ -24,7 +24,7 @@ class ShellError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WordPart:
     """A piece of a word. `text` is the piece itself or the name of a variable; `raw` is its spelling.
 
     `default` is the text after `:-`, for a variable that is empty.
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    parts: tuple[Part, ...]
+    parts: tuple[WordPart, ...]
     line: int
 
     @property
@@ -156,11 +156,11 @@ class _TokenReader:
     def _arithmetic(self) -> None:
         """`((…))`, also in the head of a for loop: one word that stays unevaluated."""
         line, raw = self.line, self._nested("(", ")")
-        self.found.append(Word((Part("dynamic", raw, raw),), line))
+        self.found.append(Word((WordPart("dynamic", raw, raw),), line))
 
     def _word(self, in_list: bool = False) -> None:
         line = self.line
-        parts: list[Part] = []
+        parts: list[WordPart] = []
         while self.at < len(self.text):
             plain = _PLAIN.match(self.text, self.at)
             char = self.text[self.at]
@@ -189,7 +189,7 @@ class _TokenReader:
                 break
         self.found.append(Word(tuple(_from_home(parts)), line))
 
-    def _list(self, parts: list[Part], line: int) -> None:
+    def _list(self, parts: list[WordPart], line: int) -> None:
         """`NAME=(a b c)`: the words up to the bracket become a separate command called `NAME=(`."""
         self.at += 1
         self.found.append(Word((_text("".join(part.text for part in parts) + "("),), line))
@@ -214,7 +214,7 @@ class _TokenReader:
             raise ShellError(line, f"a quote ({quote}) is opened here and never closed")
         return self._over(end + 1 - self.at)[1:-1]
 
-    def _double_quotes(self) -> list[Part]:
+    def _double_quotes(self) -> list[WordPart]:
         line = self.line
         parts = [_text("", quoted=True)]
         self.at += 1
@@ -234,20 +234,20 @@ class _TokenReader:
                 parts.append(self._expansion(quoted=True))
         raise ShellError(line, 'a quote (") is opened here and never closed')
 
-    def _expansion(self, quoted: bool) -> Part:
+    def _expansion(self, quoted: bool) -> WordPart:
         if self.text[self.at] == "`":
             return _dynamic(f"`{self._quoted('`')}`", quoted)
         simple = _VARIABLE.match(self.text, self.at)
         if simple:
-            return Part("variable", simple[1] or simple[2], self._over(len(simple[0])), quoted)
+            return WordPart("variable", simple[1] or simple[2], self._over(len(simple[0])), quoted)
         listed = _LIST.match(self.text, self.at)
         if listed:
-            return Part("list", listed[1], self._over(len(listed[0])), quoted)
+            return WordPart("list", listed[1], self._over(len(listed[0])), quoted)
         default = _DEFAULT.match(self.text, self.at)
         if default:
             raw = self._nested("{", "}")
             when_empty = raw[len(default[0]) : -1] if ":" in default[0] else None
-            return Part("variable", default[1], raw, quoted, when_empty)
+            return WordPart("variable", default[1], raw, quoted, when_empty)
         for opening, closing in (("{", "}"), ("(", ")"), ("[", "]")):
             if self.text.startswith("$" + opening, self.at):
                 return _dynamic(self._nested(opening, closing), quoted)
@@ -274,25 +274,25 @@ class _TokenReader:
         raise ShellError(line, f"'{opening}' is opened here and never closed")
 
 
-def _opens_list(parts: list[Part]) -> bool:
+def _opens_list(parts: list[WordPart]) -> bool:
     written = "".join(part.text for part in parts if part.kind == "text" and not part.quoted)
     return len(parts) > 0 and re.fullmatch(rf"{_NAME}\+?=", written) is not None
 
 
-def _from_home(parts: list[Part]) -> list[Part]:
+def _from_home(parts: list[WordPart]) -> list[WordPart]:
     """Unquoted `~/x` and `NAME=~/x` begin with the value of HOME."""
     first = parts[0] if parts else _text("")
     match = re.fullmatch(rf"((?:{_NAME}=)?)~(/.*|)", first.text, re.DOTALL)
     if match is None or first.quoted or first.kind != "text" or (not match[2] and len(parts) > 1):
         return parts
-    home = Part("variable", "HOME", "$HOME")
+    home = WordPart("variable", "HOME", "$HOME")
     around = [_text(match[1])] if match[1] else []
     return [*around, home, *([_text(match[2])] if match[2] else []), *parts[1:]]
 
 
-def _text(text: str, quoted: bool = False) -> Part:
-    return Part("text", text, text, quoted)
+def _text(text: str, quoted: bool = False) -> WordPart:
+    return WordPart("text", text, text, quoted)
 
 
-def _dynamic(raw: str, quoted: bool = False) -> Part:
-    return Part("dynamic", raw, raw, quoted)
+def _dynamic(raw: str, quoted: bool = False) -> WordPart:
+    return WordPart("dynamic", raw, raw, quoted)

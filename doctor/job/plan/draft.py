@@ -15,18 +15,18 @@ from doctor.job.launch.common import port_is_drawn
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import world_of
+from doctor.job.launch.rank_starts import ranks_of_a_host, understood
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
-from doctor.job.launch.started import ranks_of_a_host, understood
 from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, ServersByName, find_head
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
-from doctor.model import Backend, Host, Sourced
+from doctor.model import Backend, Host, SourcedValue
 
 T = TypeVar("T")
 HCCL_BASE_PORT = 60000
 WORLDS = ("WORLD_SIZE", "RANK_SIZE")
 """Variables with the number of ranks, even if no known launcher sets them."""
-_DEFAULT_PORT = Sourced(29500, "default")
+_DEFAULT_PORT = SourcedValue(29500, "default")
 
 
 def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
@@ -50,9 +50,9 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         master_port_drawn=wishes.launch is not None
         and not _is_flag(wishes.master_port)
         and port_is_drawn(wishes.launch, port.value),
-        hccl_base_port=Sourced(int(base), "HCCL_IF_BASE_PORT")
+        hccl_base_port=SourcedValue(int(base), "HCCL_IF_BASE_PORT")
         if re.fullmatch(r"[0-9]{4,5}", base) and 1024 <= int(base) <= 65520
-        else Sourced(HCCL_BASE_PORT, "default"),
+        else SourcedValue(HCCL_BASE_PORT, "default"),
         env=env,
         master=master,
         layout=wishes.layout,
@@ -64,15 +64,15 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     )
 
 
-def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTable]) -> Sourced[Backend]:
+def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTable]) -> SourcedValue[Backend]:
     """The backend; only HCCL reads a rank table."""
     if wishes.backend and _is_flag(wishes.backend):
         return wishes.backend
     if table:
-        return Sourced(Backend.HCCL, "rank table")
+        return SourcedValue(Backend.HCCL, "rank table")
     if wishes.launch and told and not wishes.launch.live:
-        return Sourced(Backend.HCCL, f"--launch {told[0].said}")
-    return wishes.backend or Sourced(Backend.GLOO, "default")
+        return SourcedValue(Backend.HCCL, f"--launch {told[0].said}")
+    return wishes.backend or SourcedValue(Backend.GLOO, "default")
 
 
 def _told_tables(wishes: JobWishes) -> tuple[ToldTable, ...]:
@@ -96,18 +96,18 @@ def _launch_source(wishes: JobWishes) -> str:
     return RUNNING if wishes.launch and wishes.launch.live else "--launch"
 
 
-def _said_world(wishes: JobWishes, table: RankTable | None) -> Sourced[int] | None:
+def _said_world(wishes: JobWishes, table: RankTable | None) -> SourcedValue[int] | None:
     """The largest of all: a queue that is too short for the real job costs more than one that is too long."""
     said = list(_worlds_told(wishes))
     layout = wishes.layout
     if layout and layout.value.world:
-        said.append(Sourced(layout.value.world, f"{layout.source} world"))
+        said.append(SourcedValue(layout.value.world, f"{layout.source} world"))
     if table:
-        said.append(Sourced(sum(len(server.entries) for server in table.servers), "the rank table"))
+        said.append(SourcedValue(sum(len(server.entries) for server in table.servers), "the rank table"))
     return max(said, key=lambda world: world.value, default=None)
 
 
-def _worlds_told(wishes: JobWishes) -> Iterator[Sourced[int]]:
+def _worlds_told(wishes: JobWishes) -> Iterator[SourcedValue[int]]:
     """What each process of the launch was given, and what the inventory says."""
     launch = wishes.launch
     told = [(f"of {launch.name}", each) for each in launch.told] if launch else []
@@ -116,28 +116,28 @@ def _worlds_told(wishes: JobWishes) -> Iterator[Sourced[int]]:
         plain = (ToldNumber(name, each.env[name]) for name in WORLDS if name in each.env)
         for number in (world_of(each), *plain):
             if number and number.value and 0 < number.value <= MOST_RANKS_OF_A_JOB:
-                yield Sourced(number.value, f"{number.said} {where}")
+                yield SourcedValue(number.value, f"{number.said} {where}")
 
 
-def _first(env: Mapping[str, str], where: str, names: Sequence[str]) -> Sourced[str] | None:
-    return next((Sourced(env[name], f"{where} {name}") for name in names if env.get(name)), None)
+def _first(env: Mapping[str, str], where: str, names: Sequence[str]) -> SourcedValue[str] | None:
+    return next((SourcedValue(env[name], f"{where} {name}") for name in names if env.get(name)), None)
 
 
-def _is_flag(value: Sourced[T] | None) -> bool:
+def _is_flag(value: SourcedValue[T] | None) -> bool:
     return value is not None and value.source.startswith("--")
 
 
-def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> Sourced[int]:
+def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int]:
     said = _first(told, _launch_source(wishes), PORTS) or (
         None if wishes.master_port else _first(wishes.env, "inventory", PORTS)
     )
     if said and not _is_flag(wishes.master_port) and re.fullmatch(r"[0-9]{1,5}", said.value):
-        return Sourced(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
+        return SourcedValue(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
     return wishes.master_port or _DEFAULT_PORT
 
 
 def _plan_host(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:
-    data = Sourced(host.data, "inventory") if host.data else None
+    data = SourcedValue(host.data, "inventory") if host.data else None
     plain = PlannedHost(host.name, host.address, None, data)
     server = servers.of(plain, {})
     return replace(plain, server=server, ranks=_said_ranks(host, wishes, server, started))
@@ -145,19 +145,19 @@ def _plan_host(host: Host, wishes: JobWishes, servers: ServersByName, started: i
 
 def _said_ranks(
     host: Host, wishes: JobWishes, server: Server | None, started: int | None
-) -> Sourced[int] | None:
+) -> SourcedValue[int] | None:
     """The ranks from flags, --launch, rank table, Slurm, hostfile or inventory, otherwise one per device."""
     if _is_flag(wishes.ranks_per_host):
         return wishes.ranks_per_host
     if started is not None and 0 < started <= MOST_RANKS:
-        return Sourced(started, _launch_source(wishes))
+        return SourcedValue(started, _launch_source(wishes))
     if server and server.entries:
-        return Sourced(len(server.entries), "rank table")
+        return SourcedValue(len(server.entries), "rank table")
     if wishes.ranks_per_host and wishes.ranks_per_host.source == SLURM:
         return wishes.ranks_per_host
     if host.ranks:
-        return Sourced(host.ranks, "hostfile or inventory")
+        return SourcedValue(host.ranks, "hostfile or inventory")
     devices = host.expected.get("devices") or wishes.expect.get("devices", "")
     if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices):
-        return Sourced(int(devices), "devices expected")
+        return SourcedValue(int(devices), "devices expected")
     return wishes.ranks_per_host

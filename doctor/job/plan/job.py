@@ -11,7 +11,7 @@ from doctor.job.launch import ToldTable
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
-from doctor.model import Backend, Sourced
+from doctor.model import Backend, SourcedValue
 from doctor.text.addresses import Holders
 
 HCCL_PORTS = 32
@@ -38,8 +38,8 @@ class PlannedHost:
 
     name: str
     given: str
-    ranks: Sourced[int] | None
-    data: Sourced[str] | None
+    ranks: SourcedValue[int] | None
+    data: SourcedValue[str] | None
     server: Server | None = None
     """Its entry in the rank table."""
 
@@ -52,14 +52,14 @@ class JobPlan:
     """
 
     hosts: tuple[PlannedHost, ...]
-    backend: Sourced[Backend]
-    head: Sourced[str]
-    master_port: Sourced[int]
-    hccl_base_port: Sourced[int]
+    backend: SourcedValue[Backend]
+    head: SourcedValue[str]
+    master_port: SourcedValue[int]
+    hccl_base_port: SourcedValue[int]
     env: Mapping[str, str]
-    master: Sourced[str] | None = None
-    layout: Sourced[Layout] | None = None
-    wished_head: Sourced[str] | None = None
+    master: SourcedValue[str] | None = None
+    layout: SourcedValue[Layout] | None = None
+    wished_head: SourcedValue[str] | None = None
     servers: tuple[Server, ...] = ()
     """All servers of the rank table."""
     vendor: Vendor | None = None
@@ -72,7 +72,7 @@ class JobPlan:
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
     """Where a rank table may be on the hosts: first where the launch says so."""
-    said_world: Sourced[int] | None = None
+    said_world: SourcedValue[int] | None = None
     """The largest number of ranks that the launch, the rank table or --plan gives for the whole job."""
 
     @cached_property
@@ -84,10 +84,10 @@ class JobPlan:
         return sum(host.ranks.value for host in self.hosts if host.ranks)
 
     @property
-    def world(self) -> Sourced[int]:
+    def world(self) -> SourcedValue[int]:
         """The ranks of the whole job, which may have more hosts than are examined."""
         said = self.said_world
-        return said if said and said.value > self.ranks else Sourced(self.ranks, EXAMINED)
+        return said if said and said.value > self.ranks else SourcedValue(self.ranks, EXAMINED)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -165,8 +165,8 @@ class ServersByName:
 
 
 def find_head(
-    hosts: Sequence[PlannedHost], master: Sourced[str] | None, wish: Sourced[str] | None, held: Held
-) -> Sourced[str]:
+    hosts: Sequence[PlannedHost], master: SourcedValue[str] | None, wish: SourcedValue[str] | None, held: Held
+) -> SourcedValue[str]:
     """The host that the other ranks contact first.
 
     --launch overrides the rank table, which overrides the inventory's `head`, then its variables.
@@ -174,21 +174,21 @@ def find_head(
     named = _host_of_master(hosts, master, held)
     told = named if master and master.source.startswith(("--", RUNNING)) else None
     first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
-    of_table = Sourced(first.name, "rank table") if first else None
-    default = Sourced(hosts[0].name if hosts else "none", FIRST_HOST)
+    of_table = SourcedValue(first.name, "rank table") if first else None
+    default = SourcedValue(hosts[0].name if hosts else "none", FIRST_HOST)
     return told or of_table or wish or named or default
 
 
 def _host_of_master(
-    hosts: Sequence[PlannedHost], master: Sourced[str] | None, held: Held
-) -> Sourced[str] | None:
+    hosts: Sequence[PlannedHost], master: SourcedValue[str] | None, held: Held
+) -> SourcedValue[str] | None:
     """The host that has this name or address, holds the address, or is what the name resolves to."""
     if master is None:
         return None
     for host in hosts:
         if master.value in {host.name, host.given, *((host.data.value,) if host.data else ())}:
-            return Sourced(host.name, master.source)
+            return SourcedValue(host.name, master.source)
     meant = {master.value, *(a for _, names in held.values() for a in names.get(master.value, ()))}
     meant = {address for address in meant if not is_loopback(address)}
     holders = [host for host, (own, _) in held.items() if own & meant]
-    return Sourced(holders[0], master.source) if len(holders) == 1 else None
+    return SourcedValue(holders[0], master.source) if len(holders) == 1 else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from doctor.devices import VENDORS, Vendor
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import MOST_RANKS, ON_BUS, JobPlan, PlannedHost, ServersByName, find_head
-from doctor.model import Backend, Sourced
+from doctor.model import Backend, SourcedValue
 
 DEFAULT_CPU_RANKS = 2
 
@@ -37,7 +37,7 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
     vendor, why = _vendor(plan.backend, sights)
     backend = plan.backend
     if backend.source == "default":
-        backend = Sourced(vendor.backend if vendor else Backend.GLOO, why)
+        backend = SourcedValue(vendor.backend if vendor else Backend.GLOO, why)
     servers = ServersByName(plan.servers)
     known = tuple(_with_server(host, servers, sights.get(host.name)) for host in plan.hosts)
     held = {
@@ -64,11 +64,11 @@ def _with_server(host: PlannedHost, servers: ServersByName, sight: HostView | No
     if server is host.server or server is None:
         return host
     flagged = host.ranks and host.ranks.source.startswith("--")
-    ranks = host.ranks if flagged or not server.entries else Sourced(len(server.entries), "rank table")
+    ranks = host.ranks if flagged or not server.entries else SourcedValue(len(server.entries), "rank table")
     return replace(host, server=server, ranks=ranks)
 
 
-def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[Vendor | None, str]:
+def _vendor(wished: SourcedValue[Backend], sights: Mapping[str, HostView]) -> tuple[Vendor | None, str]:
     """The vendor whose devices the job uses, and how they were found, or that none were."""
     vendors = [v for v in VENDORS if wished.source == "default" or v.backend is wished.value]
     for vendor in vendors:
@@ -101,19 +101,19 @@ class _Counts:
         others = Counter(min(count, self._most) for count in known if count).most_common(1)
         self._usual = others[0][0] if others else 0
 
-    def ranks(self, sight: HostView | None) -> Sourced[int]:
+    def ranks(self, sight: HostView | None) -> SourcedValue[int]:
         """One rank per device, or per device on the bus without a driver. An unknown host is assumed to be
         like the others.
         """
         if self._vendor is None:
-            return Sourced(DEFAULT_CPU_RANKS, "default")
+            return SourcedValue(DEFAULT_CPU_RANKS, "default")
         count = sight.devices.get(self._vendor) if sight else None
         if count:
-            return Sourced(min(count, self._most), "devices found")
+            return SourcedValue(min(count, self._most), "devices found")
         if count is None and self._usual:
-            return Sourced(self._usual, "as the other hosts")
+            return SourcedValue(self._usual, "as the other hosts")
         plugged = min(sight.plugged_in.get(self._vendor, 0), self._most) if sight else 0
-        return Sourced(plugged, ON_BUS) if plugged else Sourced(DEFAULT_CPU_RANKS, "default")
+        return SourcedValue(plugged, ON_BUS) if plugged else SourcedValue(DEFAULT_CPU_RANKS, "default")
 
 
 def _addresses_by_peers(sights: Mapping[str, HostView]) -> Mapping[str, Counter[str]]:
@@ -128,33 +128,33 @@ def _addresses_by_peers(sights: Mapping[str, HostView]) -> Mapping[str, Counter[
 
 def _data_address(
     host: PlannedHost, plan: JobPlan, sight: HostView | None, resolved: Counter[str] | None
-) -> Sourced[str] | None:
+) -> SourcedValue[str] | None:
     if sight is None:
         return None
     own = {address for addresses in sight.addresses.values() for address in addresses}
     wanted = plan.env.get("HCCL_IF_IP")
     if wanted and wanted in own:
-        return Sourced(wanted, "HCCL_IF_IP")
+        return SourcedValue(wanted, "HCCL_IF_IP")
     wish = plan.interface_wish()
     if wish:
         for interface in matching_interfaces(*wish, sight.addresses):
             for address in sight.addresses[interface]:
-                return Sourced(address, wish[0])
+                return SourcedValue(address, wish[0])
     for said in (host.server.host_ip, host.server.id) if host.server else ():
         if said in own and not is_loopback(said):
-            return Sourced(said, "rank table")
+            return SourcedValue(said, "rank table")
     for address, _ in resolved.most_common() if resolved else ():
         if address in own:
-            return Sourced(address, "its name, as its peers resolve it")
+            return SourcedValue(address, "its name, as its peers resolve it")
     for given in (host.given, host.name):
         if given in own and not is_loopback(given):
-            return Sourced(given, "the address given")
+            return SourcedValue(given, "the address given")
     for address in sight.addresses.get(sight.default_interface or "", ()):
-        return Sourced(address, "default route")
+        return SourcedValue(address, "default route")
     outward = [
         [a for a in addresses if not is_loopback(a) and not ipaddress.ip_address(a).is_link_local]
         for interface, addresses in sight.addresses.items()
         if not interface.startswith(VIRTUAL)
     ]
     reachable = [addresses[0] for addresses in outward if addresses]
-    return Sourced(reachable[0], "only interface") if len(reachable) == 1 else None
+    return SourcedValue(reachable[0], "only interface") if len(reachable) == 1 else None

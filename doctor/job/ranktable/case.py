@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from doctor.job.ranktable.flaws import NOBODY, Places, RankOwner, UnplacedFlaw, found
+from doctor.job.ranktable.flaws import NOBODY, RankOwner, TextPlaces, UnplacedFlaw, found
 from doctor.job.ranktable.model import FlawCheck, RankEntry, RankTable, Server, Spot
 from doctor.model import Severity
 from doctor.text.ranks import ranges
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class TableRules:
     table: RankTable
     check: FlawCheck
-    places: Places
+    places: TextPlaces
 
     def lacks_address(self, entry: RankEntry) -> bool:
         """Whether the address is absent or empty; the reader reports wrong ones and missing keys."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from doctor.job.ranktable.flaws import ENOUGH, Places, UnplacedFlaw, constants, found, repeated_keys
+from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, found, repeated_keys
 from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
 from doctor.text.textfile import shown
 
@@ -46,20 +46,20 @@ LONGEST_INTEGER = 15
 _MOST_LINES = 8
 
 
-class Decoded(NamedTuple):
+class DecodedTable(NamedTuple):
     """`value` is None if the text is not JSON (or is `null`). `places` are those of the text with blanks in
     place of comments and trailing commas."""
 
     value: object
-    places: Places
+    places: TextPlaces
     flaws: list[UnplacedFlaw]
 
 
-def decode(text: str) -> Decoded:
+def decode(text: str) -> DecodedTable:
     plain, comments = _blank_out(_COMMENT, text)
     plain, commas = _blank_out(_COMMA, plain)
-    places = Places(plain)
-    flaws = [*_comments(Places(text), comments), *_commas(Places(text), commas)]
+    places = TextPlaces(plain)
+    flaws = [*_comments(TextPlaces(text), comments), *_commas(TextPlaces(text), commas)]
     # Errors that Python's decoder accepts.
     odd: list[str] = []
     doubled: list[object] = []
@@ -77,26 +77,26 @@ def decode(text: str) -> Decoded:
         slip = explain(plain, error)
         if slip.message in (EMPTY, NOT_JSON):
             flaws = []
-        actual = Places(text).around(slip.offset) if slip.message != EMPTY else "nothing"
+        actual = TextPlaces(text).around(slip.offset) if slip.message != EMPTY else "nothing"
         flaws.append(found(slip.offset, None, slip.message, slip.expected, actual))
-        return Decoded(None, places, flaws)
+        return DecodedTable(None, places, flaws)
     except RecursionError:
         flaws.append(found(places.first, None, "is nested too deeply", "a rank table"))
-        return Decoded(None, places, flaws)
+        return DecodedTable(None, places, flaws)
     if odd:
         message = "is not a JSON value: only Python writes it"
         flaws += [found(at, None, message, "a text or a number") for at in islice(constants(plain), ENOUGH)]
-        return Decoded(None, places, flaws)
+        return DecodedTable(None, places, flaws)
     if doubled:
         flaws += _repeated_keys(places)
-    return Decoded(value, places, flaws)
+    return DecodedTable(value, places, flaws)
 
 
 def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= LONGEST_INTEGER else float("inf")
 
 
-def _comments(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
+def _comments(places: TextPlaces, starts: list[int]) -> Iterator[UnplacedFlaw]:
     if not starts:
         return
     lines = list(dict.fromkeys(str(places.spot(start).line) for start in starts[:ENOUGH]))
@@ -107,13 +107,13 @@ def _comments(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
     yield found(starts[0], None, message, "no comments", shown(first.rstrip()))
 
 
-def _commas(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
+def _commas(places: TextPlaces, starts: list[int]) -> Iterator[UnplacedFlaw]:
     for start in starts[:ENOUGH]:
         message, expected = "there is a comma after the last element", "no comma before the bracket"
         yield found(start, None, message, expected, places.around(start))
 
 
-def _repeated_keys(places: Places) -> Iterator[UnplacedFlaw]:
+def _repeated_keys(places: TextPlaces) -> Iterator[UnplacedFlaw]:
     """Keys given twice; HCCL and Python both take the last one."""
     for key, at, first in islice(repeated_keys(places.text), ENOUGH):
         message = f"{shown(key)} is given twice in one object; the last one counts"

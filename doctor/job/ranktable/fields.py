@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, Places, RankOwner, UnplacedFlaw, found
+from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, RankOwner, TextPlaces, UnplacedFlaw, found
 from doctor.job.ranktable.model import StatedCount
 from doctor.model import Severity
 from doctor.text.textfile import shown
@@ -54,7 +54,7 @@ class Fields:
     flaw.
     """
 
-    def __init__(self, places: Places, offsets: Mapping[Path, int]) -> None:
+    def __init__(self, places: TextPlaces, offsets: Mapping[Path, int]) -> None:
         self.places = places
         self.flaws: list[UnplacedFlaw] = []
         self.unquoted: list[tuple[int, str]] = []

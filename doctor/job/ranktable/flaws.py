@@ -29,7 +29,7 @@ BEFORE, AFTER = 40, 40
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 
 
-class Places:
+class TextPlaces:
     """The positions in one text, each computed when it is needed. `text` has no comments."""
 
     def __init__(self, text: str) -> None:
@@ -206,7 +206,7 @@ def found(
     return UnplacedFlaw(at, key, flaw)
 
 
-def settle(flaws: Iterable[UnplacedFlaw], places: Places) -> tuple[Flaw, ...]:
+def settle(flaws: Iterable[UnplacedFlaw], places: TextPlaces) -> tuple[Flaw, ...]:
     """The flaws in file order, each with its position, up to a number that a person can use."""
     ordered = sorted(flaws, key=lambda one: (one.flaw.severity is not Severity.FAIL, one.at))
     settled = [_settle(one, places) for one in ordered[:MOST_FLAWS]]
@@ -217,7 +217,7 @@ def settle(flaws: Iterable[UnplacedFlaw], places: Places) -> tuple[Flaw, ...]:
     return tuple(kept)
 
 
-def _settle(one: UnplacedFlaw, places: Places) -> Flaw:
+def _settle(one: UnplacedFlaw, places: TextPlaces) -> Flaw:
     offset = places.member(one.at, one.key) if one.key is not None else None
     place = one.at if offset is None else offset
     return replace(one.flaw, spot=places.spot(place), actual=one.flaw.actual or places.written(place))

@@ -12,7 +12,7 @@ from doctor.job.ranktable.addresses import ADDRESS_RULES
 from doctor.job.ranktable.case import TableRules
 from doctor.job.ranktable.decode import decode, plain_json
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.flaws import ENOUGH, Places, UnplacedFlaw, found, outline, settle
+from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, found, outline, settle
 from doctor.job.ranktable.form import form_of, read_levels, read_status
 from doctor.job.ranktable.grouping import grouping
 from doctor.job.ranktable.model import Flaw, RankTable
@@ -38,7 +38,7 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
     """The table, or None if it cannot be read, and what is wrong with the file."""
     if len(text) > LIMIT:
         message = f"is larger than {LIMIT // 1_000_000} MB: is it the right file?"
-        return None, settle([found(0, None, message, _EXPECTED, f"{len(text):,} characters")], Places(""))
+        return None, settle([found(0, None, message, _EXPECTED, f"{len(text):,} characters")], TextPlaces(""))
     flaws: list[UnplacedFlaw] = []
     if text.startswith(_BOM):
         text = text[1:]
@@ -60,7 +60,7 @@ def judge(table: RankTable, product: str | None = None) -> tuple[Flaw, ...]:
 
     `product` as in the report (`atlas-a2`); None if it is unknown or differs between hosts.
     """
-    places = Places(plain_json(table.text))
+    places = TextPlaces(plain_json(table.text))
     ranks = TableRules(table, "rank-table-ranks", places)
     groups = TableRules(table, "rank-table-grouping", places)
     flaws = [flaw for rule in (*RANK_RULES, *ADDRESS_RULES) for flaw in islice(rule(ranks), ENOUGH)]

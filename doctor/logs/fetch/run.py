@@ -15,14 +15,14 @@ from pathlib import Path
 
 from doctor.errors import DoctorError, UsageError
 from doctor.job.launch.files import LIMIT
-from doctor.logs.explain import Fetched, explain_logs
+from doctor.logs.explain import LogOrigin, explain_logs
 from doctor.logs.fetch.private import private_folder
-from doctor.logs.fetch.script import MEGABYTE, Wanted, fetch_script
-from doctor.logs.fetch.unpack import Taken, unpack
+from doctor.logs.fetch.script import MEGABYTE, LogRequest, fetch_script
+from doctor.logs.fetch.unpack import HostLogs, unpack
 from doctor.logs.model import Logs
 from doctor.logs.naming import renamed
 from doctor.logs.options import FetchWishes
-from doctor.model import Answer, Unreached
+from doctor.model import Answer, UnreachedHost
 from doctor.probe import new_token, through
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
@@ -81,13 +81,13 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
         named = partial(_rename_files, names, str(folder), transport == "local")
-        source = Fetched(hosts, silent, missed, named, transport)
+        source = LogOrigin(hosts, silent, missed, named, transport)
         paths = [str(_of_host(folder, host)) for host in hosts]
         check = request if wishes.check else None
         return explain_logs(paths, request, wishes.logs, fetched=source, check=check)
 
 
-def _wanted(request: Request, wishes: FetchWishes) -> Wanted:
+def _wanted(request: Request, wishes: FetchWishes) -> LogRequest:
     paths = tuple(path for path in wishes.paths if path.strip())
     if len(paths) < len(wishes.paths):
         raise UsageError("--path is empty.", "Example: --path '/data/job7/*.log'.")
@@ -95,7 +95,7 @@ def _wanted(request: Request, wishes: FetchWishes) -> Wanted:
         raise UsageError(f"--path: {clean_line(bad)} is not a file name.")
     since = None if wishes.since is None else minutes_since(wishes.since)
     limit = int(wishes.max_mb * MEGABYTE)
-    return Wanted(
+    return LogRequest(
         paths,
         since if since is not None or paths else DAY,
         max(1, int(limit * ROOM)),
@@ -138,7 +138,9 @@ def _folder(save: Path | None) -> Iterator[Path]:
     yield save
 
 
-def _fetch_all(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
+def _fetch_all(
+    session: HostSession, wanted: LogRequest, folder: Path
+) -> tuple[dict[str, HostLogs], dict[str, str]]:
     """The logs of all hosts, fetched at the same time, and the reason of each host that gave nothing."""
     hosts, way = session.hosts, session.request.way
     tokens = {host.name: new_token() for host in hosts}
@@ -147,12 +149,12 @@ def _fetch_all(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict
         for host in hosts
     }
     waiting = [host.name for host in hosts]
-    taken: dict[str, Taken] = {}
+    taken: dict[str, HostLogs] = {}
     silent: dict[str, str] = {}
     session.line(Stage("logs", "0 answered", 0, len(hosts), waiting=waiting, limit=way.timeout))
     for outcome in session.transport.run(scripts, way.timeout, session.until):
         waiting.remove(outcome.host)
-        if isinstance(outcome, Unreached):
+        if isinstance(outcome, UnreachedHost):
             silent[outcome.host] = outcome.summary
         else:
             taken[outcome.host] = _unpack_answer(outcome, tokens[outcome.host], folder, wanted.a_host)
@@ -162,7 +164,7 @@ def _fetch_all(session: HostSession, wanted: Wanted, folder: Path) -> tuple[dict
     return ordered, silent
 
 
-def _unpack_answer(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
+def _unpack_answer(answer: Answer, token: str, folder: Path, limit: int) -> HostLogs:
     try:
         return unpack(answer, token, _of_host(folder, answer.host), limit)
     except OSError as error:
@@ -173,7 +175,7 @@ def _of_host(folder: Path, host: str) -> Path:
     return folder / host.replace("/", "_")
 
 
-def _tell_left_out(taken: Mapping[str, Taken]) -> None:
+def _tell_left_out(taken: Mapping[str, HostLogs]) -> None:
     """Print the notes, equal ones of several hosts once; logs that may hold complaints are in the report."""
     alike: dict[str, list[str]] = {}
     for host, of in taken.items():

@@ -33,7 +33,7 @@ BESIDE = ("log*", "*.log", "slurm-*.out", "output*/log*", "outputs/*.log", "msru
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogRequest:
     paths: tuple[str, ...] = ()
     """Globs; if empty, the usual places."""
     minutes: int | None = None
@@ -53,7 +53,7 @@ class Wanted:
         return tuple(dict.fromkeys((*beside, *USUAL)))
 
 
-def fetch_script(wanted: Wanted, token: str, *, sudo: bool = False, python: str | None = None) -> Script:
+def fetch_script(wanted: LogRequest, token: str, *, sudo: bool = False, python: str | None = None) -> Script:
     """`python` is the preferred interpreter. `sudo`: run as root if `sudo -n` allows it."""
     script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
     asked = {

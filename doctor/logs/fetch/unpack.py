@@ -41,7 +41,7 @@ _NONE = re.compile(rb'(?:^|\n)\{"say":"none","detail":"([^"\n]{1,200})"\}')
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class HostLogs:
     """What a host gave: each file here with its name there, and what was left out."""
 
     files: dict[Path, str]
@@ -51,27 +51,27 @@ class Taken:
     """Notes: only the end of a long log was read, the host's own logs are for root."""
 
 
-class _Bad(Exception):
+class _BadAnswer(Exception):
     """An answer is wrong; str() says why."""
 
 
-def unpack(answer: Answer, token: str, folder: Path, limit: int) -> Taken:
+def unpack(answer: Answer, token: str, folder: Path, limit: int) -> HostLogs:
     """Write the logs to a new folder; `limit` is that of the request. Raises OSError if the disk is full."""
     folder.mkdir(mode=0o700, parents=True)
-    kept, wrong = _Kept(folder, limit), ""
+    kept, wrong = _RecordReader(folder, limit), ""
     try:
         with contextlib.closing(kept):
             for piece in _raw(answer.stdout, token[:FRAME].encode(), _most(limit)):
                 kept.feed(piece)
         if not kept.ended:
-            raise _Bad(_why(answer))
-    except _Bad as error:
+            raise _BadAnswer(_why(answer))
+    except _BadAnswer as error:
         wrong = str(error)
     except OSError as error:
         if error.errno in NO_ROOM:
             raise
         wrong = f"its logs could not be kept here: {error.strerror}"
-    return Taken(kept.files, (*_few(kept.missed), *([wrong] if wrong else [])), _few(kept.told))
+    return HostLogs(kept.files, (*_few(kept.missed), *([wrong] if wrong else [])), _few(kept.told))
 
 
 def _most(limit: int) -> int:
@@ -110,11 +110,11 @@ def _raw(stdout: bytes, mark: bytes, most: int) -> Iterator[bytes]:
             try:
                 piece = unpacker.decompress(packed, PIECE)
             except zlib.error:
-                raise _Bad(UNREADABLE) from None
+                raise _BadAnswer(UNREADABLE) from None
             packed = unpacker.unconsumed_tail
             most -= len(piece)
             if most < 0:
-                raise _Bad(TOO_MUCH)
+                raise _BadAnswer(TOO_MUCH)
             yield piece
 
 
@@ -130,10 +130,10 @@ def _decoded(stdout: bytes, start: int) -> Iterator[bytes]:
         try:
             yield base64.b64decode(text[:whole], validate=True)
         except binascii.Error:
-            raise _Bad(UNREADABLE) from None
+            raise _BadAnswer(UNREADABLE) from None
 
 
-class _Kept:
+class _RecordReader:
     """Reads the records (see onhost/agent.py) and writes the files."""
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -150,7 +150,7 @@ class _Kept:
         self._names = self._words = 0
 
     def feed(self, data: bytes) -> None:
-        """Raises _Bad, OSError."""
+        """Raises _BadAnswer, OSError."""
         self._begun += data
         at = 0
         while at < len(self._begun) and not self.ended:
@@ -167,7 +167,7 @@ class _Kept:
             at = end + 1
         del self._begun[:at]
         if len(self._begun) > LONGEST_LINE:
-            raise _Bad(TOO_MUCH)
+            raise _BadAnswer(TOO_MUCH)
 
     def close(self) -> None:
         if self._file is not None:
@@ -181,24 +181,24 @@ class _Kept:
             self._room -= self._awaited
             self._pieces -= 1
             if self._room < 0 or self._pieces < 0:
-                raise _Bad(TOO_MUCH)
+                raise _BadAnswer(TOO_MUCH)
         elif letter == b"f":
             self._begin(_text(rest))
         elif letter in (b"x", b"n"):
             self._words += 1
             if self._words > MOST_FILES:
-                raise _Bad(TOO_MUCH)
+                raise _BadAnswer(TOO_MUCH)
             (self.missed if letter == b"x" else self.told).append(clean_line(_text(rest)[:LONGEST_WORD]))
         elif letter == b"z":
             self.ended = True
         else:
-            raise _Bad(UNREADABLE)
+            raise _BadAnswer(UNREADABLE)
 
     def _begin(self, name: str) -> None:
         self.close()
         self._names += 1
         if self._names > MOST_FILES + 1:  # and the kernel log
-            raise _Bad(TOO_MUCH)
+            raise _BadAnswer(TOO_MUCH)
         path = self._place(name)
         try:
             self._make(path.parent)
@@ -221,7 +221,7 @@ class _Kept:
         if folder not in self._folders:
             self._make(folder.parent)
             if len(self._folders) > MOST_FOLDERS:
-                raise _Bad(TOO_MUCH)
+                raise _BadAnswer(TOO_MUCH)
             folder.mkdir(mode=0o700)
             self._folders.add(folder)
 
@@ -235,9 +235,9 @@ def _text(line: bytes) -> str:
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
-        raise _Bad(UNREADABLE) from None
+        raise _BadAnswer(UNREADABLE) from None
     if not isinstance(said, str):
-        raise _Bad(UNREADABLE)
+        raise _BadAnswer(UNREADABLE)
     return (
         _NO_BYTE.sub("\N{REPLACEMENT CHARACTER}", said)
         .encode("utf-8", "surrogateescape")

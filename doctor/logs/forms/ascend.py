@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form
 
@@ -35,7 +35,7 @@ _MINDSPORE = re.compile(
 )
 
 
-def ascend(text: str, said: Said, clock: Clock) -> bool:
+def ascend(text: str, said: LineFacts, clock: Clock) -> bool:
     """Whether the line is one of these; if so, `said` is filled in."""
     at = said.start
     first = text[at : at + 1]
@@ -54,7 +54,7 @@ def ascend(text: str, said: Said, clock: Clock) -> bool:
     return False
 
 
-def _plog(text: str, said: Said, clock: Clock) -> bool:
+def _plog(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _PLOG.match(text, said.start)
     if not found:
         return False
@@ -70,7 +70,7 @@ def _plog(text: str, said: Said, clock: Clock) -> bool:
     return True
 
 
-def _npu(text: str, said: Said, clock: Clock) -> bool:
+def _npu(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _TORCH_NPU.match(text, said.start)
     if found:
         said.form, said.level, said.headed = Form.TORCH_NPU, level_of(found["level"]), True
@@ -88,7 +88,7 @@ def _npu(text: str, said: Said, clock: Clock) -> bool:
     return False
 
 
-def _cann(text: str, said: Said, clock: Clock) -> bool:
+def _cann(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _CONSOLE.match(text, said.start)
     if found and (found["code"] or found["pid"]):
         said.form, said.level, said.headed = Form.CANN, "ERROR", True

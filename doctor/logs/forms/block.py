@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from doctor.logs.forms.line import said_of
-from doctor.logs.forms.prefix import Layout
-from doctor.logs.forms.said import Said
+from doctor.logs.forms.line_facts import LineFacts
+from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form
 
@@ -29,7 +29,7 @@ _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.T
 """Forms whose messages may have several lines."""
 
 
-class Around(Protocol):
+class LineContext(Protocol):
     """The neighbours of a line, which are only computed if they are needed."""
 
     def above(self) -> Sequence[str]:
@@ -42,7 +42,7 @@ class Around(Protocol):
         """Whether there are long lines of dashes before and after it."""
 
 
-def in_block(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
+def in_block(text: str, said: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
     """Fill in what the line itself does not say."""
     if _FIELD.match(text, said.start):
         _table(text, said, around.above(), around.below(), layout, clock)
@@ -58,7 +58,7 @@ def in_block(text: str, said: Said, around: Around, layout: Layout, clock: Clock
 
 
 def _table(
-    text: str, said: Said, above: Sequence[str], below: Sequence[str], layout: Layout, clock: Clock
+    text: str, said: LineFacts, above: Sequence[str], below: Sequence[str], layout: PrefixLayout, clock: Clock
 ) -> None:
     """Fill in the other fields of the same entry of torchrun's table."""
     said.form = Form.ELASTIC
@@ -71,7 +71,7 @@ def _table(
             _field(field["key"], field["value"], said, clock)
 
 
-def _field(key: str, value: str, said: Said, clock: Clock) -> None:
+def _field(key: str, value: str, said: LineFacts, clock: Clock) -> None:
     if key == "time" and said.at is None:
         time = _TIME.match(value)
         if time:
@@ -90,7 +90,7 @@ def _near_frame(lines: Sequence[str]) -> bool:
     return any(_FRAME.search(line.rstrip()) for line in lines[:FAR])
 
 
-def _head(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
+def _head(text: str, said: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
     """Fill in from the line that it continues: the nearest header above blank and indented lines."""
     if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
         return

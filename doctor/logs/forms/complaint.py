@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from doctor.logs.forms.said import Said
+from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.model import Form
 
 TRIGGERS = (
@@ -76,7 +76,7 @@ def like(raw: bytes) -> bytes:
     return _LONE.sub(b"O", raw).translate(_DIGITS)
 
 
-def complains(text: str, said: Said) -> bool:
+def complains(text: str, said: LineFacts) -> bool:
     own = text[said.start :]
     begins = own[:_MOST]
     if own[:1].isspace() and not said.headed and said.form is Form.PLAIN:
@@ -94,6 +94,6 @@ def complains(text: str, said: Said) -> bool:
     return bool(_STARTS.match(begins) or (len(own) <= _MOST and _FAILED.search(own)))
 
 
-def wording(text: str, said: Said) -> str:
+def wording(text: str, said: LineFacts) -> str:
     """A key that is equal for lines that differ only in their values."""
     return _VALUE.sub("0", text[said.start :][:160]).strip()

@@ -40,7 +40,7 @@ _LOCAL = re.compile(r"rank {0,6}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1
 
 
 @dataclass(slots=True)
-class Learned:
+class FileFacts:
     """What the lines of one file show about its ranks."""
 
     rank_of: dict[int, int | None] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Learned:
         if self.rank_of_local.setdefault(local, rank) != rank:
             self.rank_of_local[local] = None
 
-    def add(self, other: Learned) -> None:
+    def add(self, other: FileFacts) -> None:
         """Add what a later part of the file shows."""
         for size, number in other.sizes.items():
             self.sizes[size] = self.sizes.get(size, 0) + number

@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"(?:^|[._])((?:node|host|gpu|npu|server|compute|cn|gn|dgx)-
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameFacts:
     """The values in a path. `local` is the rank within its host, which torchrun's folders are named after."""
 
     rank: int | None = None
@@ -37,11 +37,11 @@ class Named:
     """The number in the name of torchrun's folder."""
 
 
-def named(path: str) -> Named:
+def named(path: str) -> NameFacts:
     """The values in a path such as `node1/attempt_0/3/stderr.log` or `debug/plog/plog-123_20250101.log`."""
     parts = PurePosixPath(path.replace("\\", "/")).parts[-8:]
     if not parts:
-        return Named()
+        return NameFacts()
     name = parts[-1]
     rank = local = device = attempt = None
     for part in reversed(parts):
@@ -57,7 +57,7 @@ def named(path: str) -> Named:
         of_device = _DEVICE.match(part)
         if plog and of_device:
             device = int(of_device["device"])
-    return Named(rank, local, _host(parts), int(plog["pid"]) if plog else None, device, attempt)
+    return NameFacts(rank, local, _host(parts), int(plog["pid"]) if plog else None, device, attempt)
 
 
 def _host(parts: tuple[str, ...]) -> str | None:

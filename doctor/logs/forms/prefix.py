@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from doctor.job.launch.launchers import LAUNCHERS
-from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.system import SERVICES
 from doctor.logs.forms.times import DATED, NAMED, Clock
 
@@ -49,7 +49,7 @@ _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PrefixLayout:
     """The prefix that every line of a file has."""
 
     label: bool = False
@@ -60,7 +60,7 @@ class Layout:
     """`node1: ` of pdsh."""
 
 
-def layout_of(lines: Iterable[str]) -> Layout:
+def layout_of(lines: Iterable[str]) -> PrefixLayout:
     """The layout by the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
     brackets = total = 0
@@ -79,7 +79,7 @@ def layout_of(lines: Iterable[str]) -> Layout:
     enough = max(3, total * 0.8)
     known = [host for host in hosts if host.lower() not in _NOT_HOSTS and _NUMBERED.match(host)]
     several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
-    return Layout(
+    return PrefixLayout(
         label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
@@ -91,7 +91,7 @@ def _counts(labels: list[int]) -> bool:
     return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
-def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:
+def strip(text: str, layout: PrefixLayout, clock: Clock, said: LineFacts) -> None:
     """Remove all prefixes: `said` gets the writer of the line, and where its own text begins."""
     at = 0
     grep = _GREP.match(text)
@@ -105,7 +105,7 @@ def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:
     said.start = said.prefix = at
 
 
-def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
+def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, said: LineFacts) -> int:
     found = _ANY.match(text, at)
     if found:
         rank = found["rank"] or found["tagged"] or found["actor_rank"]

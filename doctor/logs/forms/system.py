@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from doctor.job.launch.launchers.mpirun import MPIRUN
-from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, NAMED, Clock
 from doctor.logs.model import Form
 
@@ -52,12 +52,12 @@ SERVICES = re.compile(
 _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 
-def system(text: str, said: Said, clock: Clock) -> bool:
+def system(text: str, said: LineFacts, clock: Clock) -> bool:
     """Whether the line is one of these; if so, `said` is filled in."""
     return _slurm(text, said, clock) or _kernel(text, said, clock) or _mpi(text, said)
 
 
-def _slurm(text: str, said: Said, clock: Clock) -> bool:
+def _slurm(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _SLURM.match(text, said.start) or _SLURMD.match(text, said.start)
     if not found:
         return False
@@ -80,7 +80,7 @@ def _slurm(text: str, said: Said, clock: Clock) -> bool:
     return True
 
 
-def _mpi(text: str, said: Said) -> bool:
+def _mpi(text: str, said: LineFacts) -> bool:
     found = _MPI.match(text, said.start)
     if not found:
         return False
@@ -96,7 +96,7 @@ def _mpi(text: str, said: Said) -> bool:
     return True
 
 
-def _kernel(text: str, said: Said, clock: Clock) -> bool:
+def _kernel(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _SYSLOG.match(text, said.start) or _JOURNAL.match(text, said.start)
     host = found["words"].split()[-1] if found else ""
     if found and (found["tag"] == "kernel" or (not level_of(host) and found["pid"])):

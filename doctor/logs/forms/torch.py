@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from doctor.job.launch.launchers.torchrun import TORCHRUN
-from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, GLOG, Clock
 from doctor.logs.model import Form
 
@@ -56,12 +56,12 @@ _RAS = re.compile(
 )
 
 
-def torch(text: str, said: Said, clock: Clock) -> bool:
+def torch(text: str, said: LineFacts, clock: Clock) -> bool:
     """Whether the line is one of these; if so, `said` is filled in."""
     return _nccl(text, said, clock) or _logger(text, said, clock) or _bare(text, said)
 
 
-def _nccl(text: str, said: Said, clock: Clock) -> bool:
+def _nccl(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _NCCL.match(text, said.start) if ":" in text[said.start : said.start + 300] else None
     if found and (found["nccl"] or found["device"] is not None):
         said.form, said.headed = Form.NCCL, True
@@ -86,7 +86,7 @@ def _nccl(text: str, said: Said, clock: Clock) -> bool:
     return False
 
 
-def _logger(text: str, said: Said, clock: Clock) -> bool:
+def _logger(text: str, said: LineFacts, clock: Clock) -> bool:
     found = _GLOG.match(text, said.start)
     if found:
         source = found["file"]
@@ -114,7 +114,7 @@ def _logger(text: str, said: Said, clock: Clock) -> bool:
     return False
 
 
-def _bare(text: str, said: Said) -> bool:
+def _bare(text: str, said: LineFacts) -> bool:
     if _ELASTIC.match(text, said.start):
         said.form = Form.ELASTIC
         if _EXCEPTION.match(text, said.start):
@@ -131,14 +131,14 @@ def _bare(text: str, said: Said) -> bool:
     return True
 
 
-def _child(text: str, at: int, said: Said) -> None:
+def _child(text: str, at: int, said: LineFacts) -> None:
     """Note the process that torchrun's line is about."""
     found = _CHILD.search(text, at, at + 300)
     if found:
         said.local, said.pid = int(found["local"]), int(found["pid"])
 
 
-def _rank(text: str, at: int, said: Said) -> None:
+def _rank(text: str, at: int, said: LineFacts) -> None:
     """Note the rank that c10d writes near the beginning of its lines."""
     found = _RANK.search(text, at, at + 200)
     if found and said.rank is None:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from doctor.logs.judge.case import Event
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.model import Charge, Line, Party, Role
+from doctor.logs.model import LogCause, LogLine, Party, Role
 from doctor.model import Confidence, Remedy
 
 MOST_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class LogBlame:
     """`events` prove it, the first one has its symptom; without any, it follows from something missing."""
 
     says: str
@@ -22,7 +22,7 @@ class Blame:
     events: tuple[Event, ...] = ()
     confidence: Confidence = Confidence.STRONG
     how: tuple[str, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[LogLine, ...] = ()
     """Lines besides those of the events."""
     role: Role = Role.ROOT
     nameless: bool = False
@@ -37,12 +37,12 @@ class Blame:
     def keys(self) -> frozenset[Key]:
         return frozenset(key(each) for each in self.who)
 
-    def charge(self, because: int | None = None, more: str = "") -> Charge:
+    def charge(self, because: int | None = None, more: str = "") -> LogCause:
         symptoms = list(dict.fromkeys(each.sighting.symptom for each in self.events))
         first = symptoms[0] if symptoms and not self.nameless else None
         checks = (*self.checks, *(check for each in symptoms for check in each.checks))
         lines = (*(_telling(each) for each in _spread(self.events)), *self.lines)
-        return Charge(
+        return LogCause(
             symptom=first.id if first else None,
             says=self.says + more,
             who=self.who,
@@ -60,7 +60,7 @@ class Blame:
         )
 
 
-def _telling(event: Event) -> Line:
+def _telling(event: Event) -> LogLine:
     """The line that says most: the kernel first reports a lack of memory, then names the killed process."""
     first, last = event.sighting.first, event.sighting.last
     return last if "Killed process" in last.text and "Killed process" not in first.text else first

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
-from doctor.logs.judge.kinds import Kind, killed_pid, kind_of
-from doctor.logs.judge.known import Known
-from doctor.logs.judge.parties import Key, Places, key, named, places_of
-from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
+from doctor.logs.judge.job_facts import JobFacts
+from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
+from doctor.logs.judge.parties import Key, PartyMaps, key, named, places_of
+from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sighting
 
-Writer = Callable[[Line], Party]
+Writer = Callable[[LogLine], Party]
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
 NEAR_END = 200
@@ -27,7 +27,14 @@ OLD = 300.0
 the limit is 0: an attempt begins with its first line."""
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
-_FORGIVEN = {Kind.WAITS, Kind.CLOSED, Kind.AFTER, Kind.LINK, Kind.ABSENT, Kind.CONFIRMS}
+_FORGIVEN = {
+    SuspectKind.WAITS,
+    SuspectKind.CLOSED,
+    SuspectKind.AFTER,
+    SuspectKind.LINK,
+    SuspectKind.ABSENT,
+    SuspectKind.CONFIRMS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class Event:
     """A sighting that counts. `who` are the parties that it is about; empty if they are unknown."""
 
     sighting: Sighting
-    kind: Kind
+    kind: SuspectKind
     by: Party
     who: tuple[Party, ...] = ()
     peers: tuple[Party, ...] = ()
@@ -43,7 +50,7 @@ class Event:
     """Its rank went on after it."""
 
     @property
-    def line(self) -> Line:
+    def line(self) -> LogLine:
         return self.sighting.first
 
     @property
@@ -60,37 +67,37 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Case:
+class LogCase:
     logs: Logs
-    known: Known
-    places: Places
+    known: JobFacts
+    places: PartyMaps
     clocks: Clocks
     events: tuple[Event, ...]
     """In the order of time; if the time is unknown, in the order of file names."""
     overcome: tuple[Event, ...] = ()
     """Complaints after which the job went on."""
-    odd: tuple[tuple[Party, Line], ...] = ()
-    last_steps: Mapping[int, tuple[int, Line]] = field(default_factory=dict)
+    odd: tuple[tuple[Party, LogLine], ...] = ()
+    last_steps: Mapping[int, tuple[int, LogLine]] = field(default_factory=dict)
     """The last step of each rank, and the line that states it."""
 
-    def of(self, *kinds: Kind) -> tuple[Event, ...]:
+    def of(self, *kinds: SuspectKind) -> tuple[Event, ...]:
         return tuple(each for each in self.events if each.kind in kinds)
 
     @cached_property
     def waiting(self) -> frozenset[int]:
         """Ranks that waited for others until they timed out."""
-        return frozenset(rank for each in self.of(Kind.WAITS) for rank in each.ranks)
+        return frozenset(rank for each in self.of(SuspectKind.WAITS) for rank in each.ranks)
 
     @cached_property
     def left_alone(self) -> frozenset[int]:
         """Ranks that waited, or whose connections others closed."""
-        events = self.of(Kind.WAITS, Kind.CLOSED)
-        links = (each for each in self.of(Kind.LINK) if each.sighting.symptom.role is Role.CONSEQUENCE)
+        events = self.of(SuspectKind.WAITS, SuspectKind.CLOSED)
+        links = (each for each in self.of(SuspectKind.LINK) if each.sighting.symptom.role is Role.CONSEQUENCE)
         return frozenset(rank for each in (*events, *links) for rank in each.ranks)
 
     @cached_property
     def stopped(self) -> frozenset[Key]:
-        return frozenset(key for each in self.of(Kind.STOPPED) for key in each.keys)
+        return frozenset(key for each in self.of(SuspectKind.STOPPED) for key in each.keys)
 
     @cached_property
     def interrupted(self) -> frozenset[int]:
@@ -134,24 +141,24 @@ class Case:
 
     def silent(self) -> tuple[int, ...]:
         """Ranks with a log that do not complain and are not reported to have ended by themselves."""
-        ends = (Kind.STOPPED, Kind.DIED, Kind.LEFT)
+        ends = (SuspectKind.STOPPED, SuspectKind.DIED, SuspectKind.LEFT)
         loud = {rank for each in self.events if each.kind not in ends for rank in each.ranks}
         stopped = {key[1] for key in self.stopped if key[0] == "rank"}
         loud |= {rank for each in self.of(*ends[1:]) for rank in each.ranks if rank not in stopped}
-        loud -= {rank for each in self.of(Kind.NAMES) for rank in each.ranks}
+        loud -= {rank for each in self.of(SuspectKind.NAMES) for rank in each.ranks}
         loud |= self.left_alone
         return tuple(sorted(self.covered - loud))
 
 
-def case_of(logs: Logs, known: Known) -> Case:
+def case_of(logs: Logs, known: JobFacts) -> LogCase:
     places = places_of(logs, known)
     files = {file.name: file for file in logs.files}
 
-    def writer(line: Line) -> Party:
+    def writer(line: LogLine) -> Party:
         file = files.get(line.file)
         return places.settled(_with(line.who, file.who if file else Party()), file)
 
-    def clock(line: Line) -> Clock:
+    def clock(line: LogLine) -> Clock:
         by = writer(line)
         return (by.host or f"file {line.file}", line.zoned)
 
@@ -179,7 +186,7 @@ def case_of(logs: Logs, known: Known) -> Case:
         for each in found
     ]
     found.sort(key=lambda each: _order(each, clocks))
-    last: dict[int, tuple[int, Line]] = {}
+    last: dict[int, tuple[int, LogLine]] = {}
     for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
         numbered = [(step, line) for line in several if (step := step_of(line.text)) is not None]
         if rank is not None and numbered:
@@ -194,7 +201,7 @@ def case_of(logs: Logs, known: Known) -> Case:
         ),
         key=lambda each: (each[1].file, each[1].number),
     )
-    return Case(
+    return LogCase(
         logs, known, places, clocks,
         tuple(each for each in found if not _forgiven(each)),
         tuple(each for each in found if _forgiven(each)),
@@ -210,7 +217,7 @@ def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float]
     return start is not None and event.sighting.last.at < start - old
 
 
-def _starts(logs: Logs, clock: Callable[[Line], Clock]) -> dict[Clock, float]:
+def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]:
     """When the job's first line was written, for each clock."""
     found: dict[Clock, float] = {}
     for file in logs.files:
@@ -240,8 +247,8 @@ def _with(who: Party, more: Party) -> Party:
     return Party(rank, host, device, pid, who.address or more.address)  # type: ignore[arg-type]
 
 
-def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[Line]]:
-    found: dict[int | None, list[Line]] = defaultdict(list)
+def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
+    found: dict[int | None, list[LogLine]] = defaultdict(list)
     for file in logs.files:
         for line in file.progress:
             rank = writer(line).rank
@@ -250,17 +257,17 @@ def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[Line]]:
         if curve.lines and curve.steps:
             at = curve.seconds[-1] if curve.seconds and not curve.step_time else None
             text = f"step {curve.steps[-1]}"
-            found[curve.who.rank].append(Line(curve.file, curve.lines[-1], text, who=curve.who, at=at))
+            found[curve.who.rank].append(LogLine(curve.file, curve.lines[-1], text, who=curve.who, at=at))
     return found
 
 
 def _event(
     sighting: Sighting,
     file: LogFile | None,
-    places: Places,
+    places: PartyMaps,
     writer: Writer,
     clocks: Clocks,
-    steps: Mapping[int | None, Iterable[Line]],
+    steps: Mapping[int | None, Iterable[LogLine]],
 ) -> Event | None:
     kind = kind_of(sighting)
     if kind is None or not _counts(sighting, file):
@@ -269,7 +276,12 @@ def _event(
     by: Party = writer(line)
     about = tuple(places.settled(each, None) for each in named(taken))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
-    of_others = line.form in _OF_OTHERS or kind in (Kind.NAMES, Kind.DIED, Kind.LEFT, Kind.STOPPED)
+    of_others = line.form in _OF_OTHERS or kind in (
+        SuspectKind.NAMES,
+        SuspectKind.DIED,
+        SuspectKind.LEFT,
+        SuspectKind.STOPPED,
+    )
     if line.form is Form.KERNEL and not any(each.pid is not None for each in about):
         pid = killed_pid(sighting)
         about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
@@ -279,11 +291,11 @@ def _event(
             places.settled(_with(each, there if each.rank is None and not each.address else Party()), file)
             for each in about
         )
-        if not about and kind is not Kind.NAMES:
+        if not about and kind is not SuspectKind.NAMES:
             launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None
             about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
-        if kind in (Kind.LINK, Kind.WAITS, Kind.CLOSED) and not peers:
+        if kind in (SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED) and not peers:
             peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
@@ -300,7 +312,7 @@ def _event(
     return Event(sighting, kind, by, about, peers, bool(after))
 
 
-def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[Line]]) -> list[Line]:
+def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[LogLine]]) -> list[LogLine]:
     """The steps of a rank. If the rank of a line is unknown, all steps of its file count."""
     own = [*steps.get(rank, ())]
     if rank is None:
@@ -321,7 +333,7 @@ def _retries(event: Event) -> bool:
     return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
 
 
-def _later(line: Line, step: Line, clocks: Clocks) -> bool:
+def _later(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
     """Whether a step came after the line. Used if nothing else complains: then any rank and clock will do."""
     if step.file == line.file:
         return step.number > line.number
@@ -331,13 +343,13 @@ def _later(line: Line, step: Line, clocks: Clocks) -> bool:
     return apart is not None and apart > TOGETHER
 
 
-def _overcome_odd(party: Party, line: Line, steps: Mapping[int | None, Iterable[Line]]) -> bool:
+def _overcome_odd(party: Party, line: LogLine, steps: Mapping[int | None, Iterable[LogLine]]) -> bool:
     """Whether the rank went on after the line."""
     later = _steps_of(party.rank, line.file, steps)
     return any(step.file == line.file and step.number > line.number for step in later)
 
 
-def _went_on(sighting: Sighting, step: Line, clocks: Clocks) -> bool:
+def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:
     """Whether a step in another file came later; without times, assumed only for symptoms in healthy logs."""
     if step.at is None or sighting.last.at is None:
         return bool(sighting.symptom.needs)

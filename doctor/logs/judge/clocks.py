@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from doctor.logs.judge.known import Known
-from doctor.logs.model import Line, Logs
+from doctor.logs.judge.job_facts import JobFacts
+from doctor.logs.model import LogLine, Logs
 
 TOGETHER = 2.0
 """Seconds; events that are nearer count as simultaneous."""
@@ -25,14 +25,14 @@ Clock = tuple[str, bool]
 class Clocks:
     ahead: Mapping[Clock, float]
     """Seconds that each clock is ahead of the first one, for the clocks that can be compared with it."""
-    of: Callable[[Line], Clock]
+    of: Callable[[LogLine], Clock]
 
-    def at(self, line: Line) -> float | None:
+    def at(self, line: LogLine) -> float | None:
         """The time by the first clock; None if unknown."""
         ahead = self.ahead.get(self.of(line))
         return None if line.at is None or ahead is None else line.at - ahead
 
-    def apart(self, one: Line, other: Line) -> float | None:
+    def apart(self, one: LogLine, other: LogLine) -> float | None:
         """Seconds from one line to the other; None if unknown."""
         if (
             one.file == other.file
@@ -50,7 +50,7 @@ class Clocks:
             return (other.at - self.ahead[b]) - (one.at - self.ahead[a])
         return None
 
-    def before(self, one: Line, other: Line) -> bool:
+    def before(self, one: LogLine, other: LogLine) -> bool:
         """Whether one line is certainly earlier than the other."""
         if one.file == other.file:
             return one.number < other.number
@@ -58,7 +58,9 @@ class Clocks:
         return apart is not None and apart > TOGETHER
 
 
-def clocks_of(logs: Logs, known: Known, of: Callable[[Line], Clock], first: Sequence[Line]) -> Clocks:
+def clocks_of(
+    logs: Logs, known: JobFacts, of: Callable[[LogLine], Clock], first: Sequence[LogLine]
+) -> Clocks:
     """All clocks are compared with that of the first line in `first` that has a time."""
     marks: dict[Hashable, dict[Clock, list[float]]] = defaultdict(lambda: defaultdict(list))
     for file in logs.files:
@@ -68,7 +70,7 @@ def clocks_of(logs: Logs, known: Known, of: Callable[[Line], Clock], first: Sequ
     for curve in logs.curves:
         if curve.step_time or not curve.seconds:
             continue
-        where = of(Line(curve.file, 0, "", who=curve.who))
+        where = of(LogLine(curve.file, 0, "", who=curve.who))
         for step, at in zip(curve.steps, curve.seconds, strict=False):
             if at is not None:
                 for clock in (where, (where[0], not where[1])):

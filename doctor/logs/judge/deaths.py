@@ -8,24 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.logs.judge.case import Case, Event
-from doctor.logs.judge.kinds import Kind, lacks_memory, signal_of
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
-from doctor.logs.model import Form, Line, Party
+from doctor.logs.model import Form, LogLine, Party
 
 SOON = 60.0
 """Seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
-_COMPLAINTS = (Kind.WAITS, Kind.CLOSED, Kind.LINK, Kind.ABSENT)
+_COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
 )
 
 
-def deaths_of(case: Case) -> list[Suspect]:
+def deaths_of(case: LogCase) -> list[Suspect]:
     found: list[Suspect] = []
-    for event in case.of(Kind.DIED, Kind.LEFT):
+    for event in case.of(SuspectKind.DIED, SuspectKind.LEFT):
         if _follows(case, event) or _of_another_job(case, event):
             continue
         for party in event.who:
@@ -37,7 +37,9 @@ def deaths_of(case: Case) -> list[Suspect]:
             if party.rank is not None and same.one.rank is None:
                 same.who = {party: None}
     for each in found:
-        each.events.sort(key=lambda event: (not lacks_memory(event.sighting), event.kind is not Kind.DIED))
+        each.events.sort(
+            key=lambda event: (not lacks_memory(event.sighting), event.kind is not SuspectKind.DIED)
+        )
         forms = {event.line.form for event in each.events}
         by_kernel = any(
             lacks_memory(event.sighting) or event.line.form is Form.KERNEL for event in each.events
@@ -47,7 +49,7 @@ def deaths_of(case: Case) -> list[Suspect]:
     return found
 
 
-def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
+def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:
     """Whether an event is about the same end. The kernel names a process, Slurm a host or a task, the
     launcher a rank; a container numbers its processes differently from its host.
     """
@@ -63,18 +65,18 @@ def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
     return killed and by_kill and (near is None or abs(near) <= SOON)
 
 
-def _of_another_job(case: Case, event: Event) -> bool:
+def _of_another_job(case: LogCase, event: Event) -> bool:
     """Whether the kernel killed a process that the job never mentions: no message of the job fits a kill."""
     if event.line.form is not Form.KERNEL or not lacks_memory(event.sighting):
         return False
-    own = [each for each in case.of(*Kind) if each.line.form is not Form.KERNEL]
+    own = [each for each in case.of(*SuspectKind) if each.line.form is not Form.KERNEL]
     return bool(own) and not any(
         each.kind in _COMPLAINTS or signal_of(each.sighting) == 9 or "kill" in each.line.text.lower()
         for each in own
     )
 
 
-def _follows(case: Case, event: Event) -> bool:
+def _follows(case: LogCase, event: Event) -> bool:
     """Whether it is the end of a rank that had complained of others, or that its launcher had told to end."""
     if lacks_memory(event.sighting):
         return False
@@ -85,8 +87,10 @@ def _follows(case: Case, event: Event) -> bool:
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
     # unless it ended before them, it may have waited as well, and its complaint is not in these logs
-    waits = case.of(Kind.WAITS)
-    return event.kind is Kind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
+    waits = case.of(SuspectKind.WAITS)
+    return (
+        event.kind is SuspectKind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
+    )
 
 
 def _slurm_was_ending(one: Event, other: Event) -> bool:
@@ -95,7 +99,7 @@ def _slurm_was_ending(one: Event, other: Event) -> bool:
     return ends and one.line.file == other.line.file and one.line.number < other.line.number
 
 
-def known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:
+def known_first(case: LogCase, deaths: list[Suspect]) -> list[Suspect]:
     """Prefer deaths whose own log was read: without it, a rank may just have lost its connection."""
     if not case.left_alone:
         return deaths
@@ -105,7 +109,7 @@ def known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:
     return own or deaths
 
 
-def add_exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
+def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
     """Add exceptions of the program, which no symptom matches. One after a lost connection does not count."""
     known = {key(each) for suspect in others for each in suspect.who}
     lone = {key(party) for suspect in deaths for party in suspect.who}
@@ -124,7 +128,7 @@ def add_exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect])
             deaths.append(Suspect({party: None}, [], [line]))
 
 
-def raised(line: Line) -> str | None:
+def raised(line: LogLine) -> str | None:
     """The exception in the last line of a traceback: "ValueError: shard 0017 is empty"."""
     found = _EXCEPTION.search(line.text[:2000]) if line.form is Form.PYTHON else None
     return found[1].strip()[:200] if found else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.logs.judge.accused import absent, accused, nobody_came
-from doctor.logs.judge.blame import Blame
-from doctor.logs.judge.case import Case, Event
-from doctor.logs.judge.interrupted import interrupted
-from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.accusations import absent, accused, nobody_came
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.interruptions import interrupted
+from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
+from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.roots import blame_of, ordered, suspects
 from doctor.logs.judge.suspect import Suspect, explains
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
@@ -23,7 +23,7 @@ MOST = 5
 """Causes that are named together."""
 
 
-def decide(case: Case) -> list[Blame]:
+def decide(case: LogCase) -> list[LogBlame]:
     """The cause first; several if the logs do not show which of them it is."""
     named = accused(case)
     roots = _roots(case, named)
@@ -37,7 +37,7 @@ def decide(case: Case) -> list[Blame]:
     return [found] if (found := _scheduler(case) or _only_consequences(case)) else []
 
 
-def _roots(case: Case, named: Blame | None) -> list[Blame]:
+def _roots(case: LogCase, named: LogBlame | None) -> list[LogBlame]:
     found = suspects(case)
     if not found:
         return []
@@ -55,13 +55,13 @@ def _roots(case: Case, named: Blame | None) -> list[Blame]:
     return blames
 
 
-def _confidence(case: Case, suspect: Suspect, place: int, sure: bool) -> Confidence:
+def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Confidence:
     if place or not sure:
         return Confidence.SUSPECT
     if suspect.confirmed:
         return Confidence.CERTAIN
     head = suspect.head
-    if head is not None and head.kind is Kind.LEFT and not suspect.exceptions:
+    if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged
         return Confidence.STRONG if own or not case.left_alone else Confidence.SUSPECT
     only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
@@ -72,28 +72,31 @@ def _confidence(case: Case, suspect: Suspect, place: int, sure: bool) -> Confide
     return Confidence.STRONG
 
 
-def _stronger(case: Case, roots: Sequence[Blame], named: Blame) -> bool:
+def _stronger(case: LogCase, roots: Sequence[LogBlame], named: LogBlame) -> bool:
     """Whether a cause beats an accusation: it is the cause of the accused rank, or it came first."""
     if not roots:
         return False
     best = roots[0]
     if best.keys & named.keys or best.confidence is Confidence.CERTAIN:
         return True
-    if any(each.kind is Kind.DIED for each in best.events) and best.confidence is not Confidence.SUSPECT:
+    if (
+        any(each.kind is SuspectKind.DIED for each in best.events)
+        and best.confidence is not Confidence.SUSPECT
+    ):
         return not any(case.before(one, best.events[0]) for one in named.events)
     return any(
         explains(one, other) or case.before(one, other) for one in best.events for other in named.events
     )
 
 
-def _absent_or_linked(case: Case) -> Blame | None:
+def _absent_or_linked(case: LogCase) -> LogBlame | None:
     """A rank that never came may have tried to: then the link is at fault, and its guilty end is unknown."""
     missing = absent(case)
     if missing is None:
         return None
     tried = [
         each
-        for each in case.of(Kind.LINK)
+        for each in case.of(SuspectKind.LINK)
         if each.keys & missing.keys or not (each.ranks or each.keys & _heads(missing))
     ]
     if not tried:
@@ -107,13 +110,13 @@ def _absent_or_linked(case: Case) -> Blame | None:
     return replace(way, events=(*way.events, *missing.events), how=(*way.how, missing.says))
 
 
-def _heads(missing: Blame) -> frozenset[Key]:
+def _heads(missing: LogBlame) -> frozenset[Key]:
     """The heads of the rendezvous that are known."""
     return frozenset(end for each in missing.events for end in each.keys if end[0] != "file")
 
 
-def _scheduler(case: Case) -> Blame | None:
-    events = case.of(Kind.SCHEDULER)
+def _scheduler(case: LogCase) -> LogBlame | None:
+    events = case.of(SuspectKind.SCHEDULER)
     if not events:
         return None
     head = events[0]
@@ -130,27 +133,29 @@ def _scheduler(case: Case) -> Blame | None:
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
     says = f"the scheduler ended the job: {head.sighting.symptom.title}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
-    return Blame(says, (), events, Confidence.STRONG, tuple(how), lines, role)
+    return LogBlame(says, (), events, Confidence.STRONG, tuple(how), lines, role)
 
 
-def _only_consequences(case: Case) -> Blame | None:
+def _only_consequences(case: LogCase) -> LogBlame | None:
     """The first consequence, if the logs do not show its cause."""
     order = (
-        Kind.CLOSED,
-        Kind.LINK,
-        Kind.WAITS,
-        Kind.AFTER,
-        Kind.STOPPED,
-        Kind.LEFT,
-        Kind.DIED,
-        Kind.CONFIRMS,
+        SuspectKind.CLOSED,
+        SuspectKind.LINK,
+        SuspectKind.WAITS,
+        SuspectKind.AFTER,
+        SuspectKind.STOPPED,
+        SuspectKind.LEFT,
+        SuspectKind.DIED,
+        SuspectKind.CONFIRMS,
     )
     events: list[Event] = [each for kind in order for each in case.of(kind)]
     if not events:
         return None
     head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
-    told_why = (each for each in case.of(Kind.CONFIRMS) if explains(each, head) and not explains(head, each))
+    told_why = (
+        each for each in case.of(SuspectKind.CONFIRMS) if explains(each, head) and not explains(head, each)
+    )
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
-    return Blame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    return LogBlame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge import conclude
-from doctor.logs.judge.known import Known
-from doctor.logs.model import Charge, Conclusion, Logs, Outcome
+from doctor.logs.judge.job_facts import JobFacts
+from doctor.logs.model import Conclusion, LogCause, LogOutcome, Logs
 
-Curves = Callable[[Logs], Sequence[Charge]]
-_WORST = (Outcome.NAMED, Outcome.UNKNOWN, Outcome.CLEAN)
+Curves = Callable[[Logs], Sequence[LogCause]]
+_WORST = (LogOutcome.NAMED, LogOutcome.UNKNOWN, LogOutcome.CLEAN)
 _OF = {
-    Outcome.CLEAN: "nothing in it complains",
-    Outcome.UNKNOWN: "something is wrong in it, but the cause is unknown",
+    LogOutcome.CLEAN: "nothing in it complains",
+    LogOutcome.UNKNOWN: "something is wrong in it, but the cause is unknown",
 }
 
 
-def conclude_all(logs: Logs, known: Known | None, curves: Curves) -> Conclusion:
+def conclude_all(logs: Logs, known: JobFacts | None, curves: Curves) -> Conclusion:
     """The conclusion about all jobs. `curves` gives the charges from the losses of a job."""
     if not logs.jobs:
         return conclude(logs, known, curves(logs))
@@ -25,7 +25,7 @@ def conclude_all(logs: Logs, known: Known | None, curves: Curves) -> Conclusion:
     each = [(job.job, conclude(job, known, curves(job))) for job in jobs]
     outcome = min((said.outcome for _, said in each), key=_WORST.index)
     told = [(job, said) for job, said in each if said.outcome is outcome]
-    charges: list[Charge] = []
+    charges: list[LogCause] = []
     for job, said in told:
         first = len(charges)
         for charge in said.charges:

@@ -12,7 +12,7 @@ from enum import Enum
 from doctor.logs.model import Form, Role, Sighting
 
 
-class Kind(Enum):
+class SuspectKind(Enum):
     DIED = "died"
     """Its process ended by a signal, or the kernel or its launcher says so."""
     LEFT = "left"
@@ -81,45 +81,51 @@ _BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Te
 _WORDS = {"Killed": 9, "Terminated": 15}
 
 
-def kind_of(sighting: Sighting) -> Kind | None:
+def kind_of(sighting: Sighting) -> SuspectKind | None:
     """The kind of a sighting; None if it is not evidence."""
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
     if role is Role.ADVICE:
         return None
     if any(each in text for each in _SCHEDULER):
-        return Kind.SCHEDULER
+        return SuspectKind.SCHEDULER
     if any(each in text for each in _ABSENT):
-        return Kind.ABSENT
+        return SuspectKind.ABSENT
     if by := _by_end(sighting, form):
         return by
     pair = any(name.startswith("peer_") for name in sighting.taken)
     if any(each in text for each in _NAMES_HOST) and "host" in sighting.taken:
-        return Kind.NAMES
+        return SuspectKind.NAMES
     if role is Role.NAMES:
-        return Kind.LINK if pair else Kind.NAMES
+        return SuspectKind.LINK if pair else SuspectKind.NAMES
     if role is Role.CONFIRMS:
-        return Kind.CONFIRMS
+        return SuspectKind.CONFIRMS
     if role is Role.CONSEQUENCE:
         waits = any(each in text for each in _WAITS) or not _WAITING.isdisjoint(
             sighting.symptom.id.split("-")
         )
         closed = any(each in text for each in _CLOSED)
-        return Kind.WAITS if waits else Kind.CLOSED if closed else Kind.AFTER
+        return SuspectKind.WAITS if waits else SuspectKind.CLOSED if closed else SuspectKind.AFTER
     pair = pair or any(each in text for each in _LINK)
-    return Kind.LINK if pair and form is not Form.KERNEL else Kind.ROOT
+    return SuspectKind.LINK if pair and form is not Form.KERNEL else SuspectKind.ROOT
 
 
-def _by_end(sighting: Sighting, form: Form) -> Kind | None:
+def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
     text = sighting.first.text
     if lacks_memory(sighting):
-        return Kind.DIED
+        return SuspectKind.DIED
     number = signal_of(sighting)
     if number is not None and (form in _LAUNCHERS or sighting.symptom.role is not Role.CONSEQUENCE):
-        return Kind.DIED if number in _DEATHS else Kind.STOPPED if number in _STOPS else Kind.LEFT
+        return (
+            SuspectKind.DIED
+            if number in _DEATHS
+            else SuspectKind.STOPPED
+            if number in _STOPS
+            else SuspectKind.LEFT
+        )
     if "closing signal SIGTERM" in text or "Job step aborted" in text:
-        return Kind.STOPPED
+        return SuspectKind.STOPPED
     if form in _LAUNCHERS and exit_of(sighting) not in (None, 0):
-        return Kind.LEFT
+        return SuspectKind.LEFT
     return None
 
 

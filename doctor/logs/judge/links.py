@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from doctor.logs.judge.blame import Blame
-from doctor.logs.judge.case import Case, Event
-from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, is_name, key
 from doctor.logs.judge.words import who
 from doctor.logs.model import Party, Role
@@ -16,18 +16,23 @@ from doctor.waits import common_end
 Pair = tuple[Key, Key]
 
 
-def link(case: Case, heads: tuple[Party, ...] = (), alone: bool = False) -> Blame | None:
+def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> LogBlame | None:
     """Blame both ends of a link, or the end that all pairs share if there are several. `heads`: the other end
     of lines that do not name one; `alone`: nobody else came to the head.
     """
-    events = tuple(each for each in case.of(Kind.LINK) if not each.overcome)
+    events = tuple(each for each in case.of(SuspectKind.LINK) if not each.overcome)
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
     if not events:
         return None
     at_head = _at_head(events, heads) if alone else None
     parties: dict[Key, Party] = {}
     pairs: list[Pair] = []
-    told = {end: each.peers for each in case.of(Kind.WAITS, Kind.LINK) if each.peers for end in each.keys}
+    told = {
+        end: each.peers
+        for each in case.of(SuspectKind.WAITS, SuspectKind.LINK)
+        if each.peers
+        for end in each.keys
+    }
     for event in events:
         for one in event.who or (event.by,):
             here = key(one, event.line.file)
@@ -46,7 +51,7 @@ def link(case: Case, heads: tuple[Party, ...] = (), alone: bool = False) -> Blam
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
         says = f"{who(named)}: {title}" if named else title
         how = ("the other end, which may be at fault as well, is not named",)
-        return Blame(says, (), events, Confidence.SUSPECT, how)
+        return LogBlame(says, (), events, Confidence.SUSPECT, how)
     shared = common_end({frozenset(pair) for pair in pairs})
     if shared is not None:
         one = parties[shared]
@@ -56,14 +61,14 @@ def link(case: Case, heads: tuple[Party, ...] = (), alone: bool = False) -> Blam
         says = (
             _between(who(others), who((one,)), head) if one_way else _between(who((one,)), who(others), head)
         )
-        return Blame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
+        return LogBlame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
     says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
     ends = tuple(dict.fromkeys((*ones, *peers)))
     if any(end[0] == "file" for pair in pairs for end in pair):
         ends = ()  # naming only the known end would accuse it alone
-    return Blame(says, ends, events, Confidence.SUSPECT)
+    return LogBlame(says, ends, events, Confidence.SUSPECT)
 
 
 def _has_name(party: Party) -> bool:

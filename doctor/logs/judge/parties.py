@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from doctor.logs.judge.known import Known
-from doctor.logs.model import Form, Line, LogFile, Logs, Party
+from doctor.logs.judge.job_facts import JobFacts
+from doctor.logs.model import Form, LogFile, LogLine, Logs, Party
 
 if TYPE_CHECKING:
     from doctor.job.ranktable import RankTable
@@ -26,7 +26,7 @@ _V = TypeVar("_V")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PartyMaps:
     """The mappings. A key with two possible values is left out: nothing is guessed."""
 
     host_of_address: Mapping[str, str]
@@ -68,7 +68,7 @@ class Places:
         return self.names.get(written) or self.names.get(written.partition(".")[0]) or written
 
 
-def places_of(logs: Logs, known: Known) -> Places:
+def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
     names = {name: each.name for each in known.hosts for name in (each.name, each.name.partition(".")[0])}
     addresses: dict[str, set[str]] = defaultdict(set)
     for each in known.hosts:
@@ -99,7 +99,7 @@ def places_of(logs: Logs, known: Known) -> Places:
         rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
     )
     hosts.update(told)  # a launcher's table has the host of each rank
-    return Places(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
+    return PartyMaps(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
 
 
 def _of_table(
@@ -133,7 +133,7 @@ def _of_table(
                 addresses[ip].add(name)
 
 
-def _of_plan(known: Known, devices: dict[tuple[str, int], set[int]], hosts: dict[int, set[str]]) -> None:
+def _of_plan(known: JobFacts, devices: dict[tuple[str, int], set[int]], hosts: dict[int, set[str]]) -> None:
     """Number the ranks host by host. If a table disagrees, the key has two values and is left out."""
     first = 0
     for each in known.hosts:
@@ -150,7 +150,7 @@ def _only(several: Mapping[_K, set[_V]]) -> dict[_K, _V]:
     return {key: next(iter(values)) for key, values in several.items() if len(values) == 1}
 
 
-def _lines(logs: Logs) -> Iterator[tuple[LogFile, Line]]:
+def _lines(logs: Logs) -> Iterator[tuple[LogFile, LogLine]]:
     files = {file.name: file for file in logs.files}
     for file in logs.files:
         for line in (file.last, *file.progress, *file.odd):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.case import Event, LogCase
 from doctor.logs.judge.clocks import TOGETHER
-from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.words import ENDS, told, who
 from doctor.logs.model import Party
 
@@ -15,24 +15,24 @@ MOST = 20
 
 
 @dataclass(slots=True)
-class _Entry:
+class _StoryEntry:
     at: float | None
     head: Event
     who: dict[Party, None]
     number: int
 
 
-def story_of(case: Case) -> tuple[tuple[float | None, str], ...]:
+def story_of(case: LogCase) -> tuple[tuple[float | None, str], ...]:
     """The time line; if it is too long, the first and the last entries are kept."""
-    entries: list[_Entry] = []
-    open_ones: dict[tuple[str, Kind], _Entry] = {}
+    entries: list[_StoryEntry] = []
+    open_ones: dict[tuple[str, SuspectKind], _StoryEntry] = {}
     for event in case.events:
-        if event.kind is Kind.CONFIRMS:
+        if event.kind is SuspectKind.CONFIRMS:
             continue
         at = case.clocks.at(event.line)
         same = open_ones.get((event.id, event.kind))
         if same is None or not _near(same.at, at):
-            same = open_ones[event.id, event.kind] = _Entry(at, event, {}, 0)
+            same = open_ones[event.id, event.kind] = _StoryEntry(at, event, {}, 0)
             entries.append(same)
         same.who.update(dict.fromkeys(event.who))
         same.number += event.sighting.count
@@ -49,14 +49,14 @@ def _near(one: float | None, other: float | None) -> bool:
     return one == other if one is None or other is None else abs(one - other) <= TOGETHER
 
 
-def _sentence(entry: _Entry) -> str:
+def _sentence(entry: _StoryEntry) -> str:
     """The sentence of an entry. Several lines about the end of a rank do not make several ends."""
     again = entry.head.kind not in ENDS and entry.number > max(1, len(entry.who))
     times = f" ({entry.number} lines)" if again else ""
     return told(tuple(entry.who), entry.head) + times
 
 
-def _steps(case: Case) -> Iterator[tuple[float | None, str]]:
+def _steps(case: LogCase) -> Iterator[tuple[float | None, str]]:
     """The last step of the ranks."""
     by_step: dict[int, list[int]] = {}
     for rank, (step, _) in case.last_steps.items():

@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from doctor.logs.judge.case import Event
-from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.model import Line, Party
+from doctor.logs.model import LogLine, Party
 
 MOST = 200
 """Deaths, and lines of one reason, that are compared with each other."""
@@ -21,7 +21,7 @@ class Suspect:
 
     who: dict[Party, None]
     events: list[Event]
-    exceptions: list[Line] = field(default_factory=list)
+    exceptions: list[LogLine] = field(default_factory=list)
     confirmed: bool = False
     """The launcher and either the kernel or the scheduler report it."""
 
@@ -44,7 +44,7 @@ class Suspect:
 
     @property
     def hard(self) -> bool:
-        return self.confirmed or any(each.kind is Kind.DIED for each in self.events)
+        return self.confirmed or any(each.kind is SuspectKind.DIED for each in self.events)
 
     @property
     def overcome(self) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from doctor.logs.judge.blame import Blame
-from doctor.logs.judge.case import Case, Event
-from doctor.logs.judge.kinds import Kind, signal_of
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
-from doctor.logs.model import Line, Party, Role
+from doctor.logs.model import LogLine, Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
@@ -27,9 +27,9 @@ _COMPLETED = re.compile(r"last completed (?:NCCL |HCCL )?work: (-?\d{1,12})")
 _OPERATION = re.compile(r"OpType=(\w{1,40})")
 
 
-def late(case: Case) -> Blame | None:
+def late(case: LogCase) -> LogBlame | None:
     """The blame if there are only time-outs."""
-    events = tuple(each for each in case.of(Kind.WAITS) if not each.overcome)
+    events = tuple(each for each in case.of(SuspectKind.WAITS) if not each.overcome)
     if not events:
         return None
     return (
@@ -43,11 +43,11 @@ def late(case: Case) -> Blame | None:
     )
 
 
-def _one(case: Case, rank: int) -> Party:
+def _one(case: LogCase, rank: int) -> Party:
     return case.places.settled(Party(rank=rank), None)
 
 
-def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
+def _without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks whose log was read and has no time-out."""
     if not case.waiting:
         return None
@@ -73,17 +73,19 @@ def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
         others_all = others_all and everybody == silent
         sure = Confidence.STRONG if others_all or (stopped and everybody == silent) else Confidence.SUSPECT
     lines, more = _last_lines(case, silent), ("stuck-process",) if deaf else ()
-    return Blame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
+    return LogBlame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
                  brief="did not join")  # fmt: skip
 
 
-def _deaf(case: Case, silent: tuple[int, ...]) -> tuple[int, ...]:
+def _deaf(case: LogCase, silent: tuple[int, ...]) -> tuple[int, ...]:
     """Ranks that did not end when they were told to: stopped processes, or those that hang in the kernel."""
-    killed = {rank for each in case.of(Kind.DIED) if signal_of(each.sighting) == 9 for rank in each.ranks}
+    killed = {
+        rank for each in case.of(SuspectKind.DIED) if signal_of(each.sighting) == 9 for rank in each.ranks
+    }
     return tuple(rank for rank in silent if rank in killed and ("rank", rank) in case.stopped)
 
 
-def _last_steps(case: Case, ranks: tuple[int, ...]) -> list[str]:
+def _last_steps(case: LogCase, ranks: tuple[int, ...]) -> list[str]:
     steps = {rank: case.last_steps[rank][0] for rank in ranks if rank in case.last_steps}
     others = {step for rank, (step, _) in case.last_steps.items() if rank not in ranks}
     if len(set(steps.values())) == 1 and len(others) == 1:
@@ -92,7 +94,7 @@ def _last_steps(case: Case, ranks: tuple[int, ...]) -> list[str]:
     return []
 
 
-def _last_lines(case: Case, ranks: tuple[int, ...]) -> tuple[Line, ...]:
+def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:
     found = [case.last_steps[rank][1] for rank in ranks if rank in case.last_steps]
     quiet = [
         each for each in case.logs.files if each.who.rank in ranks and each.who.rank not in case.last_steps
@@ -100,9 +102,12 @@ def _last_lines(case: Case, ranks: tuple[int, ...]) -> tuple[Line, ...]:
     return (*found, *(each.last for each in quiet if each.last is not None))
 
 
-def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
+def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks with the smallest number of an operation: enqueued, waited in, or completed."""
-    reports = (*events, *(each for each in case.of(Kind.NAMES, Kind.CONFIRMS, Kind.AFTER)))
+    reports = (
+        *events,
+        *(each for each in case.of(SuspectKind.NAMES, SuspectKind.CONFIRMS, SuspectKind.AFTER)),
+    )
     for pattern, what in ((_ENQUEUED, "enqueued"), (_SEQUENCE, "waited in"), (_COMPLETED, "completed")):
         at: dict[int, int] = {}
         for event in reports:
@@ -128,12 +133,12 @@ def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
         )
         how = (f"the numbers of {ranks_text(at, most=MOST)} were compared",)
         sure = Confidence.SUSPECT if two or case.missing else Confidence.STRONG
-        return Blame(says + (UNDECIDED if two else ""), parties, tuple(reports), sure, how, nameless=True,
+        return LogBlame(says + (UNDECIDED if two else ""), parties, tuple(reports), sure, how, nameless=True,
                      brief="fell behind")  # fmt: skip
     return None
 
 
-def _other_operation(events: tuple[Event, ...]) -> Blame | None:
+def _other_operation(events: tuple[Event, ...]) -> LogBlame | None:
     """All waited, in different operations: one was skipped, added or reordered. The minority is blamed, and
     both sides are described, since the logs do not show which is wrong.
     """
@@ -151,10 +156,10 @@ def _other_operation(events: tuple[Event, ...]) -> Blame | None:
     says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
     how = ("an operation was skipped, added or reordered on one side",)
     named = tuple(few) or tuple(party for party, _ in at.values())
-    return Blame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
+    return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 
-def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
+def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """If A waits for B and B waits for C, blame C. A rank that nobody waits for is not guilty."""
     found = edges_of(each for each in events if each.line.form.value in ("plog", "cann", "mindspore"))
     edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
@@ -178,19 +183,19 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
     silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
     if silent:
         says = f"{who(chosen)} is the last that others wait for: {title}"
-        return Blame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
+        return LogBlame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
     if len(edges) == 1:
         chosen = (said[0][1], said[0][0]) if said else chosen
     if len(chosen) > 1:
         circles = [[parties[end] for end in sorted(each, key=str)] for each in cycles(waits) if cycle]
         sides = ", and ".join(map(who, circles or [list(chosen)]))
         says = f"{sides} found no way to each other: {title}{UNDECIDED}"
-        return Blame(says, chosen, carried, Confidence.SUSPECT, how)
+        return LogBlame(says, chosen, carried, Confidence.SUSPECT, how)
     says = f"{who(chosen)} is the last that others wait for: {title}"
-    return Blame(says, chosen, carried, Confidence.SUSPECT, how)
+    return LogBlame(says, chosen, carried, Confidence.SUSPECT, how)
 
 
-def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
+def _latest(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """All timed out, and one of them later than the time-out: it was slow, and the others had given up."""
     limit = max((each for event in events if (each := limit_of(event.line.text))), default=None)
     first: dict[int, Event] = {}
@@ -215,10 +220,10 @@ def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
     parties = tuple(_one(case, rank) for rank in sorted(ranks))
     says = f"{who(parties)} came {spread:.0f} s after the others, who waited {limit:g} s"
     how = ("all ranks waited in vain; this one is the latest",)
-    return Blame(says, parties, events, Confidence.STRONG, how, nameless=True, brief="came late")
+    return LogBlame(says, parties, events, Confidence.STRONG, how, nameless=True, brief="came late")
 
 
-def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
+def _tls(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the minority whose TLS switch differs."""
     at: dict[Key, tuple[Party, str]] = {}
     for event in case.events:
@@ -234,16 +239,16 @@ def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
         UNDECIDED if most == least else ""
     )
     sure = Confidence.SUSPECT if most == least else Confidence.STRONG
-    return Blame(says, named, events, sure, checks=("device-tls-mismatch",), nameless=True,
+    return LogBlame(says, named, events, sure, checks=("device-tls-mismatch",), nameless=True,
                  brief="TLS differs")  # fmt: skip
 
 
-def _pair(events: tuple[Event, ...]) -> Blame | None:
+def _pair(events: tuple[Event, ...]) -> LogBlame | None:
     """No rank stands out: report the time-outs without a culprit."""
     head = first_cause(events)
     events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    return Blame(told(waiters, head), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+    return LogBlame(told(waiters, head), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
 
 
 def first_cause(events: tuple[Event, ...]) -> Event:
@@ -253,11 +258,11 @@ def first_cause(events: tuple[Event, ...]) -> Event:
     return next((each for each in events if each in free), events[0])
 
 
-def silent_while_closed(case: Case) -> Blame | None:
+def silent_while_closed(case: LogCase) -> LogBlame | None:
     """Blame silent ranks that others lost their connection to: a rank that is killed writes nothing. Ranks
     that the launcher had to end were alive.
     """
-    events = case.of(Kind.CLOSED)
+    events = case.of(SuspectKind.CLOSED)
     silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)
     if not events or not silent or not case.left_alone:
         return None
@@ -270,7 +275,7 @@ def silent_while_closed(case: Case) -> Blame | None:
     sure = Confidence.STRONG if one and not case.missing and case.world else Confidence.SUSPECT
     how = ("a rank that is killed writes nothing; those that it leaves alone complain",)
     stop = "" if one else UNDECIDED
-    return Blame(says + stop, parties, events, sure, how, _last_lines(case, silent), nameless=True,
+    return LogBlame(says + stop, parties, events, sure, how, _last_lines(case, silent), nameless=True,
                  checks=("kernel-log", "memory-low"), brief="ended without a word")  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.case import Event
-from doctor.logs.judge.kinds import Kind, exit_of, lacks_memory, signal_of
+from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import bare, key
 from doctor.logs.model import Party
 from doctor.text.nodeset import fold, is_host
@@ -13,7 +13,7 @@ from doctor.text.ranks import ranks_text
 
 MOST = 4
 """Ranges of ranks, or parties without a rank, that a sentence names."""
-ENDS = (Kind.DIED, Kind.LEFT, Kind.STOPPED)
+ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -66,7 +66,7 @@ def ended(event: Event) -> str:
     name = _SIGNALS.get(number or 0, f"signal {number}")
     if number == 9:
         return "was killed (SIGKILL)"
-    if event.kind is Kind.STOPPED:
+    if event.kind is SuspectKind.STOPPED:
         return f"was ended by its launcher ({name})" if number else "was ended by its launcher"
     if number is not None:
         return f"died of {name}"
@@ -79,7 +79,7 @@ def ended(event: Event) -> str:
 def told(parties: Sequence[Party], event: Event) -> str:
     """One sentence, without its full stop."""
     title = event.sighting.symptom.title
-    if event.kind is Kind.SCHEDULER:  # its line may be from any host: the first step wrote it
+    if event.kind is SuspectKind.SCHEDULER:  # its line may be from any host: the first step wrote it
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
         return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 
-from doctor.logs.loss.lines import LONGEST, Said, read_pace, read_spans, wants
+from doctor.logs.loss.lines import LONGEST, LossValues, read_pace, read_spans, wants
 from doctor.logs.loss.points import MOST_POINTS, At, Points
 from doctor.logs.loss.rows import Rows, Shape
 from doctor.logs.loss.shapes import NO_FRONT, Front, Shapes
@@ -164,7 +164,7 @@ class LossCollector:
                 self._latest.took_last(took)
         return False
 
-    def _add(self, said: Said, number: int, who: Party, at: float | None) -> bool:
+    def _add(self, said: LossValues, number: int, who: Party, at: float | None) -> bool:
         party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _without_process(who)
         tracks = self._tracks.get(party)
         if tracks is None:

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from doctor.logs.loss.apart import families, parting
+from doctor.logs.loss.curve_split import families, parting
 from doctor.logs.loss.pace import slowdown
-from doctor.logs.loss.shape import Mark, no_numbers, number, rises, spikes, stands_still
-from doctor.logs.model import Charge, Curve, Party, Role, Symptom
+from doctor.logs.loss.shape import CurveMark, no_numbers, number, rises, spikes, stands_still
+from doctor.logs.model import Curve, LogCause, Party, Role, Symptom
 from doctor.model import Confidence, Remedy
 from doctor.text.ranks import ranks_text
 
@@ -29,16 +29,16 @@ MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CurveFinding:
     curve: Curve
-    mark: Mark
+    mark: CurveMark
 
     @property
     def step(self) -> int:
         return self.curve.steps[self.mark.place]
 
 
-def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> tuple[Charge, ...]:
+def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> tuple[LogCause, ...]:
     """The charges. With `symptoms` they have causes, checks and remedies."""
     known = {symptom.id: symptom for symptom in symptoms}
     curves = _distinct(curves)
@@ -51,7 +51,7 @@ def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> t
     return tuple(_filled(charge, known) for charge in _settled(charges))
 
 
-def since_of(charge: Charge, curve: Curve, curves: Sequence[Curve] = ()) -> int | None:
+def since_of(charge: LogCause, curve: Curve, curves: Sequence[Curve] = ()) -> int | None:
     """The index in the curve where a charge begins; None if it is about another. `curves` are all curves."""
     if not curve.steps or not any(same(curve.who, who) for who in charge.who):
         return None
@@ -85,11 +85,11 @@ def _latest(curves: Sequence[Curve]) -> list[Curve]:
     return sorted(found.values(), key=lambda each: (each.who.rank is None, each.who.rank or 0))
 
 
-def _still(curve: Curve) -> Mark | None:
+def _still(curve: Curve) -> CurveMark | None:
     return stands_still(curve.losses, curve.steps, counted=curve.counted)
 
 
-def _spiking(curve: Curve) -> Mark | None:
+def _spiking(curve: Curve) -> CurveMark | None:
     places = spikes(curve.losses)
     if not places:
         return None
@@ -100,10 +100,10 @@ def _spiking(curve: Curve) -> Mark | None:
         f"{len(places)} losses stand alone above all around them: {steps}{more}",
         f"the highest is {number(curve.losses[worst])} at {step_text(curve, worst)}",
     )
-    return Mark(places[0], "spikes", how, Confidence.SUSPECT)
+    return CurveMark(places[0], "spikes", how, Confidence.SUSPECT)
 
 
-def _slower(curve: Curve) -> Mark | None:
+def _slower(curve: Curve) -> CurveMark | None:
     found = slowdown(curve)
     if found is None:
         return None
@@ -111,10 +111,10 @@ def _slower(curve: Curve) -> Mark | None:
         f"the median was {seconds(found.before)} a step before and is {seconds(found.after)} since, "
         f"{found.after / found.before:.1f} times as long",
     )
-    return Mark(found.place, "takes longer for each step", how, Confidence.SUSPECT)
+    return CurveMark(found.place, "takes longer for each step", how, Confidence.SUSPECT)
 
 
-_LOOKS: dict[str, Callable[[Curve], Mark | None]] = {
+_LOOKS: dict[str, Callable[[Curve], CurveMark | None]] = {
     NAN: lambda curve: no_numbers(curve.losses),
     DIVERGING: lambda curve: rises(curve.losses),
     STALLED: _still,
@@ -135,9 +135,9 @@ def place_text(curve: Curve, place: int) -> str:
     return f"{curve.file}:{curve.lines[place]}" if place < len(curve.lines) else curve.file
 
 
-def _each(curves: Sequence[Curve], id: str) -> list[Charge]:
+def _each(curves: Sequence[Curve], id: str) -> list[LogCause]:
     """One charge for all ranks with the same fault; it says who was first."""
-    found = [_Found(curve, mark) for curve in curves if (mark := _LOOKS[id](curve))]
+    found = [_CurveFinding(curve, mark) for curve in curves if (mark := _LOOKS[id](curve))]
     if not found:
         return []
     found.sort(key=lambda each: each.step)
@@ -163,7 +163,7 @@ def _each(curves: Sequence[Curve], id: str) -> list[Charge]:
         says = f"The loss of {who} {first.mark.words}: it never fell"
     sure = all(each.mark.confidence is not Confidence.SUSPECT for each in whom)
     return [
-        Charge(
+        LogCause(
             id,
             says,
             tuple(each.curve.who for each in whom),
@@ -196,7 +196,7 @@ def _groups(curves: Sequence[Curve]) -> list[list[Curve]]:
     return [family for group in groups.values() for family in families(group)]
 
 
-def _disagree(curves: Sequence[Curve]) -> list[Charge]:
+def _disagree(curves: Sequence[Curve]) -> list[LogCause]:
     found = []
     for group in _groups(curves):
         parted = parting(group)
@@ -219,19 +219,19 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
         if not parted.told:
             how.append("the losses do not show which of them is right")
         found.append(
-            Charge(DISAGREE, says, tuple(curve.who for curve in odd), how=tuple(how), count=len(odd))
+            LogCause(DISAGREE, says, tuple(curve.who for curve in odd), how=tuple(how), count=len(odd))
         )
     return found
 
 
-def _settled(charges: Sequence[Charge]) -> list[Charge]:
+def _settled(charges: Sequence[LogCause]) -> list[LogCause]:
     """Without charges that follow from another: a loss rises before it is NaN, and spikes while it rises."""
     ids = {charge.symptom for charge in charges}
     hidden = {DIVERGING, SPIKING, STALLED} if NAN in ids else {SPIKING} if DIVERGING in ids else set()
     return [charge for charge in charges if charge.symptom not in hidden]
 
 
-def _filled(charge: Charge, known: Mapping[str, Symptom]) -> Charge:
+def _filled(charge: LogCause, known: Mapping[str, Symptom]) -> LogCause:
     symptom = known.get(charge.symptom or "")
     if symptom is None:
         return charge

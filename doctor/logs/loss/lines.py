@@ -58,7 +58,7 @@ _DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LossValues:
     """The values of one line; `epoch` without `step` means the loss of a whole epoch."""
 
     form: LossForm
@@ -78,7 +78,7 @@ class Said:
 Span = tuple[int, int]
 
 
-class Spans(NamedTuple):
+class ValueSpans(NamedTuple):
     """The positions of the values in a line."""
 
     loss: Span
@@ -95,11 +95,11 @@ def wants(raw: bytes) -> bool:
     return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw or b"step time" in raw
 
 
-def read_line(text: str) -> Said | None:
+def read_line(text: str) -> LossValues | None:
     return read_spans(text)[0]
 
 
-def read_spans(text: str) -> tuple[Said | None, Spans | None]:
+def read_spans(text: str) -> tuple[LossValues | None, ValueSpans | None]:
     """The values and their positions; no positions for a line of JSON."""
     text = text[:LONGEST]
     if "oss" not in text and "OSS" not in text:
@@ -118,7 +118,7 @@ def read_spans(text: str) -> tuple[Said | None, Spans | None]:
     if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):
         loss = math.nan  # the Trainer leaves NaN out of its mean, which is then 0
     pace = _pace(text)
-    said = Said(
+    said = LossValues(
         form,
         name,
         loss,
@@ -128,7 +128,9 @@ def read_spans(text: str) -> tuple[Said | None, Spans | None]:
         bool(epoch and epoch["part"]),
         pace[0] if pace else None,
     )
-    return said, Spans(span, step, of, epoch.span("epoch") if epoch else None, *(pace[1:] if pace else ()))
+    return said, ValueSpans(
+        span, step, of, epoch.span("epoch") if epoch else None, *(pace[1:] if pace else ())
+    )
 
 
 def read_pace(text: str) -> float | None:
@@ -185,7 +187,7 @@ def _number(text: str, span: Span | None) -> int | None:
     return int(text[slice(*span)]) if span else None
 
 
-def _json(text: str) -> Said | None:
+def _json(text: str) -> LossValues | None:
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError):
@@ -203,7 +205,7 @@ def _json(text: str) -> Said | None:
     _, name = min(ranked)
     step = next((int(at) for each in _STEP_NAMES if (at := _finite(flat.get(each))) is not None), None)
     epoch, rank = _finite(flat.get("epoch")), _finite(flat.get("rank"))
-    return Said(
+    return LossValues(
         LossForm.JSON,
         _bare(name),
         as_number(str(flat[name])),

@@ -74,7 +74,7 @@ def rank_of(name: str) -> int | None:
     return NAMES.get(name.strip().lower())
 
 
-class Found(NamedTuple):
+class NamedValue(NamedTuple):
     name: str
     value: float
     sign: str
@@ -84,9 +84,9 @@ class Found(NamedTuple):
     """The position of the value."""
 
 
-def find_loss(text: str) -> Found | None:
+def find_loss(text: str) -> NamedValue | None:
     """The loss in a line with the lowest rank of its name."""
-    best: tuple[int, Found] | None = None
+    best: tuple[int, NamedValue] | None = None
     for number, found in enumerate(_WORD.finditer(text)):
         if number >= MOST:
             break
@@ -107,7 +107,7 @@ def find_loss(text: str) -> Found | None:
             continue
         best = (
             rank,
-            Found(name, as_number(value["value"]), value["sign"] or "", at, value.span("value")),
+            NamedValue(name, as_number(value["value"]), value["sign"] or "", at, value.span("value")),
         )
     return best[1] if best else None
 

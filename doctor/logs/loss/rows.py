@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
-from doctor.logs.loss.lines import Said
+from doctor.logs.loss.lines import LossValues
 
 Column = Sequence[Any]
 
@@ -20,7 +20,7 @@ Column = Sequence[Any]
 class Shape:
     lines: re.Pattern[bytes]
     """Matches whole lines. Its first two groups are the launcher's prefix before and after a time in it."""
-    like: Said
+    like: LossValues
     """The values of the line that it was made from."""
     at_loss: int
     """The group of the loss; the groups below are 0 if the line does not have the value."""
@@ -68,12 +68,12 @@ class Rows:
         """The number of the first row from `begin` on that is not before `place`."""
         return len(self) if place is None else bisect_left(self.places, place, begin)
 
-    def said(self) -> Iterator[Said]:
+    def said(self) -> Iterator[LossValues]:
         """The values of each row as a single line."""
         for number, shape in enumerate(self.shapes):
             columns: tuple[Column, ...] = (self.steps, self.of, self.epochs, self.took)
             step, of, epoch, took = (column[number] if column else None for column in columns)
-            yield Said(
+            yield LossValues(
                 shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part, took
             )
 

@@ -31,7 +31,7 @@ WINDOW = 21
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CurveMark:
     """A fault, and its index in the curve."""
 
     place: int
@@ -40,7 +40,7 @@ class Mark:
     confidence: Confidence = Confidence.STRONG
 
 
-def no_numbers(losses: Sequence[float]) -> Mark | None:
+def no_numbers(losses: Sequence[float]) -> CurveMark | None:
     """Since when losses are NaN or infinite. One that the next step mends is due to the loss scale."""
     bad = [not isfinite(loss) for loss in losses]
     if not any(bad):
@@ -56,9 +56,9 @@ def no_numbers(losses: Sequence[float]) -> Mark | None:
             else "the first loss is already not a number"
         )
         many = "the last one" if after == 1 else f"all {after} that follow"
-        return Mark(first, f"is {value}", (last, f"{many} up to the end of the log {_is_not(after)}"))
+        return CurveMark(first, f"is {value}", (last, f"{many} up to the end of the log {_is_not(after)}"))
     if len(begins) >= SPELLS:
-        return Mark(
+        return CurveMark(
             begins[0],
             f"is {_spelt(losses[begins[0]])} again and again",
             (f"{sum(bad)} losses are not numbers",),
@@ -108,7 +108,7 @@ def smooth(values: Sequence[float], window: int) -> list[float]:
     return found
 
 
-def rises(losses: Sequence[float]) -> Mark | None:
+def rises(losses: Sequence[float]) -> CurveMark | None:
     """The loss ends far above its beginning and its lowest level, and does not come back."""
     places, values = finite(losses)
     if len(values) < FEWEST or min(values) <= 0:
@@ -132,10 +132,10 @@ def rises(losses: Sequence[float]) -> Mark | None:
         f"above the {number(head)} where it began",
     )
     sure = tail > 5 * lowest and tail > 2 * head and head > 0.2 and lowest < 0.9 * head
-    return Mark(places[since], "rises", how, Confidence.STRONG if sure else Confidence.SUSPECT)
+    return CurveMark(places[since], "rises", how, Confidence.STRONG if sure else Confidence.SUSPECT)
 
 
-def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> Mark | None:
+def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> CurveMark | None:
     """The loss never left that of a guessing model, repeats one number, or came back to where it began."""
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
@@ -146,7 +146,7 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     head, tail = fmean(values[: len(values) // 10]), fmean(values[-(len(values) // 5) :])
     if (frozen := _frozen(values)) is not None and values[-1] > 0.9 * head:
         each = f"each of the last {len(values) - frozen} losses is {values[-1]:.6g}"
-        return Mark(places[frozen], "is the same number in every step", (each,))
+        return CurveMark(places[frozen], "is the same number in every step", (each,))
     if mark := _came_back(values, places, head):
         return mark
     level, noise = fmean(values), spread(values)
@@ -159,12 +159,12 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
         return None
     if UNTRAINED[0] < level < UNTRAINED[1]:
         words = f"{number(level)} is the loss of a language model that learned nothing"
-        return Mark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
+        return CurveMark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
     for classes, near in GUESSING:
         if abs(level - log(classes)) < near * log(classes) and abs(tail - log(classes)) < near * log(classes):
             sure = classes == 1000 and not counted
             words = f"{number(level)} is the loss of a model that guesses among {classes} classes"
-            return Mark(0, "stands still", (words,), Confidence.STRONG if sure else Confidence.SUSPECT)
+            return CurveMark(0, "stands still", (words,), Confidence.STRONG if sure else Confidence.SUSPECT)
     return None
 
 
@@ -179,7 +179,7 @@ def _frozen(values: Sequence[float]) -> int | None:
     return first if len(values) - first >= STILL_POINTS else None
 
 
-def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> Mark | None:
+def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> CurveMark | None:
     """The loss fell by a third, then returned to where it began and stayed there."""
     end = max(10, len(values) // 10)
     tail = values[-end:]
@@ -193,7 +193,7 @@ def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> M
     if len(values) - since < end:
         return None
     how = (f"it had come down to {number(lowest)}, and is {number(median(tail))} as at the beginning",)
-    return Mark(places[since], "is back where it began", how)
+    return CurveMark(places[since], "is back where it began", how)
 
 
 def _leaps(values: Sequence[float]) -> bool:

@@ -14,7 +14,7 @@ from math import inf
 from operator import add
 from typing import Any, NamedTuple
 
-from doctor.logs.loss.lines import SLOWEST, Said, Spans
+from doctor.logs.loss.lines import SLOWEST, LossValues, ValueSpans
 from doctor.logs.loss.names import as_number
 from doctor.logs.loss.rows import Rows, Shape, by_front, without
 from doctor.logs.model import LossForm
@@ -62,7 +62,7 @@ class Shapes:
     def of(self, words: bytes) -> Sequence[Shape]:
         return self._known.get(words, ())
 
-    def learn(self, text: str, said: Said, spans: Spans | None, front: Front = NO_FRONT) -> None:
+    def learn(self, text: str, said: LossValues, spans: ValueSpans | None, front: Front = NO_FRONT) -> None:
         line = text.encode()
         known = self._known.setdefault(sentence(line), [])
         if self._tries < MOST_TRIES and not any(each.lines.fullmatch(line) for each in known):
@@ -132,7 +132,7 @@ def _whole_part(number: bytes) -> int:
     return int(number.partition(b".")[0])
 
 
-def _shape(text: str, said: Said, spans: Spans | None, front: Front) -> Shape | None:
+def _shape(text: str, said: LossValues, spans: ValueSpans | None, front: Front) -> Shape | None:
     if len(text) > LONGEST or said.rank is not None:
         return None
     if said.form is LossForm.JSON and said.epoch is not None:
@@ -180,7 +180,7 @@ def _like(
     yield _literal(text[begin:end])
 
 
-def _places(numbers: Sequence[re.Match[str]], spans: Spans) -> dict[str, int]:
+def _places(numbers: Sequence[re.Match[str]], spans: ValueSpans) -> dict[str, int]:
     """The number in the line that each value is; empty if a value is not one of them."""
     begins = {each.start(): place for place, each in enumerate(numbers)}
     found: dict[str, int] = {}
@@ -194,7 +194,7 @@ def _places(numbers: Sequence[re.Match[str]], spans: Spans) -> dict[str, int]:
     return found
 
 
-def _only_places(numbers: Sequence[re.Match[str]], said: Said) -> tuple[dict[str, int], float]:
+def _only_places(numbers: Sequence[re.Match[str]], said: LossValues) -> tuple[dict[str, int], float]:
     """The same if only the values are known: each must occur exactly once. Also the unit of the time."""
     found: dict[str, int] = {}
     unit = 1.0

@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from doctor.logs.loss.lines import LONGEST, Said
+from doctor.logs.loss.lines import LONGEST, LossValues
 from doctor.logs.loss.names import NO_NUMBER, NUMBER, as_number, rank_of
 from doctor.logs.model import LossForm
 
@@ -40,7 +40,7 @@ class Header:
     rank: int | None
     took: int | None
 
-    def read(self, text: str) -> Said | None:
+    def read(self, text: str) -> LossValues | None:
         """Read a row below it; None if its loss is empty, or if it is not a row."""
         cells = _cells(text, self.between)
         if len(cells) != len(self.titles):
@@ -53,7 +53,7 @@ class Header:
         if took is not None:
             took *= _EACH[self.titles[self.took or 0]]
         part = self.epoch is not None and epoch is None
-        return Said(
+        return LossValues(
             LossForm.CSV,
             self.titles[self.loss],
             loss,

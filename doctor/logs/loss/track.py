@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from operator import lt
 
-from doctor.logs.loss.lines import Said
+from doctor.logs.loss.lines import LossValues
 from doctor.logs.loss.points import At, Points
 from doctor.logs.loss.rows import Column, Rows, joined
 from doctor.logs.model import LossForm
@@ -32,7 +32,7 @@ class Track:
     """Each loss is that of a whole epoch, although a step is printed."""
     began: int | None = None
     """The first epoch that was printed."""
-    back: list[tuple[Said, float | None, int]] = field(default_factory=list)
+    back: list[tuple[LossValues, float | None, int]] = field(default_factory=list)
     """Losses whose steps fell back, kept until it is clear whether the job was started again."""
     line: int = 0
     """The line number of the last loss."""
@@ -40,7 +40,7 @@ class Track:
     _ready: int = 0
     """How many rows of the first waiting ones were added already."""
 
-    def add(self, said: Said, at: float | None, line: int) -> None:
+    def add(self, said: LossValues, at: float | None, line: int) -> None:
         self.line = line
         if not self.runs:
             self.runs.append(Points(self.most))
@@ -66,7 +66,7 @@ class Track:
         self.last = raw
         points.add(step, said.loss, at, said.took, line)
 
-    def _turn_over(self, said: Said, raw: int) -> None:
+    def _turn_over(self, said: LossValues, raw: int) -> None:
         """Raise the offset if a new epoch begins, in which steps count from the start again."""
         if said.step is None or not self.runs[-1].total:
             return
@@ -78,7 +78,7 @@ class Track:
             self.offset += said.of if said.of and self.last <= said.of else self.last
             self.back.clear()
 
-    def _fall_back(self, said: Said, at: float | None, line: int) -> None:
+    def _fall_back(self, said: LossValues, at: float | None, line: int) -> None:
         if self.back and _place(said) < _place(self.back[-1][0]):
             self.back.clear()
         self.back.append((said, at, line))
@@ -197,5 +197,5 @@ class Track:
         return sum(points.total for points in self.runs)
 
 
-def _place(said: Said) -> tuple[int, int]:
+def _place(said: LossValues) -> tuple[int, int]:
     return (said.epoch or 0, said.step or 0)

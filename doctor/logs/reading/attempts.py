@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.logs.model import Form
-from doctor.logs.reading.mark import Mark
-from doctor.logs.reading.scanned import Scan
+from doctor.logs.reading.file_scan import Scan
+from doctor.logs.reading.mark import PartEnd
 from doctor.logs.reading.window import AROUND, Window
 
 MOST = 100
@@ -33,12 +33,12 @@ _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILIN
 _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
 
 
-def cut(window: Window) -> Iterator[tuple[Window, Mark | None]]:
+def cut(window: Window) -> Iterator[tuple[Window, PartEnd | None]]:
     """The parts of a window in their order, and how each ends."""
     at, number = window.start, window.number
     for found in _marks(window.data, max(0, window.start - AROUND // 4), window.end):
         end = window.data.find(b"\n", found.end(), window.end) + 1
-        mark = Mark(found.lastgroup) if found.lastgroup != "table" else Mark.OVER
+        mark = PartEnd(found.lastgroup) if found.lastgroup != "table" else PartEnd.OVER
         if found["table"]:
             closing = _TABLE.search(window.data, found.end(), min(window.end, found.end() + AROUND // 4))
             end = closing.end() if closing else 0
@@ -81,16 +81,16 @@ def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
 
 def _begins(before: Scan, part: Scan) -> bool:
     """Whether a part belongs to another start than the part before it; False if unknown."""
-    if before.mark is Mark.OVER:
+    if before.mark is PartEnd.OVER:
         later = None not in (before.last_at, part.first_at) and (part.first_at or 0) > (before.last_at or 0)
         later = later and bool(part.progress or part.launchers - before.launchers)
         calm = not part.fold.seen and not part.odd and bool(part.progress)
         return later and (calm or bool(ranks_of(before) & ranks_of(part)))
     if before.mark is None or len(before.launchers | part.launchers) > 1:
         return False
-    if before.mark is Mark.FAILED and part.mark is Mark.RESTART and not _lives(part):
+    if before.mark is PartEnd.FAILED and part.mark is PartEnd.RESTART and not _lives(part):
         return False  # torchrun says both of one failure
-    if before.mark is Mark.RESTART or part.mark in (Mark.FAILED, Mark.RESTART):
+    if before.mark is PartEnd.RESTART or part.mark in (PartEnd.FAILED, PartEnd.RESTART):
         return True
     return not part.gave_up and part.forms[Form.PLAIN] > 0
 
@@ -157,7 +157,7 @@ def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
         number = scans[0].named.attempt
         if number is not None:
             found[number].append(whole(scans))
-        elif len(scans) > 1 or scans[0].mark is Mark.FAILED:
+        elif len(scans) > 1 or scans[0].mark is PartEnd.FAILED:
             for place, each in enumerate(scans):
                 found[place].append(each)
         else:

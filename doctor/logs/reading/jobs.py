@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from doctor.logs.forms.names import named
 from doctor.logs.model import Form
 from doctor.logs.reading.attempts import ranks_of
-from doctor.logs.reading.scanned import Scan
+from doctor.logs.reading.file_scan import Scan
 
 Files = Mapping[str, Sequence[Scan]]
 MOST = 20

@@ -6,13 +6,13 @@ from collections.abc import Collection, Sequence
 from itertools import chain
 
 from doctor.logs.forms.line import writer_of
-from doctor.logs.forms.prefix import Layout
-from doctor.logs.forms.said import Said
+from doctor.logs.forms.line_facts import LineFacts
+from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.loss.names import find_loss
 from doctor.logs.loss.shapes import Front
+from doctor.logs.reading.file_scan import LossLineCollector
 from doctor.logs.reading.lines import Lines
-from doctor.logs.reading.scanned import Collecting
 from doctor.logs.reading.sentences import LOSS
 from doctor.logs.reading.window import LONGEST
 
@@ -23,7 +23,7 @@ _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 
 
 class Losses:
-    def __init__(self, loss: Collecting, layout: Layout, clock: Clock) -> None:
+    def __init__(self, loss: LossLineCollector, layout: PrefixLayout, clock: Clock) -> None:
         self._loss, self._layout, self._clock = loss, layout, clock
         self._began = False
         self._others: set[bytes] = set()
@@ -77,7 +77,7 @@ class Losses:
     def _is_other(self, raw: bytes) -> bool:
         return raw.translate(_DIGITS) in self._others and not self._loss.headers
 
-    def _writer(self, raw: bytes) -> Said:
+    def _writer(self, raw: bytes) -> LineFacts:
         return writer_of(_text(raw), self._layout, self._clock)
 
 

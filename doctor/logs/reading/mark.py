@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Mark(Enum):
+class PartEnd(Enum):
     """How a part ends."""
 
     FAILED = "failed"

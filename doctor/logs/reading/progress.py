@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from doctor.logs.forms.said import Said
-from doctor.logs.model import Form, Line
-from doctor.logs.reading.fold import Who, who_of
+from doctor.logs.forms.line_facts import LineFacts
+from doctor.logs.model import Form, LogLine
+from doctor.logs.reading.fold import UnresolvedParty, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.sentences import STEP
 from doctor.logs.reading.window import states
@@ -38,12 +38,12 @@ class Progress:
     found.
     """
 
-    def __init__(self, said: Callable[[str], Said]) -> None:
+    def __init__(self, said: Callable[[str], LineFacts]) -> None:
         self._said = said
-        self._last: dict[Who, tuple[int, str]] = {}
+        self._last: dict[UnresolvedParty, tuple[int, str]] = {}
         self._heads: dict[bytes, tuple[int, int]] = {}
         """Sentence -> the last character of the launcher's prefix in it, and how often the prefix has it."""
-        self._writers: dict[bytes, Who] = {}
+        self._writers: dict[bytes, UnresolvedParty] = {}
         """Writers by the prefix of their lines, or by the sentence if there is none."""
         self._vain: Counter[bytes] = Counter()
         """Sentence -> how many of its lines since the last hit did not name a step."""
@@ -56,7 +56,7 @@ class Progress:
             self._vain.clear()
 
     def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
-        seen: set[Who] = set()
+        seen: set[UnresolvedParty] = set()
         vain = 0
         more = False  # some lines have no rank in front, so the number of their writers is unknown
         for place in reversed(places):
@@ -69,17 +69,17 @@ class Progress:
                 if who is not None and who not in seen:
                     vain = 0
                     seen.add(who)
-                    more = more or (who.rank is None and who != Who())
+                    more = more or (who.rank is None and who != UnresolvedParty())
                     self._add(who, lines.number(place), raw)
             if len(seen) >= many and (not more or vain >= IN_VAIN):
                 return
 
-    def _add(self, who: Who, number: int, raw: bytes) -> None:
+    def _add(self, who: UnresolvedParty, number: int, raw: bytes) -> None:
         known = self._last.get(who)
         if len(self._last) < MOST if known is None else known[0] < number:
             self._last[who] = number, states(raw)[-1]
 
-    def _writer(self, words: bytes, raw: bytes, who: Who | None) -> Who | None:
+    def _writer(self, words: bytes, raw: bytes, who: UnresolvedParty | None) -> UnresolvedParty | None:
         """The writer of a line; None if it does not name a step. `who` is the writer if already known."""
         text = states(raw)[-1]
         if not says_step(text):
@@ -93,7 +93,7 @@ class Progress:
         self._remember(words, raw, text[: own.prefix if own.form is Form.PLAIN else own.start], who)
         return who
 
-    def lines(self, made: Callable[[int, str, Said], Line]) -> dict[Who, Line]:
+    def lines(self, made: Callable[[int, str, LineFacts], LogLine]) -> dict[UnresolvedParty, LogLine]:
         return {who: made(number, text, self._said(text)) for who, (number, text) in self._last.items()}
 
     def _head(self, words: bytes, raw: bytes) -> bytes:
@@ -104,7 +104,7 @@ class Progress:
             at = raw.find(last, at + 1)
         return raw[: at + 1] if at < _SHORT else _STAMP.sub(b"", raw[: at + 1])
 
-    def _remember(self, words: bytes, raw: bytes, front: str, who: Who) -> None:
+    def _remember(self, words: bytes, raw: bytes, front: str, who: UnresolvedParty) -> None:
         if b"\r" in raw or not raw.startswith(front.encode()):
             return  # several states, or odd bytes
         if len(self._writers) >= MOST:

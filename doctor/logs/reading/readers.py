@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from doctor.logs.model import Symptom
-from doctor.logs.reading.scanned import Scan
-from doctor.logs.sources import Opened
+from doctor.logs.reading.file_scan import Scan
+from doctor.logs.sources import InputFile
 
 LARGE = 8 << 20
 """Bytes; a smaller file is not worth a process."""
@@ -37,10 +37,10 @@ def cores() -> int:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ReaderProcess:
     pid: int
     pipe: int
-    opened: Opened
+    opened: InputFile
     done: Callable[[Sequence[Scan]], None]
     said: bytearray = field(default_factory=bytearray)
 
@@ -53,13 +53,13 @@ class Readers:
         self._symptoms = {symptom.id: symptom for symptom in symptoms}
         self._most = most
         self._lost = lost
-        self._running: dict[int, _Reader] = {}
+        self._running: dict[int, _ReaderProcess] = {}
 
-    def takes(self, opened: Opened) -> bool:
+    def takes(self, opened: InputFile) -> bool:
         return self._most > 1 and opened.whole and opened.size >= LARGE
 
     def start(
-        self, opened: Opened, read: Callable[[], Sequence[Scan]], done: Callable[[Sequence[Scan]], None]
+        self, opened: InputFile, read: Callable[[], Sequence[Scan]], done: Callable[[Sequence[Scan]], None]
     ) -> None:
         while len(self._running) >= self._most:
             self._listen()
@@ -70,7 +70,7 @@ class Readers:
             os.close(pipe)
             _in_child(end, opened, read, used, parent)
         os.close(end)
-        self._running[pipe] = _Reader(pid, pipe, opened, done)
+        self._running[pipe] = _ReaderProcess(pid, pipe, opened, done)
 
     def finish(self) -> None:
         while self._running:
@@ -97,7 +97,7 @@ class Readers:
             if not said:
                 self._end(reader)
 
-    def _end(self, reader: _Reader) -> None:
+    def _end(self, reader: _ReaderProcess) -> None:
         del self._running[reader.pipe]
         os.close(reader.pipe)
         _, status, usage = os.wait4(reader.pid, 0)
@@ -112,7 +112,7 @@ class Readers:
 
 
 def _in_child(
-    pipe: int, opened: Opened, read: Callable[[], Sequence[Scan]], used: float, parent: int
+    pipe: int, opened: InputFile, read: Callable[[], Sequence[Scan]], used: float, parent: int
 ) -> None:
     """Read, send the result and exit. Prints nothing: the open files belong to the parent."""
     code = 1

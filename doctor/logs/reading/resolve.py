@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.logs.model import Curve, Form, Line, LogFile, Party, Sighting
-from doctor.logs.reading.fold import Who
-from doctor.logs.reading.scanned import Scan
+from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
+from doctor.logs.reading.file_scan import Scan
+from doctor.logs.reading.fold import UnresolvedParty
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
 """Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
@@ -122,7 +122,7 @@ def _owner(scan: Scan) -> Owner:
     return Owner(host, rank, pid, name.device, name.local, assumed)
 
 
-def party(who: Who, form: Form, scan: Scan, owner: Owner, people: People) -> Party:
+def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: People) -> Party:
     """The party that wrote one line."""
     host = who.host
     if host is None and form is not Form.SLURM:
@@ -151,7 +151,7 @@ def party(who: Who, form: Form, scan: Scan, owner: Owner, people: People) -> Par
 def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], tuple[Curve, ...]]:
     owner = people.owners[id(scan)]
 
-    def of(who: Who, line: Line) -> Line:
+    def of(who: UnresolvedParty, line: LogLine) -> LogLine:
         return replace(line, who=party(who, line.form, scan, owner, people))
 
     sightings: dict[tuple[str, Party], Sighting] = {}
@@ -176,7 +176,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         world=scan.learned.world,
         first_at=scan.first_at,
         last_at=scan.last_at,
-        last=scan.last and of(Who(), scan.last),
+        last=scan.last and of(UnresolvedParty(), scan.last),
         progress=tuple(sorted((of(who, line) for who, line in scan.progress.items()), key=_by_rank)),
         odd=tuple(of(who, line) for who, line in scan.odd.values()),
         problem=scan.problem,
@@ -191,11 +191,11 @@ def _merge(one: Sighting, other: Sighting) -> Sighting:
     return replace(first, last=last, count=one.count + other.count, taken=first.taken or second.taken)
 
 
-def _by_rank(line: Line) -> tuple[int, int]:
+def _by_rank(line: LogLine) -> tuple[int, int]:
     return (-1 if line.who.rank is None else line.who.rank, line.number)
 
 
 def _curve(curve: Curve, scan: Scan, owner: Owner, people: People) -> Curve:
     said = curve.who
-    who = Who(said.rank, said.host, said.pid, said.device)
+    who = UnresolvedParty(said.rank, said.host, said.pid, said.device)
     return replace(curve, who=party(who, Form.PLAIN, scan, owner, people))

@@ -11,23 +11,23 @@ from collections.abc import Callable, Collection, Iterator
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
 from doctor.logs.forms.line import said_of
+from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
-from doctor.logs.forms.prefix import Layout, layout_of
-from doctor.logs.forms.said import Said
+from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
-from doctor.logs.model import Form, Line, Party
+from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
+from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.progress import Progress, says_step
-from doctor.logs.reading.scanned import Collecting, Matching, Scan
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.reading.writers import Writers
-from doctor.logs.sources import Damaged, Opened, pieces
+from doctor.logs.sources import DamagedInput, InputFile, pieces
 from doctor.text.redact import redact
 
 HEAD = 200
@@ -49,7 +49,7 @@ _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 
 
 def scan(
-    opened: Opened, matcher: Matching, table: Sentences, loss: Callable[[str], Collecting] | None
+    opened: InputFile, matcher: LineMatcher, table: Sentences, loss: Callable[[str], LossLineCollector] | None
 ) -> list[Scan]:
     """A scan for each attempt of the job in the file: most files have one."""
     begin = Scan(opened.name, opened.size, opened.written, named(opened.name))
@@ -58,7 +58,7 @@ def scan(
     try:
         for window in windows(pieces(opened.stream)):
             scanner.take(window)
-    except Damaged as error:
+    except DamagedInput as error:
         problem = str(error)
     scanner.end()
     attempts = attempts_of(scanner.parts)
@@ -70,7 +70,9 @@ def scan(
 
 
 class _Scanner:
-    def __init__(self, found: Scan, matcher: Matching, table: Sentences, loss: Collecting | None) -> None:
+    def __init__(
+        self, found: Scan, matcher: LineMatcher, table: Sentences, loss: LossLineCollector | None
+    ) -> None:
         self._found = found
         self.parts = [found]
         self._matcher = matcher
@@ -79,7 +81,7 @@ class _Scanner:
         self._losses: Losses | None = None
         self._progress = Progress(self._parse)
         self._clock = Clock(found.written)
-        self._layout: Layout | None = None
+        self._layout: PrefixLayout | None = None
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
@@ -144,8 +146,8 @@ class _Scanner:
         found.sort()
         return found
 
-    def _parse(self, text: str) -> Said:
-        return said_of(text, self._layout or Layout(), self._clock)
+    def _parse(self, text: str) -> LineFacts:
+        return said_of(text, self._layout or PrefixLayout(), self._clock)
 
     def end(self) -> None:
         self._end_part()
@@ -197,11 +199,11 @@ class _Scanner:
             if odd and not known:
                 calm = calm and not complaint.complains(text, said)
                 self._odd(lines.window, *lines.span(place), number, text, said)
-        if calm and len(self._calm) < _LOOKED and not (self._layout or Layout()).hosts:
+        if calm and len(self._calm) < _LOOKED and not (self._layout or PrefixLayout()).hosts:
             self._calm.add(complaint.like(raw))
 
-    def _symptoms(self, lines: Lines, place: int, text: str, said: Said) -> bool:
-        layout, number = self._layout or Layout(), lines.number(place)
+    def _symptoms(self, lines: Lines, place: int, text: str, said: LineFacts) -> bool:
+        layout, number = self._layout or PrefixLayout(), lines.number(place)
         around = lines.window.around(*lines.span(place))
         in_block(text, said, around, layout, self._clock)
         if INTERRUPTED in text:
@@ -223,7 +225,7 @@ class _Scanner:
                 fold.add(symptom, taken.get(symptom.id, {}), who, line)
         return True
 
-    def _odd(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> None:
+    def _odd(self, window: Window, start: int, end: int, number: int, text: str, said: LineFacts) -> None:
         self._looked += 1
         if len(self._found.odd) >= MOST_ODD or not complaint.complains(text, said):
             return
@@ -244,7 +246,7 @@ class _Scanner:
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
 
-    def _caught(self, text: str, said: Said, above: list[str], below: list[str]) -> bool:
+    def _caught(self, text: str, said: LineFacts, above: list[str], below: list[str]) -> bool:
         """Whether the script goes on after the exception, or Python ignored it."""
         begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
         if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
@@ -252,12 +254,12 @@ class _Scanner:
         prefix = text[: said.start]
         for line in below:
             if line.strip() and line.startswith(prefix):
-                after = said_of(line, self._layout or Layout(), self._clock)
+                after = said_of(line, self._layout or PrefixLayout(), self._clock)
                 return after.form is Form.PLAIN and (after.headed or says_step(line))
         return False
 
-    def _made(self, number: int, text: str, said: Said) -> Line:
-        return Line(
+    def _made(self, number: int, text: str, said: LineFacts) -> LogLine:
+        return LogLine(
             file=self._found.name,
             number=number,
             text=redact(text)[:KEPT],
@@ -268,7 +270,7 @@ class _Scanner:
             level=said.level,
         )
 
-    def _note(self, said: Said) -> None:
+    def _note(self, said: LineFacts) -> None:
         """Note what a line shows about its file."""
         found = self._found
         found.forms[said.form] += 1

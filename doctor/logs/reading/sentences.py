@@ -12,7 +12,7 @@ from operator import or_
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.reading import attempts
-from doctor.logs.reading.scanned import Matching
+from doctor.logs.reading.file_scan import LineMatcher
 from doctor.logs.sentence import sentence
 
 SYMPTOM, ODD, TELLS, LOSS, STEP, PREFIX, LAUNCHER, ENDS = (1 << bit for bit in range(8))
@@ -37,7 +37,7 @@ TOGETHER = 200
 class Sentences:
     """The marks of sentences, for any number of files."""
 
-    def __init__(self, matcher: Matching) -> None:
+    def __init__(self, matcher: LineMatcher) -> None:
         self._matcher = matcher
         self._words = [(sentence(word), word, mark) for mark, words in _WORDS.items() for word in words]
         self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]  # errors of glog have a time, but no word

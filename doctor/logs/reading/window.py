@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from doctor.logs.sources import Damaged
+from doctor.logs.sources import DamagedInput
 from doctor.text.printable import clean_line
 
 AROUND = 16 << 10
@@ -83,7 +83,7 @@ def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
     try:
         for piece in pieces:
             yield from flow.take(piece)
-    except Damaged:
+    except DamagedInput:
         yield from flow.rest()
         raise
     yield from flow.rest()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
-from doctor.logs.forms.prefix import Layout
+from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.reading.lines import Lines, in_order
 from doctor.logs.reading.sentences import PREFIX
 
@@ -19,7 +19,7 @@ _LONGEST = 110
 
 
 class Writers:
-    def __init__(self, lines: Lines, layout: Layout) -> None:
+    def __init__(self, lines: Lines, layout: PrefixLayout) -> None:
         self._lines = lines
         self._groups = lines.of(PREFIX)
         self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))

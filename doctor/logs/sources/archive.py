@@ -12,7 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import IO, BinaryIO, cast
 
-from doctor.logs.sources.limits import CHUNK, NO_MEMBER, Damaged, Limits
+from doctor.logs.sources.limits import CHUNK, NO_MEMBER, DamagedInput, ReadLimits
 from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
@@ -24,7 +24,7 @@ _BACK = 1024
 
 
 @dataclass(slots=True)
-class Member:
+class ArchiveMember:
     name: str
     size: int
     written: float
@@ -63,7 +63,7 @@ class _Forward(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         self.headers += size
         if size < 0 or self.headers > _MOST_HEADER:
-            raise Damaged("damaged archive")
+            raise DamagedInput("damaged archive")
         return self.take(size)
 
     def take(self, size: int) -> bytes:
@@ -89,7 +89,7 @@ class _Forward(io.RawIOBase):
         return data
 
 
-class _Part:
+class _TarPart:
     """The bytes of one file of a tar archive."""
 
     def __init__(self, forward: _Forward, start: int, size: int) -> None:
@@ -104,12 +104,12 @@ class _Part:
         self._forward.seek(self._next)
         data = self._forward.take(size)
         if not data:
-            raise Damaged("the archive ends in the middle")
+            raise DamagedInput("the archive ends in the middle")
         self._next += len(data)
         return data
 
 
-def tar_members(stream: Stream) -> Generator[Member, None, None]:
+def tar_members(stream: Stream) -> Generator[ArchiveMember, None, None]:
     """The files of a tar archive. Raises Damaged if the archive is cut off."""
     forward = _Forward(stream)
     try:
@@ -120,10 +120,10 @@ def tar_members(stream: Stream) -> Generator[Member, None, None]:
             if info.isdir():
                 continue
             other = "" if info.type in tarfile.REGULAR_TYPES else NO_MEMBER
-            part = _Part(forward, info.offset_data, info.size)
-            yield Member(info.name, info.size, float(info.mtime), part, other)
+            part = _TarPart(forward, info.offset_data, info.size)
+            yield ArchiveMember(info.name, info.size, float(info.mtime), part, other)
     except (tarfile.TarError, OverflowError, RecursionError, *_BROKEN) as error:
-        raise Damaged("damaged archive") from error
+        raise DamagedInput("damaged archive") from error
 
 
 class _Zip:
@@ -140,7 +140,7 @@ class _Zip:
 
 
 class _Unzipped:
-    def __init__(self, file: IO[bytes], limits: Limits, packed: int) -> None:
+    def __init__(self, file: IO[bytes], limits: ReadLimits, packed: int) -> None:
         self._file = file
         self._limits = limits
         self._packed = packed
@@ -150,14 +150,14 @@ class _Unzipped:
         try:
             data = self._file.read(min(size, CHUNK))
         except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, *_BROKEN) as error:
-            raise Damaged("damaged archive") from error
+            raise DamagedInput("damaged archive") from error
         self._given += len(data)
         if self._given > self._limits.free and self._given > self._limits.ratio * self._packed:
-            raise Damaged(f"unpacks to more than {self._limits.ratio} times its size")
+            raise DamagedInput(f"unpacks to more than {self._limits.ratio} times its size")
         return data
 
 
-def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]:
+def zip_members(file: BinaryIO, limits: ReadLimits) -> Generator[ArchiveMember, None, None]:
     """The files of a zip archive. Raises Damaged if the archive cannot be read."""
     total = 0
     try:
@@ -166,29 +166,31 @@ def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]
                 if info.is_dir():
                     continue
                 if info.flag_bits & 1:
-                    yield Member(info.filename, info.file_size, 0.0, _EMPTY, "needs a password")
+                    yield ArchiveMember(info.filename, info.file_size, 0.0, _EMPTY, "needs a password")
                     continue
                 try:
                     member = archive.open(info)
                 except (NotImplementedError, RuntimeError, MemoryError, zipfile.BadZipFile):
-                    yield Member(info.filename, info.file_size, 0.0, _EMPTY, "packed in an unknown way")
+                    yield ArchiveMember(
+                        info.filename, info.file_size, 0.0, _EMPTY, "packed in an unknown way"
+                    )
                     continue
                 with member:
                     stream = _Unzipped(member, limits, info.compress_size)
-                    yield Member(info.filename, info.file_size, _moment(info), stream)
+                    yield ArchiveMember(info.filename, info.file_size, _moment(info), stream)
                     total += stream._given
                 if total > limits.unpacked:
-                    raise Damaged(f"unpacks to more than {words(limits.unpacked)}")
+                    raise DamagedInput(f"unpacks to more than {words(limits.unpacked)}")
     except (zipfile.BadZipFile, RecursionError, NotImplementedError, *_BROKEN) as error:
-        raise Damaged("damaged archive") from error
+        raise DamagedInput("damaged archive") from error
 
 
-class _Empty:
+class _EmptyStream:
     def read(self, size: int) -> bytes:
         return b""[:size]
 
 
-_EMPTY = _Empty()
+_EMPTY = _EmptyStream()
 
 
 def _moment(info: zipfile.ZipInfo) -> float:

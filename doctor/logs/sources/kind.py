@@ -8,7 +8,7 @@ HEAD = 4096
 """First bytes of a file that are examined."""
 
 
-class Kind(Enum):
+class FileKind(Enum):
     TEXT = "text"
     GZIP = "gzip"
     BZIP2 = "bzip2"
@@ -20,12 +20,12 @@ class Kind(Enum):
 
 
 _MAGIC = (
-    (b"\x1f\x8b", Kind.GZIP),
-    (b"BZh", Kind.BZIP2),
-    (b"\xfd7zXZ\x00", Kind.XZ),
-    (b"PK\x03\x04", Kind.ZIP),
-    (b"PK\x05\x06", Kind.ZIP),
-    (b"\x28\xb5\x2f\xfd", Kind.ZSTD),
+    (b"\x1f\x8b", FileKind.GZIP),
+    (b"BZh", FileKind.BZIP2),
+    (b"\xfd7zXZ\x00", FileKind.XZ),
+    (b"PK\x03\x04", FileKind.ZIP),
+    (b"PK\x05\x06", FileKind.ZIP),
+    (b"\x28\xb5\x2f\xfd", FileKind.ZSTD),
 )
 _BINARY = (
     *(b"\x7fELF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x89HDF", b"SQLite format 3\x00"),
@@ -49,19 +49,19 @@ def no_log(name: str) -> bool:
     return ("." in last and last.rpartition(".")[2] in _NO_LOGS) or ".tfevents." in last
 
 
-def kind_of(head: bytes) -> Kind:
+def kind_of(head: bytes) -> FileKind:
     for magic, kind in _MAGIC:
         if head.startswith(magic):
             return kind
     if head[257:262] == b"ustar" and b"\x00" in head[:257]:
-        return Kind.TAR
+        return FileKind.TAR
     if head.startswith(_BINARY) or head[8:10] == b'{"':
-        return Kind.BINARY
+        return FileKind.BINARY
     if head.startswith(_BOMS) or wide(head):
-        return Kind.TEXT
+        return FileKind.TEXT
     filled = head.replace(b"\x00", b"")
     odd = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in filled)
-    return Kind.BINARY if odd * 20 > len(filled) else Kind.TEXT
+    return FileKind.BINARY if odd * 20 > len(filled) else FileKind.TEXT
 
 
 def wide(head: bytes) -> str:

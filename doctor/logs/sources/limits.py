@@ -9,7 +9,7 @@ CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     looked_at: int = 100_000
     """Files in folders and archives whose names are examined."""
     read: int = 20_000
@@ -27,7 +27,7 @@ class Limits:
     """Additional CPU time for each megabyte of input; a packed megabyte holds 10 or 20 MB of text."""
 
 
-class Damaged(Exception):
+class DamagedInput(Exception):
     """The rest of an input cannot be read; str() says why."""
 
 
@@ -44,7 +44,7 @@ MOST_REASONS = 200
 
 
 @dataclass(slots=True)
-class LeftOut:
+class OmittedInputs:
     """The inputs that were not read. Files with the same reason share a line."""
 
     _names: dict[str, list[str]] = field(default_factory=dict)

@@ -8,7 +8,7 @@ import select
 import time
 from typing import BinaryIO
 
-from doctor.logs.sources.limits import Damaged, Limits
+from doctor.logs.sources.limits import DamagedInput, ReadLimits
 
 TOO_LONG = "reading took too long for its size: give fewer files at once"
 LATE = "the --deadline came before its end"
@@ -20,14 +20,14 @@ class Patience:
     Only CPU time of this process counts: waiting for a silent pipe or a busy machine costs nothing.
     """
 
-    def __init__(self, limits: Limits, deadline: float | None = None) -> None:
+    def __init__(self, limits: ReadLimits, deadline: float | None = None) -> None:
         self._per_byte = limits.seconds_a_megabyte / (1 << 20)
         self._worked_until = time.process_time() + limits.seconds
         self._until = None if deadline is None else time.monotonic() + deadline
         self._parent = 0
         self.granted = 0.0
 
-    def afresh(self, limits: Limits) -> Patience:
+    def afresh(self, limits: ReadLimits) -> Patience:
         """A full new limit for the next input; the user's deadline stays."""
         new = Patience(limits)
         new._until = self._until
@@ -58,7 +58,7 @@ class Patience:
 
     def check(self) -> None:
         if self.over:
-            raise Damaged(self.over)
+            raise DamagedInput(self.over)
 
     def wait_for(self, pipe: BinaryIO) -> None:
         """Wait until the pipe has data, or the time is over."""

@@ -10,8 +10,8 @@ import zlib
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
-from doctor.logs.sources.kind import Kind
-from doctor.logs.sources.limits import CHUNK, Damaged, Limits
+from doctor.logs.sources.kind import FileKind
+from doctor.logs.sources.limits import CHUNK, DamagedInput, ReadLimits
 from doctor.logs.sources.patience import Patience
 
 _MEMORY = 256 << 20
@@ -20,7 +20,7 @@ _MEMORY = 256 << 20
 
 class Stream(Protocol):
     def read(self, size: int) -> bytes:
-        """At most `size` bytes; none at the end. Raises Damaged."""
+        """At most `size` bytes; none at the end. Raises DamagedInput."""
 
 
 class File:
@@ -36,9 +36,9 @@ class File:
         try:
             data = self._file.read(min(size, self.left))
         except OSError as error:
-            raise Damaged(f"could not be read further: {error.strerror or error}") from error
+            raise DamagedInput(f"could not be read further: {error.strerror or error}") from error
         if size and self.left and not data:
-            raise Damaged("became shorter while it was read")
+            raise DamagedInput("became shorter while it was read")
         self.left -= len(data)
         self._patience.grant(len(data))
         return data
@@ -70,26 +70,26 @@ class Pipe:
         try:
             data: bytes = self._file.read1(size)  # type: ignore[attr-defined]
         except (OSError, ValueError) as error:
-            raise Damaged(f"could not be read further: {error}") from error
+            raise DamagedInput(f"could not be read further: {error}") from error
         self._patience.grant(len(data))
         return data
 
 
-class Ahead:
+class PeekStream:
     """A stream with a time limit whose first bytes can be examined before they are read."""
 
     def __init__(self, stream: Stream, patience: Patience) -> None:
         self._stream = stream
         self.patience = patience
         self._held = b""
-        self._failed: Damaged | None = None
+        self._failed: DamagedInput | None = None
         self.taken = 0
 
     def peek(self, size: int) -> bytes:
         while len(self._held) < size and self._failed is None:
             try:
                 data = self._stream.read(size - len(self._held))
-            except Damaged as error:
+            except DamagedInput as error:
                 self._failed = error
                 break
             if not data:
@@ -169,18 +169,18 @@ class _Unpacker(Protocol):
     def decompress(self, data: bytes, size: int, /) -> bytes: ...
 
 
-_UNPACKERS: dict[Kind, Callable[[], _Unpacker]] = {
-    Kind.GZIP: _Gzip,
-    Kind.BZIP2: bz2.BZ2Decompressor,
-    Kind.XZ: _Xz,
+_UNPACKERS: dict[FileKind, Callable[[], _Unpacker]] = {
+    FileKind.GZIP: _Gzip,
+    FileKind.BZIP2: bz2.BZ2Decompressor,
+    FileKind.XZ: _Xz,
 }
 _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError)
 
 
-class Unpacked:
+class UnpackedStream:
     """The unpacked content of a packed stream, in pieces of bounded size."""
 
-    def __init__(self, stream: Stream, kind: Kind, limits: Limits) -> None:
+    def __init__(self, stream: Stream, kind: FileKind, limits: ReadLimits) -> None:
         self._stream = stream
         self._new = _UNPACKERS[kind]
         self._unpacker = self._new()
@@ -197,11 +197,11 @@ class Unpacked:
             try:
                 out = self._unpacker.decompress(data, size)
             except MemoryError as error:
-                raise Damaged("damaged archive") from error
+                raise DamagedInput("damaged archive") from error
             except _BROKEN as error:
                 if self._fresh and self._given:
                     break  # padding after the last part
-                raise Damaged("damaged archive") from error
+                raise DamagedInput("damaged archive") from error
             if out:
                 self._fresh = False
                 self._count(len(out))
@@ -222,16 +222,16 @@ class Unpacked:
         if data:
             return data
         if not self._fresh or not self._given:
-            raise Damaged("the archive ends in the middle")
+            raise DamagedInput("the archive ends in the middle")
         return None
 
     def _count(self, size: int) -> None:
         self._given += size
         free, ratio = self._limits.free, self._limits.ratio
         if self._given > self._limits.unpacked:
-            raise Damaged(f"unpacks to more than {words(self._limits.unpacked)}")
+            raise DamagedInput(f"unpacks to more than {words(self._limits.unpacked)}")
         if self._given > free and self._given > ratio * self._read:
-            raise Damaged(f"unpacks to more than {ratio} times its size")
+            raise DamagedInput(f"unpacks to more than {ratio} times its size")
 
 
 def words(size: int) -> str:

@@ -6,10 +6,10 @@ import codecs
 import re
 from collections.abc import Iterator
 
+from doctor.logs.sources.json_lines import is_wrapped, unwrapped
 from doctor.logs.sources.kind import HEAD, wide
-from doctor.logs.sources.limits import CHUNK, Damaged
-from doctor.logs.sources.stream import Ahead
-from doctor.logs.sources.wrapped import is_wrapped, unwrapped
+from doctor.logs.sources.limits import CHUNK, DamagedInput
+from doctor.logs.sources.stream import PeekStream
 
 _NULS = bytes(CHUNK)
 FIRST = CHUNK // 4
@@ -23,7 +23,7 @@ _ESCAPES = re.compile(
 )
 
 
-def pieces(stream: Ahead) -> Iterator[bytes]:
+def pieces(stream: PeekStream) -> Iterator[bytes]:
     """The pieces of a stream; overlong lines are cut. An error of reading is raised after the last piece."""
     head = stream.peek(HEAD)
     encoding = wide(head)
@@ -56,7 +56,7 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
             rest = data[end:]
             if end:
                 yield plain(data[:end])
-    except Damaged:
+    except DamagedInput:
         if rest:
             yield plain(rest)
         raise

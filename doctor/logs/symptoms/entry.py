@@ -10,7 +10,7 @@ from doctor.errors import Mistake, suggest
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.numbers import NUMBER, SPELLINGS, patterns_of
 from doctor.text.textfile import shown
-from doctor.text.yamlfile import Listing, Node, Scalar, Table
+from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
 
 _TEXTS = ("title", "role", "number", "spellings", "take", "needs", "unseen", "versions", "zh")
 _LISTS = ("from", "codes", "explains", "causes", "checks", "remedy", "sources", "example", "not")
@@ -24,7 +24,7 @@ MOST_VALUES = 200
 
 
 @dataclass(slots=True)
-class Entry:
+class SymptomEntry:
     """A symptom with the line numbers of its fields, for mistakes that are found later."""
 
     symptom: Symptom
@@ -36,13 +36,15 @@ class Entry:
         return self.lines.get((name, value), self.lines.get((name, ""), self.line))
 
 
-def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[Mistake]) -> Entry | None:
+def read_entry(
+    file: str, family: str, key: Scalar, node: Node, mistakes: list[Mistake]
+) -> SymptomEntry | None:
     """The entry, or None if it has mistakes."""
     before = len(mistakes)
-    reader = _Reader(file, mistakes)
+    reader = _EntryReader(file, mistakes)
     if not ID.fullmatch(key.text):
         reader.wrong(key, f"{shown(key.text)} is not an id: lower-case letters, digits and single hyphens")
-    if not isinstance(node, Table):
+    if not isinstance(node, YamlTable):
         reader.wrong(
             key, f"{shown(key.text)} has no fields: it needs a title and a role, and a pattern or codes"
         )
@@ -86,10 +88,10 @@ def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[M
         zh=reader.text("zh"),
         origin=file,
     )
-    return Entry(symptom, key.line, reader.lines)
+    return SymptomEntry(symptom, key.line, reader.lines)
 
 
-class _Reader:
+class _EntryReader:
     """Reads the fields of one entry."""
 
     def __init__(self, file: str, mistakes: list[Mistake]) -> None:
@@ -102,7 +104,7 @@ class _Reader:
     def wrong(self, node: Node, message: str) -> None:
         self.mistakes.append(Mistake(self.file, node.line, message))
 
-    def table(self, node: Table) -> None:
+    def table(self, node: YamlTable) -> None:
         for key, value in node.rows:
             if key.text not in FIELDS:
                 near = suggest(key.text, FIELDS) or f"the fields are {', '.join(FIELDS)}"
@@ -171,7 +173,7 @@ class _Reader:
         node = self.given.get("any")
         if node is None:
             return ()
-        if isinstance(node, Table):
+        if isinstance(node, YamlTable):
             self.wrong(node, "any is a list of lists of texts, not a mapping")
             return ()
         rows: list[tuple[str, ...]] = []

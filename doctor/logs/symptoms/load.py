@@ -19,11 +19,11 @@ from pathlib import Path
 from types import ModuleType
 
 from doctor.errors import DoctorError, InputErrors, Mistake
-from doctor.judge.registry import Broken, bundled
+from doctor.judge.registry import BrokenSource, bundled
 from doctor.logs.model import Symptom
-from doctor.logs.symptoms.entry import Entry, read_entry
+from doctor.logs.symptoms.entry import SymptomEntry, read_entry
 from doctor.logs.symptoms.valid import mistakes_of
-from doctor.text.yamlfile import Table, read_yaml
+from doctor.text.yamlfile import YamlTable, read_yaml
 
 ENTRY_POINTS = "cluster_doctor.symptoms"
 """Each entry point names a package (or a path) whose *.yaml files are read."""
@@ -34,7 +34,7 @@ NOTHING = "there is no file of symptoms (*.yaml) in it"
 @dataclass(frozen=True, slots=True)
 class FoundSymptoms:
     symptoms: tuple[Symptom, ...]
-    broken: tuple[Broken, ...] = ()
+    broken: tuple[BrokenSource, ...] = ()
 
 
 def load_symptoms(
@@ -71,7 +71,7 @@ def load_symptoms(
 
 
 @cache
-def _read_once(folder: Path) -> tuple[Mapping[str, Entry], tuple[Mistake, ...]]:
+def _read_once(folder: Path) -> tuple[Mapping[str, SymptomEntry], tuple[Mistake, ...]]:
     """The entries of a folder that does not change while we run, and the mistakes in it."""
     mistakes: list[Mistake] = []
     return _read(_files(folder), {}, mistakes), tuple(mistakes)
@@ -82,9 +82,11 @@ def _files(folder: Path) -> list[Path]:
     return sorted(found)[: MOST_FILES + 1]
 
 
-def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) -> dict[str, Entry]:
+def _read(
+    paths: list[Path], before: dict[str, SymptomEntry], mistakes: list[Mistake]
+) -> dict[str, SymptomEntry]:
     """The entries of the files; an id that already exists is a mistake."""
-    found: dict[str, Entry] = {}
+    found: dict[str, SymptomEntry] = {}
     if len(paths) > MOST_FILES:
         mistakes.append(Mistake(str(paths[0].parent), None, f"holds more than {MOST_FILES:,} files"))
         return found
@@ -97,7 +99,7 @@ def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) 
         mistakes += document.mistakes
         if document.root is None:
             continue
-        if not isinstance(document.root, Table):
+        if not isinstance(document.root, YamlTable):
             message = "is not a mapping of ids to symptoms"
             mistakes.append(Mistake(str(path), document.root.line, message))
             continue
@@ -112,9 +114,9 @@ def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) 
     return found
 
 
-def _entry_points(entries: dict[str, Entry], checks: list[str] | None) -> list[Broken]:
+def _entry_points(entries: dict[str, SymptomEntry], checks: list[str] | None) -> list[BrokenSource]:
     """Add the symptoms of other distributions to `entries`; returns those that cannot be used."""
-    broken: list[Broken] = []
+    broken: list[BrokenSource] = []
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
         name = f"entry point {point.name}"
         mistakes: list[Mistake] = []
@@ -124,10 +126,10 @@ def _entry_points(entries: dict[str, Entry], checks: list[str] | None) -> list[B
             together = [*entries.values(), *found.values()]
             mistakes += mistakes_of(together, list(found.values()), checks)
         except (Exception, SystemExit) as error:  # a distribution may fail in any way
-            broken.append(Broken(name, f"{type(error).__name__}: {error}"))
+            broken.append(BrokenSource(name, f"{type(error).__name__}: {error}"))
             continue
         if mistakes or not found:
-            broken.append(Broken(name, "; ".join(map(str, mistakes[:5])) or NOTHING))
+            broken.append(BrokenSource(name, "; ".join(map(str, mistakes[:5])) or NOTHING))
         else:
             entries |= found
     return broken

@@ -34,7 +34,7 @@ def spelled(code: str) -> str:
     return " ".join(_SAME.get(part, part) for part in parts if part not in _SILENT)
 
 
-class Lookup:
+class SymptomLookup:
     def __init__(self, symptoms: Iterable[Symptom]) -> None:
         self._codes: dict[str, list[Symptom]] = {}
         self._words: list[tuple[Symptom, frozenset[str]]] = []

@@ -26,7 +26,7 @@ from doctor.judge.registry import check_ids
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.literals import stands, taken
 from doctor.logs.symptoms.load import load_symptoms
-from doctor.logs.symptoms.lookup import Lookup
+from doctor.logs.symptoms.lookup import SymptomLookup
 from doctor.logs.symptoms.prefilter import Prefilter
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
@@ -35,7 +35,7 @@ from doctor.text.terminal import tell
 class Matcher:
     def __init__(self, symptoms: Iterable[Symptom]) -> None:
         self.symptoms = tuple(symptoms)
-        self._lookup: Lookup | None = None
+        self._lookup: SymptomLookup | None = None
 
     @cached_property
     def _prefilter(self) -> Prefilter:
@@ -76,9 +76,9 @@ class Matcher:
         """The symptoms that share the most significant words with a text; none if that would be a guess."""
         return self._words().by_words(text, most)
 
-    def _words(self) -> Lookup:
+    def _words(self) -> SymptomLookup:
         if self._lookup is None:
-            self._lookup = Lookup(self.symptoms)
+            self._lookup = SymptomLookup(self.symptoms)
         return self._lookup
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from doctor.errors import Mistake, suggest
 from doctor.logs.model import Role, Symptom
-from doctor.logs.symptoms.entry import Entry
+from doctor.logs.symptoms.entry import SymptomEntry
 from doctor.logs.symptoms.literals import compiled, place, stands, taken
 from doctor.logs.symptoms.numbers import ALL, patterns_of
 from doctor.text.textfile import shown
@@ -45,7 +45,7 @@ _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
 
 
 def mistakes_of(
-    entries: Collection[Entry], thorough: Collection[Entry], checks: Iterable[str] | None
+    entries: Collection[SymptomEntry], thorough: Collection[SymptomEntry], checks: Iterable[str] | None
 ) -> list[Mistake]:
     """The mistakes in the entries `thorough`: names, patterns, `take` and examples."""
     ids = {entry.symptom.id: entry for entry in entries}
@@ -66,7 +66,7 @@ _Found = Iterator[tuple[str, str, str]]
 """The field, its value, and the mistake."""
 
 
-def _names(symptom: Symptom, ids: dict[str, Entry], checks: set[str] | None) -> _Found:
+def _names(symptom: Symptom, ids: dict[str, SymptomEntry], checks: set[str] | None) -> _Found:
     for glob in symptom.explains:
         if glob in ids and glob != symptom.id:
             continue

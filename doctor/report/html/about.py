@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from doctor.judge.verdict import Report
-from doctor.model import Backend, Sourced
-from doctor.report.again import repeat
+from doctor.model import Backend, SourcedValue
 from doctor.report.html.markup import Html, join, section, tag
 from doctor.report.html.times import time_tag
+from doctor.report.rerun import repeat
 from doctor.text.nodeset import fold
 
 REPLAY = "doctor check --replay RUN.json --html PAGE.html"
@@ -42,6 +42,6 @@ def about_section(report: Report) -> Html:
     )
 
 
-def _sourced(value: Sourced[Any]) -> str:
+def _sourced(value: SourcedValue[Any]) -> str:
     shown = value.value.value if isinstance(value.value, Backend) else value.value
     return f"{shown} ({value.source})"

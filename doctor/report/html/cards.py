@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from doctor.report.card import Card, Chart, Form, Kind, On, Pairs, Part, Row, Table
+from doctor.report.card import Card, CardKind, Chart, Medium, Pairs, Part, Row, RowForm, Table
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag, text
 
@@ -16,12 +16,12 @@ LONGEST = 6000
 """The most characters of a quote on a card."""
 
 
-def kind_class(kind: Kind) -> str:
-    return "fail" if kind is Kind.BROKEN else kind.value
+def kind_class(kind: CardKind) -> str:
+    return "fail" if kind is CardKind.BROKEN else kind.value
 
 
 def cards_part(cards: Iterable[Card]) -> Html:
-    shown = [card for card in cards if On.HTML in card.on]
+    shown = [card for card in cards if Medium.HTML in card.on]
     return join((*map(card_article, shown[:MOST]), _left(shown)))
 
 
@@ -31,9 +31,9 @@ def _left(shown: Sequence[object]) -> Html:
 
 
 def card_article(card: Card) -> Html:
-    rows = [row for row in card.rows if On.HTML in row.on and (row.lines or row.head)]
-    said = [row for row in rows if row.form not in (Form.QUOTED, Form.TYPED)]
-    quoted = [row for row in rows if row.form is Form.QUOTED]
+    rows = [row for row in card.rows if Medium.HTML in row.on and (row.lines or row.head)]
+    said = [row for row in rows if row.form not in (RowForm.QUOTED, RowForm.TYPED)]
+    quoted = [row for row in rows if row.form is RowForm.QUOTED]
     kind = kind_class(card.kind)
     head = tag(
         "h3",
@@ -47,9 +47,9 @@ def card_article(card: Card) -> Html:
         *(tag("span", id=id) for id in card.ids[1:]),
         head if card.says else NOTHING,
         tag("dl", *map(_pair, said)) if said else NOTHING,
-        *(_quoted(row) for row in quoted if On.BRIEF in row.on),
-        *map(_typed, [row for row in rows if row.form is Form.TYPED][:MOST_TYPED]),
-        *(folded(_summary(row), _quoted(row)) for row in quoted if On.BRIEF not in row.on),
+        *(_quoted(row) for row in quoted if Medium.BRIEF in row.on),
+        *map(_typed, [row for row in rows if row.form is RowForm.TYPED][:MOST_TYPED]),
+        *(folded(_summary(row), _quoted(row)) for row in quoted if Medium.BRIEF not in row.on),
         id=next(iter(card.ids), None),
         class_=f"{kind} symptom" if card.follows else kind,
     )
@@ -57,7 +57,7 @@ def card_article(card: Card) -> Html:
 
 def _pair(row: Row) -> Html:
     said = text("\n".join(_numbered(row)))
-    if row.form is Form.HOSTS:
+    if row.form is RowForm.HOSTS:
         said = listed(row.lines)
     elif row.link:
         said = tag("a", said, href=f"#{row.link}")
@@ -67,7 +67,7 @@ def _pair(row: Row) -> Html:
 
 
 def _numbered(row: Row) -> Sequence[str]:
-    if row.form is not Form.NUMBERED:
+    if row.form is not RowForm.NUMBERED:
         return row.lines
     return [f"{number}. {line}" for number, line in enumerate(row.lines, 1)]
 
@@ -104,8 +104,8 @@ def part_inside(part: Part) -> Html:
     if isinstance(part, Pairs):
         shown = (join((tag("dt", first), tag("dd", second))) for first, second in part.pairs[:MOST])
         return join((tag("dl", *shown, class_=None if part.aligned else "stack"), _left(part.pairs)))
-    if part.form in (Form.TYPED, Form.QUOTED):
-        kind = "quoted" if part.form is Form.QUOTED else None
+    if part.form in (RowForm.TYPED, RowForm.QUOTED):
+        kind = "quoted" if part.form is RowForm.QUOTED else None
         whole = tag("pre", "\n".join(part.lines[:MOST]), class_=kind, tabindex=0)
     else:
         whole = tag("ul", *(tag("li", line) for line in part.lines[:MOST]))

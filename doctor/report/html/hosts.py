@@ -7,7 +7,7 @@ from doctor.report.areas import AREAS, OTHER
 from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
 from doctor.report.html.markup import NOTHING as EMPTY
 from doctor.report.html.markup import Html, listed, section, table, tag
-from doctor.report.measured import Measured, measured
+from doctor.report.measurements import Measurement, measured
 
 _SIGNS = {OK: ("✓ ok", "good"), NOTHING: ("–", "soft")}
 _OPEN = (NOT_READ, PART_READ, UNDECIDED)
@@ -44,9 +44,9 @@ def measured_section(report: Report) -> Html:
     lines = [_line("✓", "good", each) for each in ticked]
     if lines and left:
         untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in left)
-        lines.append(_line("–", "soft", Measured("not tried", untried)))
+        lines.append(_line("–", "soft", Measurement("not tried", untried)))
     return section("measured", "Measured", tag("ul", *lines, class_="ticks") if lines else EMPTY)
 
 
-def _line(sign: str, kind: str, each: Measured) -> Html:
+def _line(sign: str, kind: str, each: Measurement) -> Html:
     return tag("li", tag("span", sign, class_=kind), tag("strong", each.area), tag("span", each.text))

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from doctor import __version__
-from doctor.report.card import Card, On, Page
+from doctor.report.card import Card, Medium, Page
 from doctor.report.html.cards import cards_part, kind_class, part_inside
 from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
 from doctor.report.html.times import time_tag
@@ -44,10 +44,10 @@ def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
 def sections_of(page: Page) -> Iterator[Section]:
     yield _section("findings", page.cards_title, cards_part(page.cards))
     for number, one in enumerate(page.each, 1):
-        inside = (cards_part(one.cards), *(part_inside(part) for part in one.parts if On.HTML in part.on))
+        inside = (cards_part(one.cards), *(part_inside(part) for part in one.parts if Medium.HTML in part.on))
         yield _section(f"job{number}", one.title, *inside, tag("p", one.says, class_=kind_class(one.kind)))
     for part in page.parts:
-        if On.HTML in part.on:
+        if Medium.HTML in part.on:
             yield _section(part.label.lower().replace(" ", "-"), part.label, part_inside(part))
     notes = tag("ul", *(tag("li", note) for note in page.notes)) if page.notes else NOTHING
     yield _section("notes", "Notes", notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor.report.html.markup import Html, tag
-from doctor.report.when import moment
+from doctor.report.run_times import moment
 
 
 def time_tag(started: str) -> Html:

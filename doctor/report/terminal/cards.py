@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from doctor.report.card import Card, Chart, Form, Kind, On, Page, Pairs, Part, Row, Table
+from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.report.terminal.losses import print_losses
-from doctor.report.terminal.page import LABEL, Cleaned, put_edged, put_line, put_rows, put_wrapped, wrapped
+from doctor.report.terminal.page import LABEL, CleanHook, put_edged, put_line, put_rows, put_wrapped, wrapped
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 
 STYLE = {
-    Kind.FAIL: "bold red",
-    Kind.WARN: "bold yellow",
-    Kind.OPEN: "bold cyan",
-    Kind.GOOD: "bold green",
-    Kind.BROKEN: "bold magenta",
+    CardKind.FAIL: "bold red",
+    CardKind.WARN: "bold yellow",
+    CardKind.OPEN: "bold cyan",
+    CardKind.GOOD: "bold green",
+    CardKind.BROKEN: "bold magenta",
 }
 INDENT = 6
 LONGEST = 240
@@ -28,8 +28,8 @@ NUMBERED = len("1. ")
 
 
 def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
-    console.push_render_hook(Cleaned())
-    on = On.QUIET if quiet else On.VERBOSE if verbose else On.BRIEF
+    console.push_render_hook(CleanHook())
+    on = Medium.QUIET if quiet else Medium.VERBOSE if verbose else Medium.BRIEF
     blocks = _Blocks(console)
     for strong, rest in () if quiet else page.about:
         blocks.begun = True
@@ -61,14 +61,14 @@ class _Blocks:
         self.begun = True
 
 
-def shown_cards(cards: Iterable[Card], on: On) -> list[Card]:
+def shown_cards(cards: Iterable[Card], on: Medium) -> list[Card]:
     return [card for card in cards if on in card.on and (card.says or any(on in row.on for row in card.rows))]
 
 
-def _print_each(pages: Sequence[Page], console: Console, on: On) -> None:
+def _print_each(pages: Sequence[Page], console: Console, on: Medium) -> None:
     """Prints several jobs: hanging ones in full, the others in one line."""
     for number, page in enumerate(pages):
-        if not page.cards and (on is On.QUIET or number >= JOBS):
+        if not page.cards and (on is Medium.QUIET or number >= JOBS):
             continue
         put_wrapped(Text(clean_line(page.title), style="bold"), console, 0, 2, wide=True)
         for card in shown_cards(page.cards, on):
@@ -77,11 +77,11 @@ def _print_each(pages: Sequence[Page], console: Console, on: On) -> None:
         blocks.begun = True
         _print_parts(page.parts, blocks, on)
         put_wrapped(Text(clean_line(page.says), style=STYLE[page.kind]), console, INDENT, INDENT)
-    if len(pages) > JOBS and on is not On.QUIET:
+    if len(pages) > JOBS and on is not Medium.QUIET:
         put_line(Text(f"{len(pages)} in all", style="dim"), console)
 
 
-def print_card(card: Card, console: Console, on: On) -> None:
+def print_card(card: Card, console: Console, on: Medium) -> None:
     indent = INDENT + 2 if card.follows else INDENT
     if card.says:
         head = Text.assemble(
@@ -103,7 +103,7 @@ def print_card(card: Card, console: Console, on: On) -> None:
         before = row.label
 
 
-def _rows(rows: Iterable[Row], on: On) -> list[tuple[Row, list[str]]]:
+def _rows(rows: Iterable[Row], on: Medium) -> list[tuple[Row, list[str]]]:
     """The shown rows with their texts; a row that continues the one before is joined to it."""
     found: list[tuple[Row, list[str]]] = []
     for row in rows:
@@ -117,39 +117,39 @@ def _rows(rows: Iterable[Row], on: On) -> list[tuple[Row, list[str]]]:
     return found
 
 
-def _some(row: Row, on: On) -> list[str]:
+def _some(row: Row, on: Medium) -> list[str]:
     """The first lines. If only one line would be left, it is shown instead of being counted."""
-    if row.form is Form.HOSTS:
+    if row.form is RowForm.HOSTS:
         return [clean_line(fold(row.lines))]
     lines = list(map(clean_line, row.lines))
-    if row.form is Form.NUMBERED:
+    if row.form is RowForm.NUMBERED:
         lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
-    if row.form is Form.QUOTED and on is On.BRIEF:
+    if row.form is RowForm.QUOTED and on is Medium.BRIEF:
         lines = [line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…" for line in lines]
     return [*lines[: (most := _most(row, on))], *_more(row, most, on)]
 
 
-def _most(part: Row | Pairs, on: On) -> int:
+def _most(part: Row | Pairs, on: Medium) -> int:
     number = len(part.lines if isinstance(part, Row) else part.pairs)
-    return number if part.few is None or on is not On.BRIEF or number == part.few + 1 else part.few
+    return number if part.few is None or on is not Medium.BRIEF or number == part.few + 1 else part.few
 
 
-def _more(part: Row | Pairs, most: int, on: On) -> list[str]:
+def _more(part: Row | Pairs, most: int, on: Medium) -> list[str]:
     left = len(part.lines if isinstance(part, Row) else part.pairs) - most
-    return [f"and {left} more {part.noun} (-v)"] if left > 0 and on is On.BRIEF else []
+    return [f"and {left} more {part.noun} (-v)"] if left > 0 and on is Medium.BRIEF else []
 
 
 def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, indent: int) -> None:
-    if row.form is Form.HOSTS:  # one line, which can be copied whole
+    if row.form is RowForm.HOSTS:  # one line, which can be copied whole
         put_line(_labelled(label, texts[0], indent), console)
-    elif row.form is Form.TYPED:
+    elif row.form is RowForm.TYPED:
         _print_typed(row, texts, label, console, indent)
     else:
         text = Text("\n".join(texts))
         if row.head:
             style = STYLE[row.kind] if row.kind else ""
             text = Text.assemble((clean_line(row.head), style), ": " * bool(text), text)
-        put_rows([(label, text)], console, indent, hang=NUMBERED if row.form is Form.NUMBERED else 0)
+        put_rows([(label, text)], console, indent, hang=NUMBERED if row.form is RowForm.NUMBERED else 0)
 
 
 def _print_typed(row: Row, lines: Sequence[str], label: str, console: Console, indent: int) -> None:
@@ -172,7 +172,7 @@ def _labelled(label: str, line: str, indent: int, style: str = "") -> Text:
     return Text.assemble(" " * indent, (f"{label:<{LABEL}}  ", "dim"), (clean_line(line), style))
 
 
-def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: On) -> None:
+def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: Medium) -> None:
     for part in parts:
         if on not in part.on:
             continue
@@ -183,8 +183,8 @@ def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: On) -> None:
             print_part(part, blocks.console, on)
 
 
-def print_part(part: Row | Pairs | Table, console: Console, on: On) -> None:
-    typed = isinstance(part, Row) and part.form is Form.TYPED
+def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
+    typed = isinstance(part, Row) and part.form is RowForm.TYPED
     put_line(Text(f"{part.label}:" if typed else part.label, style="bold"), console)
     if isinstance(part, Table):
         _print_table(part, console)
@@ -195,10 +195,10 @@ def print_part(part: Row | Pairs | Table, console: Console, on: On) -> None:
             if typed:
                 put_line(Text(f"  {line}", style="cyan"), console)
             else:
-                put_wrapped(Text(line), console, 2, 4, wide=part.form is Form.QUOTED)
+                put_wrapped(Text(line), console, 2, 4, wide=part.form is RowForm.QUOTED)
 
 
-def _print_pairs(part: Pairs, console: Console, on: On) -> None:
+def _print_pairs(part: Pairs, console: Console, on: Medium) -> None:
     pairs = part.pairs[: (most := _most(part, on))]
     wide = max(len(first) for first, _ in pairs)
     for first, second in pairs:

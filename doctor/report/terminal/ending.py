@@ -7,10 +7,10 @@ from rich.text import Text
 
 from doctor.judge.verdict import Report
 from doctor.model import Status, Verdict
-from doctor.report.again import for_the_rest
-from doctor.report.folded import fold_faults
 from doctor.report.go import table_note
 from doctor.report.headline import NOBODY, are_counted, culprit, last_line
+from doctor.report.rerun import for_the_rest
+from doctor.report.similar_faults import fold_faults
 from doctor.report.terminal.opening import count
 from doctor.report.terminal.page import columns, put_line, put_wrapped
 from doctor.text.printable import clean_line

@@ -46,7 +46,7 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
     shown = rows if verbose or len(rows) <= MOST else _worst(rows, report)
     if len(shown) == len(rows) and len(report.hosts) >= MANY:
         shown = sorted(shown, key=lambda row: _are_most(row, report))
-    lines = [_Line(_who(row, report, len(shown) == len(rows)), row) for row in shown]
+    lines = [_HostLine(_who(row, report, len(shown) == len(rows)), row) for row in shown]
     layout = _layout(lines, columns(console))
     console.print()
     _print_row(
@@ -70,7 +70,7 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class _HostLine:
     who: str
     row: HostRow
 
@@ -104,7 +104,7 @@ def _who(row: HostRow, report: Report, whole: bool) -> str:
     return f"{number}  {'others' if whole and _are_most(row, report) else folded}"
 
 
-def _layout(lines: Sequence[_Line], room: int) -> _Layout:
+def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
     """Areas with faults come first: names and verdict are shortened for them, then the words of the cells."""
     rows = [line.row for line in lines]
     areas = [area for area in rows[0].cells if any(row.cells[area] != NOTHING for row in rows)]

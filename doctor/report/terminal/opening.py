@@ -9,8 +9,8 @@ from rich.text import Text
 
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report, RunInfo
-from doctor.model import Backend, Sourced
-from doctor.report.again import again
+from doctor.model import Backend, SourcedValue
+from doctor.report.rerun import again
 from doctor.report.terminal.page import put_wrapped
 from doctor.text.nodeset import cut, fold
 from doctor.text.printable import clean_line
@@ -56,7 +56,7 @@ def _whom(plan: JobPlan, run: RunInfo) -> str:
     return " ".join(("this machine only,", names, *said) if run.transport == "local" else (names, *said))
 
 
-def _sourced(value: Sourced[T]) -> str:
+def _sourced(value: SourcedValue[T]) -> str:
     shown = value.value.value if isinstance(value.value, Backend) else value.value
     return f"{shown} ({value.source})"
 

@@ -17,7 +17,7 @@ NARROWEST = 20
 LABEL = 9
 
 
-class Cleaned(RenderHook):
+class CleanHook(RenderHook):
     """Cleans everything that a console prints: only our own colours remain, no untrusted control codes."""
 
     def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:

@@ -11,7 +11,7 @@ from doctor import __version__
 from doctor.run.in_job import messages, proc
 from doctor.run.in_job.handshake import HANDSHAKE
 from doctor.run.in_job.job_key import VARIABLE
-from doctor.run.in_job.listener import RankListener, Visitor
+from doctor.run.in_job.listener import RankListener, RankVisitor
 from doctor.run.in_job.messages import BEAT, SILENT, SLEPT
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relayed_program import RelayedProgram
@@ -26,7 +26,7 @@ SOON, ANSWER, TAKE = 1.0, 2.0, 3.0
 
 
 @dataclass(slots=True)
-class Member:
+class HubMember:
     """One rank that came; `link` is None for rank 0 itself."""
 
     hello: messages.Hello
@@ -63,13 +63,13 @@ class Hub:
 
     def __init__(self, seat: JobRank, me: messages.Hello) -> None:
         self.seat = seat
-        self.members: dict[int, Member] = {seat.rank: Member(me)}
+        self.members: dict[int, HubMember] = {seat.rank: HubMember(me)}
         self.refused: dict[int, str] = {}
         self.contested: dict[int, int] = {}
         """Numbers that a second process claimed -> its pid."""
         self.programs: dict[int, RelayedProgram] = {}
         self._changed = threading.Condition()
-        self._by_link: dict[RankLink, Member] = {}
+        self._by_link: dict[RankLink, HubMember] = {}
         self._leaving: dict[RankLink, float] = {}
         """Links that were refused -> until when they may read the reason."""
         self._questions: dict[int, _Question] = {}
@@ -95,7 +95,7 @@ class Hub:
         if self._door:
             self._door.close()
 
-    def _let_in(self, visitor: Visitor) -> None:
+    def _let_in(self, visitor: RankVisitor) -> None:
         """Runs in the listener's thread."""
         seals, hello, me = visitor.greeting.seals, visitor.hello, self.members[self.seat.rank].hello
         assert seals is not None
@@ -108,7 +108,7 @@ class Hub:
                 self._leaving[link] = time.monotonic() + HANDSHAKE
                 link.tell(messages.RunVerdict(2, [f"rank {hello.rank} was not let in: {why}"]))
             else:
-                self.members[hello.rank] = self._by_link[link] = Member(hello, link)
+                self.members[hello.rank] = self._by_link[link] = HubMember(hello, link)
                 link.tell(messages.Welcome(me.host, me.machine, me.pid, me.began))
                 self._changed.notify_all()
         self.loop.adopt(link)
@@ -157,7 +157,7 @@ class Hub:
         member = self._by_link.get(link)
         message = messages.MEMBER.decode(payload) if kind == CONTROL else None
         if member is None:
-            if isinstance(message, messages.Taken):
+            if isinstance(message, messages.VerdictReceipt):
                 link.hang_up()
         elif kind == CONTROL:
             member.silent = False
@@ -167,11 +167,11 @@ class Hub:
             if program is not None and program.link is link:
                 program.came(kind, payload)
 
-    def _take_message(self, member: Member, message: object) -> None:
+    def _take_message(self, member: HubMember, message: object) -> None:
         with self._changed:
-            if isinstance(message, messages.StillHere):
+            if isinstance(message, messages.BeatAnswer):
                 member.here = max(member.here, message.serial)
-            elif isinstance(message, messages.Taken):
+            elif isinstance(message, messages.VerdictReceipt):
                 member.taken = True
             elif isinstance(message, messages.ProcessState):
                 question = self._questions.get(message.serial)
@@ -215,7 +215,7 @@ class Hub:
 
     # Questions to the ranks.
 
-    def leader(self, place: tuple[str, str]) -> Member | None:
+    def leader(self, place: tuple[str, str]) -> HubMember | None:
         """The first rank of a host that can be spoken to."""
         there = (self.members[rank] for rank in sorted(self.members) if self.members[rank].place == place)
         return next((member for member in there if member.speaks), None)
@@ -238,18 +238,20 @@ class Hub:
             if sure or time.monotonic() >= began + SILENT:
                 return states
 
-    def _mute(self, serial: int) -> list[Member]:
+    def _mute(self, serial: int) -> list[HubMember]:
         """Members not yet heard from; one whose connection ended will not be."""
         return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
 
-    def _state(self, member: Member) -> str:
+    def _state(self, member: HubMember) -> str:
         """The state of its process, as another rank of its host sees it."""
         pid, began = member.hello.pid, member.hello.began
         mates = [m for m in self.members.values() if m.place == member.place and m is not member and m.speaks]
         if any(mate.link is None for mate in mates):
             return proc.state(pid, began)
         for mate in mates[:2]:
-            if mate.link and (seen := self._put(mate.link, lambda serial: messages.Look(serial, pid, began))):
+            if mate.link and (
+                seen := self._put(mate.link, lambda serial: messages.StateQuestion(serial, pid, began))
+            ):
                 return seen.state
         return proc.GONE if member.gone else ""
 
@@ -265,7 +267,7 @@ class Hub:
         return seen if seen and seen.pid else None
 
     def _put(
-        self, link: RankLink, question: Callable[[int], messages.Look | messages.Find]
+        self, link: RankLink, question: Callable[[int], messages.StateQuestion | messages.Find]
     ) -> messages.ProcessState | None:
         serial = self._next()
         asked = self._questions[serial] = _Question()
@@ -293,9 +295,9 @@ class Hub:
             self._door.close()
         self.loop.stop()
 
-    def places(self) -> Iterator[tuple[tuple[str, str], list[Member]]]:
+    def places(self) -> Iterator[tuple[tuple[str, str], list[HubMember]]]:
         """The ranks of each host, hosts in the order of their first rank."""
-        found: dict[tuple[str, str], list[Member]] = {}
+        found: dict[tuple[str, str], list[HubMember]] = {}
         for rank in sorted(self.members):
             found.setdefault(self.members[rank].place, []).append(self.members[rank])
         yield from found.items()

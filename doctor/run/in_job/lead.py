@@ -11,9 +11,9 @@ from doctor.errors import EXIT_BROKEN, DoctorError
 from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.wishes import JobWishes
 from doctor.run.examination import run_and_report
-from doctor.run.in_job.absent import Roster
 from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.messages import Hello
+from doctor.run.in_job.missing_ranks import Roster
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relay import JobTransport
 from doctor.run.progress import progress_line

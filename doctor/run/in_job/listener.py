@@ -31,7 +31,7 @@ GRACE = 0.5
 
 
 @dataclass(slots=True, eq=False)
-class Visitor:
+class RankVisitor:
     """A visitor. It has a `reader` once it has proved itself, and a `hello` once it has introduced itself."""
 
     connection: socket.socket
@@ -49,10 +49,10 @@ class RankListener:
     `passed_over` are ports that other users hold, with their uid; `turned_away` is what was odd in visitors.
     """
 
-    def __init__(self, seat: JobRank, let_in: Callable[[Visitor], object]) -> None:
+    def __init__(self, seat: JobRank, let_in: Callable[[RankVisitor], object]) -> None:
         self._seat = seat
         self._let_in = let_in
-        self._visitors: dict[Visitor, None] = {}
+        self._visitors: dict[RankVisitor, None] = {}
         self._selector = selectors.DefaultSelector()
         self._tables = SocketTables()
         self._closed = False
@@ -118,7 +118,7 @@ class RankListener:
             return -math.inf
         return self._oldest().came + GRACE
 
-    def _oldest(self) -> Visitor:
+    def _oldest(self) -> RankVisitor:
         """The oldest visitor that has not proved itself, or else the oldest of all."""
         first = next(iter(self._visitors))
         return next((visitor for visitor in self._visitors if visitor.reader is None), first)
@@ -148,11 +148,11 @@ class RankListener:
             connection.close()
             return
         now = time.monotonic()
-        visitor = Visitor(connection, greeting, now, now + HANDSHAKE)
+        visitor = RankVisitor(connection, greeting, now, now + HANDSHAKE)
         self._visitors[visitor] = None
         self._selector.register(connection, selectors.EVENT_READ, visitor)
 
-    def _hear(self, visitor: Visitor) -> None:
+    def _hear(self, visitor: RankVisitor) -> None:
         if visitor not in self._visitors:  # it was turned away meanwhile
             return
         try:
@@ -171,7 +171,7 @@ class RankListener:
             self._leave(visitor)
             self._let_in(visitor)
 
-    def _take(self, visitor: Visitor, data: bytes) -> None:
+    def _take(self, visitor: RankVisitor, data: bytes) -> None:
         if visitor.reader is None:
             visitor.line += data
             line, end, data = bytes(visitor.line).partition(b"\n")
@@ -189,7 +189,7 @@ class RankListener:
                 raise Stranger
             visitor.hello = message
 
-    def _answer(self, visitor: Visitor, line: bytes) -> None:
+    def _answer(self, visitor: RankVisitor, line: bytes) -> None:
         greeting = visitor.greeting
         visitor.connection.send(greeting.answer(line))
         if greeting.seals is None:
@@ -204,10 +204,10 @@ class RankListener:
         visitor.reader = FrameReader(greeting.seals.into)
         visitor.until = time.monotonic() + SILENT  # for its first message
 
-    def _turn_away(self, visitor: Visitor) -> None:
+    def _turn_away(self, visitor: RankVisitor) -> None:
         self._leave(visitor)
         visitor.connection.close()
 
-    def _leave(self, visitor: Visitor) -> None:
+    def _leave(self, visitor: RankVisitor) -> None:
         del self._visitors[visitor]
         self._selector.unregister(visitor.connection)

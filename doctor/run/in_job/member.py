@@ -97,7 +97,7 @@ class Membership:
         if self._outcome.code == 0 and not found.sure:
             self._outcome = self._unless_two(found)
         if self.link is not None and not self.link.closed:
-            self.link.tell(messages.Taken())
+            self.link.tell(messages.VerdictReceipt())
             self._wait_until_flushed(self.link)
         self.loop.stop()
         return self._outcome
@@ -146,8 +146,8 @@ class Membership:
         elif isinstance(message, messages.RunVerdict):
             self._decide(MemberOutcome(message.code, tuple(message.words)))
         elif isinstance(message, messages.RollCall):
-            link.tell(messages.StillHere(message.serial))
-        elif isinstance(message, messages.Look):
+            link.tell(messages.BeatAnswer(message.serial))
+        elif isinstance(message, messages.StateQuestion):
             link.tell(
                 messages.ProcessState(message.serial, message.pid, proc.state(message.pid, message.began))
             )

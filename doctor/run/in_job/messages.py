@@ -48,7 +48,7 @@ class Beat(msgspec.Struct, tag_field="do", tag="beat", frozen=True):
     pass
 
 
-class StillHere(msgspec.Struct, tag_field="do", tag="here", frozen=True):
+class BeatAnswer(msgspec.Struct, tag_field="do", tag="here", frozen=True):
     serial: Natural
 
 
@@ -63,11 +63,11 @@ class ProgramEnded(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
     rc: Annotated[int, msgspec.Meta(ge=-255, le=511)] | None
 
 
-class Taken(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
+class VerdictReceipt(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
     """The verdict has arrived."""
 
 
-FromMember = Hello | Beat | StillHere | ProcessState | ProgramEnded | Taken
+FromMember = Hello | Beat | BeatAnswer | ProcessState | ProgramEnded | VerdictReceipt
 
 
 class Welcome(msgspec.Struct, tag_field="do", tag="welcome", frozen=True):
@@ -83,7 +83,7 @@ class RollCall(msgspec.Struct, tag_field="do", tag="call", frozen=True):
     serial: Natural
 
 
-class Look(msgspec.Struct, tag_field="do", tag="look", frozen=True):
+class StateQuestion(msgspec.Struct, tag_field="do", tag="look", frozen=True):
     """Asks for the state of a process."""
 
     serial: Natural
@@ -118,7 +118,7 @@ class RunVerdict(msgspec.Struct, tag_field="do", tag="verdict", frozen=True):
     words: Lines = []
 
 
-FromHead = Welcome | Beat | RollCall | Look | Find | StartProgram | HangUp | EndProgram | RunVerdict
+FromHead = Welcome | Beat | RollCall | StateQuestion | Find | StartProgram | HangUp | EndProgram | RunVerdict
 
 MEMBER: msgspec.json.Decoder[FromMember] = msgspec.json.Decoder(FromMember)
 HEAD: msgspec.json.Decoder[FromHead] = msgspec.json.Decoder(FromHead)

@@ -41,13 +41,13 @@ _MESH = re.compile(
 """Commands of doctor/mesh/agent.py. Where bash reads one, it would evaluate more than a number."""
 
 
-class Refused(Exception):
+class RequestRefusal(Exception):
     """Rank 0 may not ask this; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnProgram:
-    """`admit` turns each line from rank 0 into the line for the program's stdin, or raises Refused."""
+    """`admit` turns each line from rank 0 into the line for the program's stdin, or raises RequestRefusal."""
 
     script: Script
     admit: Callable[[bytes], bytes]
@@ -61,7 +61,7 @@ class OwnPrograms:
         self._variables = env
 
     def make(self, question: Question) -> OwnProgram:
-        """Raises Refused, or an error of ours if this host lacks something that rank 0 has."""
+        """Raises RequestRefusal, or an error of ours if this host lacks something that rank 0 has."""
         python = self._request.smoke.python
         if isinstance(question, ProbeQuestion):
             return OwnProgram(self._probe(question), _nothing)
@@ -81,11 +81,11 @@ class OwnPrograms:
     def _probe(self, question: ProbeQuestion) -> Script:
         unknown = [name for name in question.facts if name not in self._facts]
         if unknown:
-            raise Refused(
+            raise RequestRefusal(
                 f"this rank has no check that needs {unknown[0][:40]!r}: give every rank the same --checks"
             )
         if not TOKEN.fullmatch(question.token) or not self._may_ask(question.ask):
-            raise Refused("rank 0 asked a question that a rank does not answer")
+            raise RequestRefusal("rank 0 asked a question that a rank does not answer")
         facts = [self._facts[name] for name in question.facts]
         ask = replace(question.ask, python=self._request.smoke.python, pythons=None)
         return script(facts, ask, question.token, sudo=self._request.way.sudo)
@@ -104,14 +104,14 @@ class OwnPrograms:
         if isinstance(told, StartCommand):
             foreign = [name for name, value in told.env.items() if self._env.get(name) != value]
             if foreign:
-                raise Refused(
+                raise RequestRefusal(
                     f"rank 0 wants {foreign[0][:40]}={told.env[foreign[0]][:80]}, which this rank lacks"
                 )
             if told.python != self._request.smoke.python:
-                raise Refused("rank 0 was given another --python than this rank")
+                raise RequestRefusal("rank 0 was given another --python than this rank")
             own = {text.partition("@")[0].strip().lower() for text in self._request.smoke.inject}
             if not {each.kind for each in told.inject} <= own:
-                raise Refused("rank 0 was given another --inject than this rank")
+                raise RequestRefusal("rank 0 was given another --inject than this rank")
             self._refuse_name(told.head)
         if isinstance(told, StartCommand | JoinCommand):
             self._refuse_name(told.address)
@@ -121,17 +121,17 @@ class OwnPrograms:
     def _refuse_name(address: str) -> None:
         """Refuse anything but an address; an empty one means that the host's address is unknown."""
         if address and not _is_address(address):
-            raise Refused("rank 0 gave no address to meet at")
+            raise RequestRefusal("rank 0 gave no address to meet at")
 
 
 def _nothing(_: bytes) -> bytes:
     """Refuse every line: the probe gets all it needs when it starts."""
-    raise Refused("rank 0 sent more than a question")
+    raise RequestRefusal("rank 0 sent more than a question")
 
 
 def _mesh(line: bytes) -> bytes:
     if not _MESH.fullmatch(line):
-        raise Refused("rank 0 sent the mesh an unknown command")
+        raise RequestRefusal("rank 0 sent the mesh an unknown command")
     return line
 
 
@@ -143,5 +143,5 @@ def _is_address(text: str) -> bool:
     return True
 
 
-NOT_MADE = (Refused, DoctorError, *UNREADABLE)
+NOT_MADE = (RequestRefusal, DoctorError, *UNREADABLE)
 """The errors that `make` and `admit` may raise."""

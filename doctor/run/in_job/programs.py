@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from doctor.run.in_job.messages import ProgramEnded
-from doctor.run.in_job.own_programs import NOT_MADE, OwnProgram, Refused
+from doctor.run.in_job.own_programs import NOT_MADE, OwnProgram, RequestRefusal
 from doctor.run.in_job.wire import PIECE, STDERR, STDOUT, RankLink
 from doctor.transport.local import LocalProgram
 from doctor.transport.program import feed
@@ -82,7 +82,7 @@ class ServedProgram:
             *lines, self._begun = (self._begun + self._come.popleft()).split(b"\n")
             self._in += (memoryview(own.admit(line) + b"\n") for line in lines)
             if len(self._begun) > LONGEST_LINE:
-                raise Refused("rank 0 sent a line without end")
+                raise RequestRefusal("rank 0 sent a line without end")
 
     def _pump(self, program: LocalProgram, own: OwnProgram) -> int | None:
         while not self._end:

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator
 
 import doctor
-from doctor.smoke.hook_impl.told import ROWS
+from doctor.smoke.hook_impl.rank_variables import ROWS
 from doctor.text.printable import clean
 
 MODULES = (

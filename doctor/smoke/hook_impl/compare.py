@@ -62,7 +62,7 @@ def compare(
             )
         way.put(f"{call}", f"{rank}", json.dumps(own))
         verdict = _judged(way, call, world, size, wait) if rank == 0 else _verdict_of_rank_0(way, call, wait)
-    except places.Unplaced as error:
+    except places.UnknownPlace as error:
         verdict = not_compared(call, str(error))
     except Exception as error:  # no error here is worth losing the job
         verdict = not_compared(call, f"{type(error).__name__}: {str(error)[:200]}")

@@ -14,26 +14,26 @@ MOST = 64 << 20
 """The most characters of a file that are read."""
 
 
-class Place(NamedTuple):
+class RankPlace(NamedTuple):
     rank: int
     world: int
     source: str
 
 
-class Unplaced(Exception):
+class UnknownPlace(Exception):
     """It is unknown which rank this is, or of how many; the text says why."""
 
 
-def place() -> Place:
+def place() -> RankPlace:
     found = next(_places(), None)
     if found is None:
         names = ", ".join(dict.fromkeys(f"{rank} and {world}" for rank, world in _variables(outer=False)))
-        raise Unplaced(
+        raise UnknownPlace(
             "the rank of this process is unknown: torch.distributed is not set up, and neither are "
             f"{names}, nor RANK_TABLE_FILE with DEVICE_ID"
         )
     if found.rank >= found.world:
-        raise Unplaced(f"according to {found.source}, this is rank {found.rank} of {found.world}")
+        raise UnknownPlace(f"according to {found.source}, this is rank {found.rank} of {found.world}")
     return found
 
 
@@ -43,11 +43,11 @@ def torch_distributed() -> Any:
     return module if module is not None and module.is_available() and module.is_initialized() else None
 
 
-def _places() -> Iterator[Place]:
+def _places() -> Iterator[RankPlace]:
     """All sources that give a place, the surest first."""
     distributed = torch_distributed()
     if distributed is not None:
-        yield Place(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
+        yield RankPlace(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
     yield from _from_mindspore()
     yield from _from_variables(_variables(outer=False))
     yield from _from_rank_table()
@@ -55,21 +55,21 @@ def _places() -> Iterator[Place]:
     yield from _from_variables(_variables(outer=True))
 
 
-def _from_mindspore() -> Iterator[Place]:
+def _from_mindspore() -> Iterator[RankPlace]:
     """If MindSpore assigns the ranks, only MindSpore knows them, and only after init()."""
     module = sys.modules.get("mindspore.communication.management")
     joined = getattr(module, "GlobalComm", None)
     if module is not None and getattr(joined, "INITED", False):
-        yield Place(int(module.get_rank()), int(module.get_group_size()), "mindspore.communication")
+        yield RankPlace(int(module.get_rank()), int(module.get_group_size()), "mindspore.communication")
 
 
 def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
     """Variables for the rank and the number of ranks; launchers that set a process's role come first."""
     try:
-        from doctor.smoke.hook_impl.told import ROWS
+        from doctor.smoke.hook_impl.rank_variables import ROWS
     except (ImportError, SyntaxError, TypeError) as error:
         why = f"{type(error).__name__}: {str(error)[:100]}"
-        raise Unplaced(
+        raise UnknownPlace(
             f"cluster-doctor itself does not run in this Python ({why}); in one where it does, "
             "`python3 -m doctor.smoke.hook hook.zip` writes the hook as one file for Python 3.8 and later"
         ) from None
@@ -78,10 +78,10 @@ def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
             yield from ((rank, world) for rank in row["rank"] for world in row["world"])
 
 
-def _from_variables(pairs: Iterator[tuple[str, str]]) -> Iterator[Place]:
+def _from_variables(pairs: Iterator[tuple[str, str]]) -> Iterator[RankPlace]:
     for rank, world in pairs:
         if (own := _number(rank)) is not None and (count := _number(world)) is not None:
-            yield Place(own, count, f"{rank} and {world}")
+            yield RankPlace(own, count, f"{rank} and {world}")
 
 
 def _number(name: str) -> int | None:
@@ -89,7 +89,7 @@ def _number(name: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _from_rank_table() -> Iterator[Place]:
+def _from_rank_table() -> Iterator[RankPlace]:
     """The place in a rank table, by the rank or by the device that this process was given."""
     name = next((name for name in TABLE if os.environ.get(name)), None)
     rank, device = _number("RANK_ID"), _number("DEVICE_ID")
@@ -99,19 +99,19 @@ def _from_rank_table() -> Iterator[Place]:
         with open(os.environ[name], encoding="utf-8") as file:
             seats = list(_seats(json.loads(file.read(MOST))))
     except (OSError, ValueError) as error:
-        raise Unplaced(f"{name} cannot be read ({type(error).__name__}: {str(error)[:100]})") from None
+        raise UnknownPlace(f"{name} cannot be read ({type(error).__name__}: {str(error)[:100]})") from None
     world = len({seat_rank for _, _, seat_rank in seats})
     if rank is not None:
-        yield Place(rank, world, f"RANK_ID and {name}")
+        yield RankPlace(rank, world, f"RANK_ID and {name}")
         return
     servers = {server for server, _, _ in seats}
     here = servers if len(servers) == 1 else {server for server in servers if _is_here(server)}
     mine = [seat_rank for server, number, seat_rank in seats if server in here and number == device]
     if len(mine) != 1:
-        raise Unplaced(
+        raise UnknownPlace(
             f"{name} has {len(mine)} ranks for DEVICE_ID {device} of this host, of its {world} ranks"
         )
-    yield Place(mine[0], world, f"DEVICE_ID and {name}")
+    yield RankPlace(mine[0], world, f"DEVICE_ID and {name}")
 
 
 def _seats(table: Any, server: str = "", rank: int | None = None) -> Iterator[tuple[str, int, int]]:

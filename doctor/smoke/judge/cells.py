@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
 
-from doctor.smoke.events import BatchHashes, Started, TrainStep
-from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.judge.wavering import tolerance
+from doctor.smoke.events import BatchHashes, RankStart, TrainStep
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.nondeterminism import tolerance
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 
 NOT_ARITHMETIC = ("python", "numpy")
 """Versions that do not change what torch computes."""
@@ -25,7 +25,7 @@ class Cell:
     number: int
     shape: CellShape
     ranks: tuple[int, ...]
-    seen: tuple[RankSeen, ...]
+    seen: tuple[RankOutcome, ...]
 
     @property
     def places(self) -> range:
@@ -112,7 +112,7 @@ def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hash
     return found
 
 
-def arithmetic(started: Started | None) -> Hashable:
+def arithmetic(started: RankStart | None) -> Hashable:
     """Equal for ranks whose floating-point results must agree in every bit."""
     if started is None:
         return None
@@ -125,14 +125,14 @@ def alike(cell: Cell, places: Iterable[int]) -> bool:
     return len({arithmetic(cell.seen[place].started) for place in places}) == 1
 
 
-def everybody(result: SmokeResult, charge: Charge, cell: Cell) -> Charge:
+def everybody(result: SmokeResult, charge: SmokeCharge, cell: Cell) -> SmokeCharge:
     """The charge against all ranks of a cell; it names them only if there are other cells."""
     if len(result.plan.cells) == 1:
         return replace(charge, ranks=(), victims=cell.ranks)
     return replace(charge, ranks=cell.ranks, undecided=True)
 
 
-def without(charge: Charge, ranks: Iterable[int]) -> Charge | None:
+def without(charge: SmokeCharge, ranks: Iterable[int]) -> SmokeCharge | None:
     """The charge without these ranks; None if no rank is left."""
     gone = set(ranks)
     left = tuple(rank for rank in charge.ranks if rank not in gone)

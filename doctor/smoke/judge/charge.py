@@ -13,7 +13,7 @@ WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class SmokeCharge:
     """One fault. `ranks` are the culprits; `hosts` are the culprits if a host is at fault and not one of its
     ranks. With neither, no one in particular is at fault. `kind` distinguishes the faults of one check.
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence
-from doctor.smoke.events import CollectiveWrong
+from doctor.smoke.events import CollectiveDeviation
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.gradient_sum import Loss, first_loss, projections
 from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
 from doctor.smoke.result import SmokeResult
@@ -20,11 +20,11 @@ _NAME = re.compile(r"(\w{1,30}) of (\d{1,12}) (\w{1,20})(?: from (\d{1,6}))?")
 _SUMMING = ("all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather")
 
 
-class Wrong(NamedTuple):
+class WrongResult(NamedTuple):
     """One wrong result, parsed; `source` is the place that the wrong part came from."""
 
     place: int
-    said: CollectiveWrong
+    said: CollectiveDeviation
     op: str
     elements: int
     dtype: str
@@ -38,7 +38,7 @@ class Guilt(NamedTuple):
     confidence: Confidence = Confidence.CERTAIN
 
 
-def judge_collective(result: SmokeResult) -> Iterator[Charge]:
+def judge_collective(result: SmokeResult) -> Iterator[SmokeCharge]:
     for cell in cells(result):
         charges = list(_phase(cell))
         yield from charges
@@ -46,7 +46,7 @@ def judge_collective(result: SmokeResult) -> Iterator[Charge]:
             yield from (_gradient(cell, loss) for loss in first_loss(cell) if not loss.unreduced)
 
 
-def _phase(cell: Cell) -> Iterator[Charge]:
+def _phase(cell: Cell) -> Iterator[SmokeCharge]:
     """Charges in the order of the calls: after a member failed, results of its groups may be its fault."""
     guilty: set[int] = set()
     for (_, _, members), wrongs in sorted(_by_call(cell).items()):
@@ -56,21 +56,23 @@ def _phase(cell: Cell) -> Iterator[Charge]:
             yield _charge(cell, guilt, wrongs, members)
 
 
-def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[Wrong]]:
+def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[WrongResult]]:
     """The wrong results of each call, by its position, operation and the places that entered it together."""
-    calls: dict[tuple[int, str, tuple[int, ...]], list[Wrong]] = defaultdict(list)
+    calls: dict[tuple[int, str, tuple[int, ...]], list[WrongResult]] = defaultdict(list)
     for place in cell.places:
         collectives = cell.seen[place].collectives
         for said in collectives.wrong if collectives else ():
             match = _NAME.fullmatch(said.name)
             op, elements, dtype, source = match.groups() if match else (said.name, "0", "", None)
             members = tuple(cell.shape.members(said.group, place))
-            wrong = Wrong(place, said, op, int(elements), dtype, None if source is None else int(source))
+            wrong = WrongResult(
+                place, said, op, int(elements), dtype, None if source is None else int(source)
+            )
             calls[said.position, op, members].append(wrong)
     return calls
 
 
-def _guilt(members: list[int], wrongs: list[Wrong]) -> Guilt:
+def _guilt(members: list[int], wrongs: list[WrongResult]) -> Guilt:
     holders = sorted({wrong.place for wrong in wrongs})
     sources = {wrong.source for wrong in wrongs}
     others = [place for place in members if place not in holders]
@@ -85,7 +87,7 @@ def _guilt(members: list[int], wrongs: list[Wrong]) -> Guilt:
     return Guilt(tuple(holders), "its result of a collective is wrong")
 
 
-def _contribution(members: list[int], wrongs: list[Wrong]) -> Guilt:
+def _contribution(members: list[int], wrongs: list[WrongResult]) -> Guilt:
     """The guilt if all members hold a wrong result: one part, left out or added twice, may explain all."""
     suspects = set(members)
     for wrong in wrongs:
@@ -96,7 +98,7 @@ def _contribution(members: list[int], wrongs: list[Wrong]) -> Guilt:
     return Guilt(tuple(members), "all members of a group have a wrong result of a collective", decided=False)
 
 
-def _explaining(members: list[int], wrong: Wrong) -> set[int]:
+def _explaining(members: list[int], wrong: WrongResult) -> set[int]:
     """The places whose part equals the difference between the result and what was expected."""
     if wrong.op not in _SUMMING or wrong.source is not None:
         return set()
@@ -111,7 +113,7 @@ def _explaining(members: list[int], wrong: Wrong) -> set[int]:
     return {place for place in members if parts[place][index % PERIOD] == difference}
 
 
-def _charge(cell: Cell, guilt: Guilt, wrongs: list[Wrong], members: tuple[int, ...]) -> Charge:
+def _charge(cell: Cell, guilt: Guilt, wrongs: list[WrongResult], members: tuple[int, ...]) -> SmokeCharge:
     first = wrongs[0].said
     counts = []
     for place in cell.places:
@@ -123,7 +125,7 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[Wrong], members: tuple[int, .
         f"{wrong.said.got} instead of {wrong.said.expected}"
         for wrong in wrongs[:16]
     ]
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="collective",
         summary=f"{guilt.words}: {first.name} ({first.group} group of {len(members)}), element {first.index}",
@@ -141,7 +143,7 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[Wrong], members: tuple[int, .
     )
 
 
-def _gradient(cell: Cell, loss: Loss) -> Charge:
+def _gradient(cell: Cell, loss: Loss) -> SmokeCharge:
     """The all-reduce of a training step."""
     places, decided, confidence = loss.places, True, Confidence.CERTAIN
     words = "the all-reduced gradient that it holds is not the sum of the replicas' gradients"
@@ -151,7 +153,7 @@ def _gradient(cell: Cell, loss: Loss) -> Charge:
     elif loss.everybody:
         decided = False
         words = "on every replica the all-reduced gradient is not the sum of the replicas' gradients"
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="sum",
         summary=f"{words}, at step {loss.step}",

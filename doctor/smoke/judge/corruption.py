@@ -13,15 +13,15 @@ from dataclasses import replace
 from doctor.model import Evidence
 from doctor.smoke.events import Audit
 from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
-from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.judge.wavering import close_audits, close_solos
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.nondeterminism import close_audits, close_solos
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 
 CHECK = "smoke-corruption"
 
 
-def judge_corruption(result: SmokeResult) -> Iterator[Charge]:
+def judge_corruption(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Each rank is charged once, by the first witness; a suspicion is dropped if a suspect is guilty."""
     charges = list(_golden(result))
     for cell in cells(result):
@@ -38,7 +38,7 @@ def judge_corruption(result: SmokeResult) -> Iterator[Charge]:
             yield replace(charge, ranks=ranks)
 
 
-def _golden(result: SmokeResult) -> Iterator[Charge]:
+def _golden(result: SmokeResult) -> Iterator[SmokeCharge]:
     """The product is exact in every arithmetic: all repetitions on all ranks must agree."""
     hashes = {seen.rank: seen.started.golden for seen in result.ranks if seen.started and seen.started.golden}
     wavering = tuple(rank for rank, found in hashes.items() if len(set(found)) > 1)
@@ -64,10 +64,10 @@ def _product_charge(
     words: str,
     kind: str,
     decided: bool = True,
-) -> Charge:
+) -> SmokeCharge:
     right = [found[0] for rank, found in hashes.items() if rank not in ranks]
     lines = [f"{ranks_text([rank])}: {' '.join(hashes[rank][:8])}" for rank in ranks[:32]]
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind=kind,
         summary=words,
@@ -80,7 +80,7 @@ def _product_charge(
     )
 
 
-def _audited(cell: Cell) -> Iterator[Charge]:
+def _audited(cell: Cell) -> Iterator[SmokeCharge]:
     """The first audit of the training that shows anything."""
     said: dict[int, dict[int, Audit]] = defaultdict(dict)
     for place in cell.places:
@@ -100,7 +100,7 @@ def _audited(cell: Cell) -> Iterator[Charge]:
             return
 
 
-def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charge]:
+def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[SmokeCharge]:
     """What one audit shows: one charge for each replica.
 
     A rank that shares its model with tensor-parallel peers computes with what they computed. So when several
@@ -196,7 +196,7 @@ def _audit_charge(
     kind: str,
     words: str,
     decided: bool,
-) -> Charge:
+) -> SmokeCharge:
     lines = []
     for place in cell.places:
         if place in audits:
@@ -205,7 +205,7 @@ def _audit_charge(
             again = ", ".join(f"batch of replica {dp}: {got}" for dp, got in batches)
             lines.append(f"{cell.name(place)}: used {audit.used}; computed again: {again}")
     peers = {peer for place in places for peer in cell.replica(cell.shape.dp_of(place))}
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind=kind,
         summary=f"{words} (step {step})",
@@ -220,9 +220,9 @@ def _audit_charge(
     )
 
 
-def _alone(cell: Cell) -> Iterator[Charge]:
+def _alone(cell: Cell) -> Iterator[SmokeCharge]:
     """Gradients computed alone: each batch by its own place and by two others, on a whole model."""
-    seen: Mapping[int, RankSeen] = dict(enumerate(cell.seen))
+    seen: Mapping[int, RankOutcome] = dict(enumerate(cell.seen))
     if cell.within is not None:
         seen = close_solos(seen, {p: places_again(cell.shape, p) for p in cell.places}, cell.within)
     solos = {place: solo.votes for place in seen if (solo := seen[place].solo)}
@@ -236,7 +236,7 @@ def _alone(cell: Cell) -> Iterator[Charge]:
     evidence = (Evidence("hashes of gradients that ranks computed alone", "\n".join(lines[:48])),)
     for decided, places in blamed.items():
         if places and (decided or blamed[True].isdisjoint(places)):
-            yield Charge(
+            yield SmokeCharge(
                 check=CHECK,
                 kind="alone",
                 summary="alone, it computes different gradients than its neighbours from the same numbers",

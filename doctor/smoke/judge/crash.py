@@ -7,21 +7,21 @@ from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.exits import ORDER, commands, ending_words, way_of
 from doctor.smoke.judge.phrases import SHOWN, consequences, doing, evidence, last_lines, one_line
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 
 
-def judge_crash(result: SmokeResult) -> Iterator[Charge]:
+def judge_crash(result: SmokeResult) -> Iterator[SmokeCharge]:
     yield from _lost_hosts(result)
     for cell in cells_with(result, "crash"):
         yield from _dead(cell)
 
 
-def _lost_hosts(result: SmokeResult) -> Iterator[Charge]:
+def _lost_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
     if result.end.kind == "interrupted":
         return
     for host in result.hosts:
@@ -38,7 +38,7 @@ def _lost_hosts(result: SmokeResult) -> Iterator[Charge]:
         else:
             continue
         cells = {seat.cell for seat in result.plan.on(host.host)}
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-crash",
             kind=kind,
             summary=summary,
@@ -58,11 +58,11 @@ def had_started(result: SmokeResult, host: str) -> bool:
     return any(seen.started or PHASES.index(seen.phase) >= READY for seen in ranks)
 
 
-def _dead(cell: EndedCell) -> Iterator[Charge]:
+def _dead(cell: EndedCell) -> Iterator[SmokeCharge]:
     ways = {seen.rank: way_of(seen) for seen in cell.fallen}
     way = next(way for way in ORDER if way in ways.values())
     guilty = [seen for seen in cell.fallen if ways[seen.rank] == way]
-    alike: dict[str, list[RankSeen]] = {}
+    alike: dict[str, list[RankOutcome]] = {}
     for seen in guilty:
         alike.setdefault(_ending(seen), []).append(seen)
     for ending, ranks in alike.items():
@@ -74,18 +74,18 @@ def _dead(cell: EndedCell) -> Iterator[Charge]:
                 yield replace(_charge(cell, way, ending, here, guilty), hosts=hosts)
 
 
-def _ending(seen: RankSeen) -> str:
+def _ending(seen: RankOutcome) -> str:
     if seen.error is None:
         return f"its process {ending_words(seen)}"
     return f"it stopped with {seen.error.type}: {one_line(seen.error.text)}"
 
 
 def _charge(
-    cell: EndedCell, way: str, ending: str, ranks: Sequence[RankSeen], guilty: Sequence[RankSeen]
-) -> Charge:
+    cell: EndedCell, way: str, ending: str, ranks: Sequence[RankOutcome], guilty: Sequence[RankOutcome]
+) -> SmokeCharge:
     first = ranks[0]
     phase, step = place_of(first)
-    return Charge(
+    return SmokeCharge(
         check="smoke-crash",
         kind=way,
         summary=f"{ending}; it was {doing(phase, step)}",
@@ -103,14 +103,14 @@ def _charge(
     )
 
 
-def _actual(seen: RankSeen) -> str:
+def _actual(seen: RankOutcome) -> str:
     if seen.exit is None:
         return "an exception"
     how = f"signal {seen.exit.signal}" if seen.exit.signal is not None else f"exit status {seen.exit.code}"
     return f"{how} after {seen.exit.after:.1f} s"
 
 
-def _words(seen: RankSeen) -> list[Evidence]:
+def _words(seen: RankOutcome) -> list[Evidence]:
     found = []
     if seen.error is not None and seen.error.trace:
         found.append(Evidence(f"trace of rank {seen.rank}", last_lines(seen.error.trace, 12)))

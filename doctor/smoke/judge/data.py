@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from doctor.model import Evidence, Severity
 from doctor.smoke.judge.cells import without
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.collective import judge_collective
 from doctor.smoke.judge.corruption import judge_corruption
 from doctor.smoke.judge.desync import judge_desync
@@ -50,7 +50,7 @@ FOLLOWS_FROM_DATA = {"tp-loss", "transient", "data", "gradient", "replica"}
 """Kinds that wrong data of a rank cause on all ranks of its replica."""
 
 
-def judge_data(result: SmokeResult, earlier: Sequence[Charge] = ()) -> tuple[Charge, ...]:
+def judge_data(result: SmokeResult, earlier: Sequence[SmokeCharge] = ()) -> tuple[SmokeCharge, ...]:
     """`earlier`: the charges for how the run ended."""
     plan = result.plan
     data = list(_data_charges(judge_masks(result), judge_streams(result)))
@@ -63,13 +63,13 @@ def judge_data(result: SmokeResult, earlier: Sequence[Charge] = ()) -> tuple[Cha
     return (*sorted(kept, key=_moment), *judge_speed(result), *judge_links(result))
 
 
-def _data_charges(masks: Iterable[Charge], streams: Iterable[Charge]) -> Iterator[Charge]:
+def _data_charges(masks: Iterable[SmokeCharge], streams: Iterable[SmokeCharge]) -> Iterator[SmokeCharge]:
     """Charges for data and random streams. If both deviate on a rank, the first is charged, with the other as
     evidence.
     """
-    masked: list[Charge | None] = list(masks)
+    masked: list[SmokeCharge | None] = list(masks)
     for stream in streams:
-        left: Charge | None = stream
+        left: SmokeCharge | None = stream
         for number, mask in enumerate(masked):
             both = [rank for rank in stream.ranks if mask and rank in mask.ranks]
             if mask is None or not both or stream.kind != "stream" or stream.undecided:
@@ -85,7 +85,7 @@ def _data_charges(masks: Iterable[Charge], streams: Iterable[Charge]) -> Iterato
     yield from (mask for mask in masked if mask)
 
 
-def _moment(charge: Charge) -> Moment:
+def _moment(charge: SmokeCharge) -> Moment:
     phase = PHASES.index(charge.phase) if charge.phase in PHASES else 0
     if charge.step is None:
         first = charge.kind == "init" or charge.phase != "train"
@@ -94,22 +94,22 @@ def _moment(charge: Charge) -> Moment:
     return (phase, float(charge.step), within)
 
 
-def _counts(charge: Charge) -> bool:
+def _counts(charge: SmokeCharge) -> bool:
     return charge.severity is not Severity.WARN
 
 
-def _cells(plan: SmokePlan, charge: Charge) -> set[int]:
+def _cells(plan: SmokePlan, charge: SmokeCharge) -> set[int]:
     """The cells that a charge is about; all of them if it names nobody."""
     found = {plan.seat(rank).cell for rank in (*charge.ranks, *charge.victims)}
     found |= {seat.cell for host in charge.hosts for seat in plan.on(host)}
     return found or set(range(len(plan.cells)))
 
 
-def _replicas(plan: SmokePlan, charge: Charge) -> set[tuple[int, int]]:
+def _replicas(plan: SmokePlan, charge: SmokeCharge) -> set[tuple[int, int]]:
     return {(plan.seat(rank).cell, plan.seat(rank).place // plan.tp) for rank in charge.ranks}
 
 
-def _comes_from_data(plan: SmokePlan, charge: Charge, data: Iterable[Charge]) -> bool:
+def _comes_from_data(plan: SmokePlan, charge: SmokeCharge, data: Iterable[SmokeCharge]) -> bool:
     """Whether the charge is explained by wrong data of the same replica."""
     if charge.kind not in FOLLOWS_FROM_DATA:
         return False
@@ -117,7 +117,7 @@ def _comes_from_data(plan: SmokePlan, charge: Charge, data: Iterable[Charge]) ->
     return bool(charge.ranks) and not spoilt.isdisjoint(_replicas(plan, charge))
 
 
-def _is_narrowed_down(charge: Charge, others: Iterable[Charge]) -> bool:
+def _is_narrowed_down(charge: SmokeCharge, others: Iterable[SmokeCharge]) -> bool:
     """Whether another charge narrows these suspects down to fewer."""
     suspects = set(charge.ranks)
     return charge.undecided and any(
@@ -128,7 +128,7 @@ def _is_narrowed_down(charge: Charge, others: Iterable[Charge]) -> bool:
 
 
 def _is_consequence(
-    plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier: Sequence[Charge]
+    plan: SmokePlan, charge: SmokeCharge, grounds: Iterable[SmokeCharge], earlier: Sequence[SmokeCharge]
 ) -> bool:
     """Whether the charge may be the consequence of something that happened before it in its cell."""
     if charge.check == DATA:
@@ -153,7 +153,7 @@ def _is_consequence(
     return False
 
 
-def _met_wrong_call(plan: SmokePlan, charge: Charge, ground: Charge) -> bool:
+def _met_wrong_call(plan: SmokePlan, charge: SmokeCharge, ground: SmokeCharge) -> bool:
     """Whether a call of the collectives phase was paired with the wrong one: its result is nobody's fault."""
     same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
     return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from doctor.model import Evidence
 from doctor.smoke.events import Sums, TrainStep
 from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.gradient_sum import first_loss, projections
-from doctor.smoke.judge.wavering import close
+from doctor.smoke.judge.nondeterminism import close
 from doctor.smoke.onhost.corpus import reference_init
 from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-desync"
 
 
-def judge_desync(result: SmokeResult) -> Iterator[Charge]:
+def judge_desync(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Only the first deviation of each cell: whatever comes later follows from it."""
     for cell in cells(result):
         if charges := list(_initial(cell)):
@@ -35,7 +35,7 @@ def judge_desync(result: SmokeResult) -> Iterator[Charge]:
                 break
 
 
-def _initial(cell: Cell) -> Iterator[Charge]:
+def _initial(cell: Cell) -> Iterator[SmokeCharge]:
     """First parameters that differ from the reference or, if no rank matches it, from their replicas."""
     inits = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
     wanted = {tp: reference_init(cell.shape, tp) for tp in range(cell.shape.tp)} if inits else {}
@@ -49,7 +49,7 @@ def _initial(cell: Cell) -> Iterator[Charge]:
     if not odd:
         return
     lines = [f"{cell.name(p)}: {inits[p]} instead of {wanted[cell.shape.tp_of(p)]}" for p in odd[:32]]
-    yield Charge(
+    yield SmokeCharge(
         check=CHECK,
         kind="init",
         summary="its parameters differ from those of its replicas before the first step",
@@ -62,7 +62,7 @@ def _initial(cell: Cell) -> Iterator[Charge]:
     )
 
 
-def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
+def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[SmokeCharge]:
     """Ranks that went on with only their own gradient."""
     losses = [loss for loss in first_loss(cell) if loss.unreduced]
     if not losses:
@@ -70,7 +70,7 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
     places = sorted({place for loss in losses for place in loss.places})
     all_alike = all(loss.everybody for loss in losses) and len(losses) == cell.shape.tp
     step, first = losses[0].step, losses[0]
-    charge = Charge(
+    charge = SmokeCharge(
         check=CHECK,
         kind="no-sync",
         summary=f"its gradient is only its own and not the sum over the replicas, from step {step} on",
@@ -84,7 +84,7 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
     yield everybody(result, charge, cell) if all_alike else charge
 
 
-def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Charge]:
+def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[SmokeCharge]:
     """Tensor-parallel peers compute one loss together: it must be equal in every bit."""
     for dp in range(cell.shape.dp):
         replica = cell.replica(dp)
@@ -95,7 +95,7 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Ch
         if found is None:
             continue
         shown = "\n".join(f"{cell.name(p)}: {loss!r}" for p, loss in losses.items())
-        yield Charge(
+        yield SmokeCharge(
             check=CHECK,
             kind="tp-loss",
             summary=f"tensor-parallel peers have different losses at step {step}",
@@ -121,7 +121,7 @@ def _weights(cell: Cell, said: Mapping[int, TrainStep], column: list[int]) -> Ma
     return close({p: weights for p in column if (weights := said[p].weights)}, cell.within)
 
 
-def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Charge]:
+def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[SmokeCharge]:
     """Parameters that differ after a step with right gradients: the update or the memory is at fault."""
     odd: set[int] = set()
     decided = True
@@ -137,7 +137,7 @@ def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterato
         return
     replicas = len({cell.shape.dp_of(place) for place in odd})
     alone = "it is the only one" if replicas == 1 else f"{replicas} replicas are off"
-    yield Charge(
+    yield SmokeCharge(
         check=CHECK,
         kind="parameters",
         summary=f"replicas have different parameters after step {step}, with the same gradient before it: "

@@ -64,7 +64,7 @@ class Lapse(NamedTuple):
     due: int
 
 
-class StepsCounted(NamedTuple):
+class StepCount(NamedTuple):
     """What a rank's reports of its training steps prove about the collectives that it entered."""
 
     right: int
@@ -72,20 +72,20 @@ class StepsCounted(NamedTuple):
     lapse: Lapse | None
 
 
-def counted(steps: Iterable[TrainStep], shape: CellShape, place: int) -> StepsCounted:
+def counted(steps: Iterable[TrainStep], shape: CellShape, place: int) -> StepCount:
     """Compare the reports with the schedule. Steps without counts, and all after them, prove nothing."""
     reports = {report.step: report for report in steps}
     before: Mapping[str, int] = _entered_before(shape, place)
     for step, due in enumerate(_entered_by_step(shape, place)):
         report = reports.get(step)
         if report is None or not report.entered:
-            return StepsCounted(step, None)
+            return StepCount(step, None)
         for group in sorted({*due, *report.entered}):
             if (entered := report.entered.get(group, 0)) != due.get(group, 0):
                 start = before.get(group, 0)
-                return StepsCounted(step, Lapse(step, group, entered - start, due.get(group, 0) - start))
+                return StepCount(step, Lapse(step, group, entered - start, due.get(group, 0) - start))
         before = due
-    return StepsCounted(shape.steps, None)
+    return StepCount(shape.steps, None)
 
 
 @lru_cache(maxsize=1024)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, Vote, cells, vote
-from doctor.smoke.judge.charge import Charge, since_text
+from doctor.smoke.judge.charge import SmokeCharge, since_text
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 
 CHECK = "smoke-mask-divergence"
 WHO_DRAWS = (
@@ -37,7 +37,7 @@ def _reference_draws(shape: CellShape, step: int, dp: int) -> dict[str, str]:
     return reference_streams(shape, step, dp * shape.tp)
 
 
-def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[Charge]:
+def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[SmokeCharge]:
     """`other`: stream -> ranks that are not compared, because their library gives other numbers anyway."""
     fingerprint = reference_fingerprint()
     for cell in cells(result):
@@ -57,7 +57,7 @@ def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[
             yield _charge(cell, turn, guilty, names)
 
 
-def _is_known(seen: RankSeen, name: str, fingerprint: str | None) -> bool:
+def _is_known(seen: RankOutcome, name: str, fingerprint: str | None) -> bool:
     """Whether the rank's library is one whose numbers are known here."""
     return bool(fingerprint and seen.started and seen.started.streams.get(name) == fingerprint)
 
@@ -133,7 +133,7 @@ def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None
     return {place: StreamTurn(step, right, story, False) for place, value in values.items() if value in same}
 
 
-def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[str]) -> Charge:
+def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[str]) -> SmokeCharge:
     since = since_text(turn.step, turn.right_until)
     hashes = [
         f"{cell.name(place)}: {name} {_draws_of(cell, place, name)[turn.step]}"
@@ -141,7 +141,7 @@ def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[st
         for name in names
         if turn.step in _draws_of(cell, place, name)
     ]
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="stream",
         summary=f"its stream{'s' if len(names) > 1 else ''} of {', '.join(names)} {turn.story}, {since}",

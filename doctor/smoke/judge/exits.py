@@ -6,7 +6,7 @@ import re
 import signal
 from typing import Literal
 
-from doctor.smoke.result import RankSeen
+from doctor.smoke.result import RankOutcome
 
 Death = Literal["killed", "left", "exception", "aborted", "connection"]
 ORDER: tuple[Death, ...] = ("killed", "left", "exception", "aborted")
@@ -42,7 +42,7 @@ _COMMANDS = {
 }
 
 
-def signal_of(seen: RankSeen) -> int | None:
+def signal_of(seen: RankOutcome) -> int | None:
     """The signal that ended it; a shell in between reports it with 128 added."""
     if seen.exit is None or seen.error is not None:
         return None
@@ -52,11 +52,11 @@ def signal_of(seen: RankSeen) -> int | None:
     return code - 128 if code is not None and 128 < code < 128 + 65 else None
 
 
-def ended_badly(seen: RankSeen) -> bool:
+def ended_badly(seen: RankOutcome) -> bool:
     return seen.exit is not None and not (seen.done and seen.exit.code == 0)
 
 
-def way_of(seen: RankSeen) -> Death:
+def way_of(seen: RankOutcome) -> Death:
     """How a rank died that ended badly."""
     said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
     number = signal_of(seen)
@@ -69,7 +69,7 @@ def way_of(seen: RankSeen) -> Death:
     return "left" if number is None else "aborted"
 
 
-def ending_words(seen: RankSeen) -> str:
+def ending_words(seen: RankOutcome) -> str:
     """How its process ended, to follow the words "its process"."""
     number = signal_of(seen)
     if number is not None:
@@ -85,13 +85,13 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def commands(seen: RankSeen) -> tuple[str, ...]:
+def commands(seen: RankOutcome) -> tuple[str, ...]:
     """Commands that show on its host, after the run, why its process ended like that."""
     number = signal_of(seen)
     return () if number is None else _COMMANDS.get(number, (_LOG,))
 
 
-def said(seen: RankSeen) -> str:
+def said(seen: RankOutcome) -> str:
     """All that a rank reported about its end, to look for peers in it."""
     error = f"{seen.error.text}\n" if seen.error else ""
     return error + (seen.exit.words if seen.exit else "")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
 from doctor.smoke.judge.phrases import call_words, doing, evidence_of, page_words, state_words
 from doctor.smoke.judge.stopped_cell import (
@@ -20,13 +20,13 @@ from doctor.smoke.judge.stopped_cell import (
     place_of,
     where,
 )
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 from doctor.text.interpreter import PLAIN
 
 _MOST_WAITS = 16
 
 
-def judge_hang(result: SmokeResult) -> Iterator[Charge]:
+def judge_hang(result: SmokeResult) -> Iterator[SmokeCharge]:
     for cell in cells_with(result, "stopped"):
         yield from _stopped(cell)
     for cell in cells_with(result, "stall"):
@@ -40,11 +40,11 @@ def judge_hang(result: SmokeResult) -> Iterator[Charge]:
     yield from _slow(list(cells_with(result, "slow")))
 
 
-def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
+def judge_hiccups(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Cells that stood still for long and then went on. No rank moved, so no rank is named."""
     for hiccup in result.hiccups:
         cell = EndedCell(result, result.plan.seat(hiccup.rank).cell)
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-hang",
             kind="hiccup",
             summary=f"all ranks stood still for {hiccup.seconds:.1f} s and went on",
@@ -59,7 +59,7 @@ def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
         )
 
 
-def _stopped(cell: EndedCell) -> Iterator[Charge]:
+def _stopped(cell: EndedCell) -> Iterator[SmokeCharge]:
     for hosts, here in by_host(cell.plan, cell.stopped):
         first = here[0]
         phase, step = where(first)
@@ -67,7 +67,7 @@ def _stopped(cell: EndedCell) -> Iterator[Charge]:
         if first.state == "t":
             by = "a debugger or tracer"
         during = f"in the {phase} phase" if step is None else f"in training step {step}"
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-hang",
             kind="stopped",
             summary=f"its process was stopped by {by} {during}, and did not go on by itself",
@@ -87,7 +87,7 @@ def _stopped(cell: EndedCell) -> Iterator[Charge]:
         )
 
 
-def _stalled(cell: EndedCell) -> Iterator[Charge]:
+def _stalled(cell: EndedCell) -> Iterator[SmokeCharge]:
     stall = cell.stall
     if stall.kind == "outside":
         guilty = [cell.ranks[place] for place in stall.places]
@@ -110,7 +110,7 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
         yield from _inside(cell)
 
 
-def _inside(cell: EndedCell) -> Iterator[Charge]:
+def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
     """A collective that all its members have entered does not end."""
     sinks = [cell.ranks[place] for place in cell.stall.places]
     calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
@@ -129,8 +129,8 @@ def _inside(cell: EndedCell) -> Iterator[Charge]:
 
 
 def _outside(
-    cell: EndedCell, hosts: tuple[str, ...], here: Sequence[RankSeen], guilty: Sequence[RankSeen]
-) -> Charge:
+    cell: EndedCell, hosts: tuple[str, ...], here: Sequence[RankOutcome], guilty: Sequence[RankOutcome]
+) -> SmokeCharge:
     """Ranks of one host that never entered what others wait in, described by the one furthest behind."""
     first = min(here, key=lambda seen: looks(seen)[-1].position)
     page = looks(first)[-1]
@@ -138,7 +138,7 @@ def _outside(
     waiting = _waiting_for(cell, here)
     wait = "waits" if len(waiting) == 1 else "wait"
     phase, step = where(first)
-    return Charge(
+    return SmokeCharge(
         check="smoke-hang",
         kind="outside",
         summary=f"it never entered {call_words(due)}, and {ranks_text(waiting)} {wait} for it",
@@ -154,9 +154,9 @@ def _outside(
     )
 
 
-def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -> Charge:
+def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]) -> SmokeCharge:
     phase, step = where(ranks[0])
-    return Charge(
+    return SmokeCharge(
         check="smoke-hang",
         kind=kind,
         summary=words,
@@ -172,7 +172,7 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -
     )
 
 
-def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
+def _slow(cells: Sequence[EndedCell]) -> Iterator[SmokeCharge]:
     """A warning if time ran out while ranks were still moving: nothing is proved to be broken. What the run
     did not reach stays undecided.
     """
@@ -186,7 +186,7 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
     else:
         words = f"no rank moved for {_limit(cells[0])}, and then some went on: slow, or a hang that ended"
     phase, step = where(last)
-    yield Charge(
+    yield SmokeCharge(
         check="smoke-hang",
         kind="deadline" if end.kind == "deadline" else "moved",
         summary=words,
@@ -203,7 +203,7 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
     )
 
 
-def _waiting_for(cell: EndedCell, late: Iterable[RankSeen]) -> list[int]:
+def _waiting_for(cell: EndedCell, late: Iterable[RankOutcome]) -> list[int]:
     """The ranks that wait in a collective for one of these."""
     places = {cell.plan.seat(seen.rank).place for seen in late}
     waits = cell.stall.waits
@@ -223,7 +223,7 @@ def _waits(cell: EndedCell) -> Iterator[Evidence]:
         yield Evidence("who waits for whom", "\n".join(lines[:_MOST_WAITS] + more))
 
 
-def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
+def _commands(cell: EndedCell, seen: RankOutcome) -> tuple[str, ...]:
     """Commands for its host: the ranks are gone by now, but what made one hang may still be visible."""
     found = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50")
     if len(cell.plan.hosts) == 1:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.speed import MAD, spread, waited
 from doctor.smoke.result import SmokePlan, SmokeResult
 
@@ -38,14 +38,14 @@ LATE_FACTOR, LATE_SECONDS, LATE_IF_SHARED = 5.0, 0.001, 0.02
 """If ranks wait for their processors, a turn takes some time slices of the scheduler."""
 
 
-class Stage(NamedTuple):
+class PairStage(NamedTuple):
     """The results of one meeting of all pairs: bytes a second, and seconds of a round trip."""
 
     rates: dict[Pair, float]
     trips: dict[Pair, float]
 
 
-def judge_links(result: SmokeResult) -> Iterator[Charge]:
+def judge_links(result: SmokeResult) -> Iterator[SmokeCharge]:
     shared = waited(result, [seen.rank for seen in result.ranks])
     for stages, hosts in _stages_and_hosts(result):
         noise = _repeat_noise(stages)
@@ -87,7 +87,7 @@ def too_noisy(result: SmokeResult) -> bool:
     )
 
 
-def _stages_and_hosts(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
+def _stages_and_hosts(result: SmokeResult) -> Iterator[tuple[list[PairStage], list[str]]]:
     """Both stages and the hosts of each cell in which all pairs met twice."""
     for cell in cells(result):
         stages = [_stage(result.plan, cell, stage) for stage in STAGES]
@@ -102,7 +102,7 @@ def _noise(rates: Mapping[Pair, float], host: str) -> float:
     return spread(others) if others else 0.0
 
 
-def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
+def _stage(plan: SmokePlan, cell: Cell, stage: int) -> PairStage:
     """Both ends report a transfer; the slower report counts for the rate, the quicker for the round trip."""
     rates: dict[Pair, list[float]] = defaultdict(list)
     trips: dict[Pair, list[float]] = defaultdict(list)
@@ -116,7 +116,7 @@ def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
                 pair = (min(here, there), max(here, there))
                 rates[pair].append(said.bytes / said.seconds)
                 trips[pair].append(said.rtt)
-    return Stage({pair: min(r) for pair, r in rates.items()}, {pair: min(t) for pair, t in trips.items()})
+    return PairStage({pair: min(r) for pair, r in rates.items()}, {pair: min(t) for pair, t in trips.items()})
 
 
 def _split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[float]]:
@@ -125,7 +125,7 @@ def _split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[f
     return own, [value for pair, value in values.items() if host not in pair]
 
 
-def _repeat_noise(stages: Sequence[Stage]) -> float:
+def _repeat_noise(stages: Sequence[PairStage]) -> float:
     """How much a pair varies between its two meetings, as a standard deviation of logarithms."""
     first, second = (stage.rates for stage in stages)
     apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items()]
@@ -140,7 +140,7 @@ def _limit(noise: float, votes: int) -> float:
     return 1 - max(slower, SLOWER_IF_NOISY if noise > NOISY else 0.0)
 
 
-def _is_slow_each_time(stages: Sequence[Stage], host: str, noise: float) -> bool:
+def _is_slow_each_time(stages: Sequence[PairStage], host: str, noise: float) -> bool:
     return all(_is_slow(stage.rates, host, noise) for stage in stages) or all(
         _is_apart(stage.rates, host) for stage in stages
     )
@@ -202,7 +202,9 @@ def _trip(seconds: float) -> str:
     return f"{1000 * seconds:.2f} ms"
 
 
-def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool, late: bool) -> Charge:
+def _host_charge(
+    plan: SmokePlan, stages: Sequence[PairStage], host: str, slow: bool, late: bool
+) -> SmokeCharge:
     own, others = _medians([stage.rates for stage in stages], host)
     own_trip, other_trip = _medians([stage.trips for stage in stages], host)
     found = []
@@ -214,7 +216,7 @@ def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool
         found.append((words, f"round trips of about {_trip(other_trip)}", _trip(own_trip)))
     summary, expected, actual = map("; ".join, zip(*found, strict=True))
     few = len({name for pair in stages[0].rates for name in pair}) < LEAST_FOR_PAIR
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="slow" if slow else "late",
         summary=summary,
@@ -235,11 +237,11 @@ def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, 
     return median(chain(*own)), median(chain(*others))
 
 
-def _pair_charge(plan: SmokePlan, stages: Sequence[Stage], pair: Pair) -> Charge:
+def _pair_charge(plan: SmokePlan, stages: Sequence[PairStage], pair: Pair) -> SmokeCharge:
     own = median(stage.rates[pair] for stage in stages)
     usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
     address = plan.addresses.get(pair[1]) or pair[1]
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="pair",
         summary=f"the link between two hosts carries {_rate(own)}, {own / usual:.0%} of what either "
@@ -260,7 +262,7 @@ def _pair_charge(plan: SmokePlan, stages: Sequence[Stage], pair: Pair) -> Charge
     )
 
 
-def _table(stages: Sequence[Stage], host: str) -> str:
+def _table(stages: Sequence[PairStage], host: str) -> str:
     """All pairs, one per line: those of the host first, each part from the slowest on."""
     pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
     lines = []

@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.curve import allowed, excess
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.result import SmokeResult
@@ -67,7 +67,7 @@ def loss_summary(result: SmokeResult, cell: int = 0) -> LossSummary:
     return LossSummary(steps, tuple(mean), drop, limit, FLOOR, max(gaps) if len(gaps) > 1 else None)
 
 
-def judge_loss(result: SmokeResult) -> Iterator[Charge]:
+def judge_loss(result: SmokeResult) -> Iterator[SmokeCharge]:
     """If all cells fail alike, no rank is at fault."""
     found = [(cell, list(_judge(cell))) for cell in cells(result)]
     common = [charge for _, charges in found for charge in charges if not charge.ranks]
@@ -126,7 +126,7 @@ def _gaps(curves: Sequence[Sequence[float | None]], tail: int) -> list[float]:
     return [end - median(known[:dp] + known[dp + 1 :]) for dp, end in enumerate(known)]
 
 
-def _judge(cell: Cell) -> Iterator[Charge]:
+def _judge(cell: Cell) -> Iterator[SmokeCharge]:
     curves = _curves(cell)
     curve: list[float] = []
     for loss in _mean(curves):
@@ -161,7 +161,7 @@ def _judge(cell: Cell) -> Iterator[Charge]:
         )
 
 
-def _frozen(cell: Cell, curve: Sequence[float]) -> Charge | None:
+def _frozen(cell: Cell, curve: Sequence[float]) -> SmokeCharge | None:
     """A charge if a step changed no rank's parameters: in a healthy run it changes all of them. If it changed
     some only, that is smoke-desync. The charge has no step, because any other fault may be its cause.
     """
@@ -180,7 +180,7 @@ def _frozen(cell: Cell, curve: Sequence[float]) -> Charge | None:
     return None
 
 
-def _stalled(curve: Sequence[float], tail: int, limit: float, shown: str) -> Charge | None:
+def _stalled(curve: Sequence[float], tail: int, limit: float, shown: str) -> SmokeCharge | None:
     """A loss that did not come near the floor at all."""
     drop = _drop(curve, tail)
     if drop >= limit:
@@ -196,7 +196,9 @@ def _stalled(curve: Sequence[float], tail: int, limit: float, shown: str) -> Cha
     )
 
 
-def _stopped(cell: Cell, curves: Sequence[Sequence[float | None]], curve: Sequence[float]) -> Charge | None:
+def _stopped(
+    cell: Cell, curves: Sequence[Sequence[float | None]], curve: Sequence[float]
+) -> SmokeCharge | None:
     """A loss that fell at first and then no further, or too slowly."""
     steps = range(len(curve) - _budget(len(curve))[0], len(curve))
     above, most = excess(cell.shape, curves, steps), allowed(cell.shape.dp, steps)
@@ -213,7 +215,7 @@ def _stopped(cell: Cell, curves: Sequence[Sequence[float | None]], curve: Sequen
 
 def _lag(
     cell: Cell, curves: Sequence[Sequence[float | None]], tail: int, limit: float, shown: str
-) -> Charge | None:
+) -> SmokeCharge | None:
     """A charge against the replicas that are behind the others, if the others do learn."""
     gaps, allowed = _gaps(curves, tail), GAP * math.sqrt(BUDGETS[0][1] / tail)
     lagging = [dp for dp, gap in enumerate(gaps) if gap > allowed]
@@ -225,7 +227,7 @@ def _lag(
     others = fmean(end for dp, end in enumerate(ends) if dp not in lagging)
     own = " and ".join(f"{ends[dp]:.2f}" for dp in lagging)
     lines = "\n".join(f"replica {dp}: {end:.3f}" for dp, end in enumerate(ends))
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="replica",
         summary=f"the loss on its data stays {max(gaps):.2f} above that of the other replicas: it trains on "
@@ -239,7 +241,7 @@ def _lag(
     )
 
 
-def _spike(curve: Sequence[float]) -> Charge | None:
+def _spike(curve: Sequence[float]) -> SmokeCharge | None:
     for step in range(SPIKE_AFTER + 1, len(curve)):
         before = median(curve[step - SPIKE_WINDOW : step])
         if before > 0 and curve[step] > SPIKE * before:
@@ -254,7 +256,7 @@ def _spike(curve: Sequence[float]) -> Charge | None:
     return None
 
 
-def _risen(curve: Sequence[float]) -> Charge | None:
+def _risen(curve: Sequence[float]) -> SmokeCharge | None:
     """A rise, in a run that is too short to tell a jump from its beginning."""
     most = max(curve, default=0.0)
     if not curve or most <= SPIKE * curve[0]:
@@ -276,8 +278,8 @@ def _everybodys(
     curve: Sequence[float],
     step: int | None = None,
     confidence: Confidence = Confidence.STRONG,
-) -> Charge:
-    return Charge(
+) -> SmokeCharge:
+    return SmokeCharge(
         check=CHECK,
         kind=kind,
         summary=words,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from doctor.model import Evidence
 from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import Charge, since_text
+from doctor.smoke.judge.charge import SmokeCharge, since_text
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import SmokeResult
@@ -31,7 +31,7 @@ class DataDeviation(NamedTuple):
     kind: str
 
 
-def judge_masks(result: SmokeResult) -> Iterator[Charge]:
+def judge_masks(result: SmokeResult) -> Iterator[SmokeCharge]:
     """One charge for all ranks of a cell that deviate in the same way from the same step on."""
     for cell in cells(result):
         alike: dict[DataDeviation, list[int]] = defaultdict(list)
@@ -89,7 +89,7 @@ def _story(cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...
     return what, f"its {what} {verb} not what the seed gives"
 
 
-def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> Charge:
+def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> SmokeCharge:
     step, right, parts, story, kind = deviation
     lines = []
     for place in places:
@@ -99,7 +99,7 @@ def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> Charge:
         lines.append(f"{cell.name(place)}: {differ}")
     replicas = {cell.shape.dp_of(place) for place in places}
     peers = {peer for dp in replicas for peer in cell.replica(dp)} - set(places)
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind=kind,
         summary=f"{story}, {since_text(step, right)}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.deviation import Lapse, PageDeviation, counted
 from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.phrases import (
@@ -22,7 +22,7 @@ from doctor.smoke.judge.phrases import (
 )
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.onhost.shape import ScheduledCall
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Proof:
         return "skip" if self.lapse.entered < self.lapse.due else "extra"
 
 
-def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
+def judge_mismatch(result: SmokeResult) -> Iterator[SmokeCharge]:
     for cell in cells_with(result, "mismatch"):
         alike: dict[object, list[int]] = {}
         proofs = {rank: _proof(cell, rank, found) for rank, found in cell.off.items()}
@@ -64,10 +64,12 @@ def _proof(cell: EndedCell, rank: int, found: PageDeviation) -> _Proof:
     return _Proof(found, None, sample.step if sample.phase == "train" and right == sample.step else None)
 
 
-def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen], proof: _Proof) -> Charge:
+def _charge(
+    cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankOutcome], proof: _Proof
+) -> SmokeCharge:
     sample, python = proof.page.sample, cell.python_of(ranks[0])
     summary, expected = _words(proof, cell.entries(ranks[0].rank))
-    return Charge(
+    return SmokeCharge(
         check="smoke-mismatch",
         kind=proof.kind,
         summary=summary,
@@ -88,7 +90,7 @@ def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen], 
     )
 
 
-def _ending(seen: RankSeen) -> str:
+def _ending(seen: RankOutcome) -> str:
     return f"{seen.error.type}: {seen.error.text}" if seen.error else f"its process {ending_words(seen)}"
 
 

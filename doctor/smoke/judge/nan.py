@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-loss-nan"
@@ -15,7 +15,7 @@ BLOWN_UP = 3.0
 """A loss that first grew to more than this many times its beginning became NaN by divergence."""
 
 
-def judge_nan(result: SmokeResult) -> Iterator[Charge]:
+def judge_nan(result: SmokeResult) -> Iterator[SmokeCharge]:
     """`finite` is about values before they are summed over replicas, so it shows the first rank alone."""
     for cell in cells(result):
         steps = [(place, said) for place in cell.places for said in cell.steps(place).values()]
@@ -39,7 +39,7 @@ def judge_nan(result: SmokeResult) -> Iterator[Charge]:
         yield from _by_replica(cell, charge, places)
 
 
-def _by_replica(cell: Cell, charge: Charge, places: list[int]) -> Iterator[Charge]:
+def _by_replica(cell: Cell, charge: SmokeCharge, places: list[int]) -> Iterator[SmokeCharge]:
     """One charge for each replica: tensor-parallel peers pass NaN on to each other in the same step."""
     for dp in range(cell.shape.dp):
         mine = [place for place in places if cell.shape.dp_of(place) == dp]
@@ -49,14 +49,14 @@ def _by_replica(cell: Cell, charge: Charge, places: list[int]) -> Iterator[Charg
             yield replace(charge, ranks=cell.numbers(mine), undecided=True, kind="nan-replica")
 
 
-def _charge(cell: Cell, first: int, places: list[int]) -> Charge:
+def _charge(cell: Cell, first: int, places: list[int]) -> SmokeCharge:
     lines = []
     for place in cell.places[:32]:
         said = cell.steps(place).get(first)
         if said:
             state = "finite" if said.finite else "not finite"
             lines.append(f"{cell.name(place)}: own loss and gradient {state} at step {first}")
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="nan",
         summary=f"its own loss or gradient was NaN or infinite at step {first}, before it was summed with "

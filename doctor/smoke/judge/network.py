@@ -6,9 +6,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from doctor.mesh import Blame, Link, culprits
+from doctor.mesh import Link, MeshBlame, culprits
 from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.exits import said
 from doctor.smoke.judge.phrases import one_line
 from doctor.smoke.judge.stopped_cell import EndedCell, only_host
@@ -30,7 +30,7 @@ COMMANDS = (
 )
 
 
-def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
+def failing_network(cell: EndedCell) -> tuple[MeshBlame, ...]:
     """The causes of failing connections between hosts of the cell."""
     mesh = cell.result.mesh
     if mesh is None:
@@ -44,7 +44,7 @@ def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
 
 def network_charges(
     cell: EndedCell, what: str, phase: str = "join", step: int | None = None
-) -> Iterator[Charge]:
+) -> Iterator[SmokeCharge]:
     """One charge for each blame of the mesh; `what` is the text of what hangs or broke."""
     mesh = cell.result.mesh
     for blame in failing_network(cell):
@@ -55,7 +55,7 @@ def network_charges(
             if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
         ]
         worked = sum(not link.failed for link in touched)
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-hang",
             kind="network",
             summary=f"{what}: {_whose(blame)} {_SEEN.get(outcome, outcome)}",
@@ -74,7 +74,7 @@ def network_charges(
         )
 
 
-def _whose(blame: Blame) -> str:
+def _whose(blame: MeshBlame) -> str:
     if blame.common:
         return "nearly all connections between all hosts"
     if blame.direction == "split":
@@ -94,13 +94,13 @@ def _evidence(link: Link) -> Evidence:
     )
 
 
-def lost_each_other(cell: EndedCell) -> Charge:
+def lost_each_other(cell: EndedCell) -> SmokeCharge:
     """The charge if ranks ended only because connections broke, and the network works again."""
     suspects, said_by = _hosts_at_broken_ends(cell)
     lone = tuple(seen.rank for seen in cell.fallen) if not suspects and len(cell.fallen) == 1 else ()
     words = "ranks ended because their connections to each other broke; no process died before"
     several = len(suspects) > 1
-    return Charge(
+    return SmokeCharge(
         check="smoke-hang",
         kind="connection",
         summary=f"{words}, and most of them name this host" if len(suspects) == 1 else words,

@@ -10,7 +10,7 @@ from doctor.model import Evidence
 from doctor.smoke.judge.stopped_cell import EndedCell
 from doctor.smoke.onhost.page import JOINING
 from doctor.smoke.onhost.shape import ScheduledCall
-from doctor.smoke.result import RankSeen, Sample
+from doctor.smoke.result import RankOutcome, Sample
 
 _DOING = {
     "spawned": "being started",
@@ -75,7 +75,7 @@ def page_words(sample: Sample) -> str:
     return f"{place}; {side} {last}, its collective number {sample.position}"
 
 
-def state_words(seen: RankSeen) -> str:
+def state_words(seen: RankOutcome) -> str:
     """What the process does while its page stands still, to follow the words "its process"."""
     state = _STATES.get(seen.state, "is in an unknown state")
     if seen.cpu is None or seen.state in ("T", "t", "Z", "X"):
@@ -87,7 +87,7 @@ def state_words(seen: RankSeen) -> str:
     return f"{state} and burns no CPU"
 
 
-def evidence(seen: RankSeen) -> list[Evidence]:
+def evidence(seen: RankOutcome) -> list[Evidence]:
     """What is known about one rank: its page, its process, its stack and the report of its backend."""
     found: list[Evidence] = []
     name = f"rank {seen.rank}"
@@ -103,13 +103,13 @@ def evidence(seen: RankSeen) -> list[Evidence]:
     return found
 
 
-def evidence_of(ranks: Iterable[RankSeen]) -> tuple[Evidence, ...]:
+def evidence_of(ranks: Iterable[RankOutcome]) -> tuple[Evidence, ...]:
     """The evidence for the first few of these ranks."""
     return tuple(each for seen in islice(ranks, SHOWN) for each in evidence(seen))
 
 
 def consequences(
-    cell: EndedCell, guilty: Container[int], ending: Callable[[RankSeen], str]
+    cell: EndedCell, guilty: Container[int], ending: Callable[[RankOutcome], str]
 ) -> Iterator[Evidence]:
     """Evidence for ranks that died because of the guilty ones, and how."""
     fallen = (seen for seen in cell.fallen if seen.rank not in guilty)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import arithmetic
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.result import SmokeResult
 
 SKIPPED = 3
@@ -38,7 +38,7 @@ MAD = 1.4826
 """The factor from a median distance from the median to a standard deviation."""
 
 
-def judge_speed(result: SmokeResult) -> Iterator[Charge]:
+def judge_speed(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Charges for shared hosts, then for slow ranks on the others: a shared host explains slow ranks."""
     contention = list(_contention(result))
     yield from contention
@@ -71,7 +71,7 @@ def perhaps_slow(result: SmokeResult) -> list[int]:
     return sorted(rank for rank, pace in paces if pace.ratio > 1 + SLOWER and not pace.slow)
 
 
-def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
+def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[SmokeCharge]:
     """One charge for the slow ranks of each host."""
     for middles, paces in _paces_by_product(result):
         slow: dict[str, dict[int, float]] = defaultdict(dict)
@@ -143,11 +143,11 @@ def _beyond_doubt(others: Sequence[float], uneven: float) -> float:
     return noise * math.sqrt(2 * math.log((len(others) + 1) / FALSE_ALARMS))
 
 
-def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Charge:
+def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> SmokeCharge:
     usual = median(middle for rank, middle in middles.items() if rank not in ratios)
     worst = max(ratios.values())
     lines = [f"{ranks_text([rank])}: {1000 * middle:.2f} ms" for rank, middle in sorted(middles.items())[:64]]
-    return Charge(
+    return SmokeCharge(
         check="smoke-straggler",
         kind="slow",
         summary=f"its computing takes {worst:.2f} times as long as that of the other ranks, "
@@ -162,7 +162,7 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Cha
     )
 
 
-def _contention(result: SmokeResult) -> Iterator[Charge]:
+def _contention(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Charges hosts that are shared, unless all are: then the run itself is too large for them."""
     if result.plan.backend != "gloo":
         return
@@ -194,12 +194,12 @@ def _waiting(result: SmokeResult, rank: int) -> list[float]:
     return [median(ratios[:middle]), median(ratios[middle:])] if len(ratios) >= LEAST_STEPS else []
 
 
-def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, float]) -> Charge:
+def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, float]) -> SmokeCharge:
     seen = result.host(host)
     busy = f"; load {seen.load:.1f} on {seen.cores} cores when the run began" if seen and seen.cores else ""
     usual = median(other for name, other in waits.items() if name != host)
     lines = [f"{name}: {each:.2f}" for name, each in list(waits.items())[:64]]
-    return Charge(
+    return SmokeCharge(
         check="smoke-contention",
         kind="shared",
         summary=f"its processor is shared with other work: computing takes {ratio:.1f} times the "

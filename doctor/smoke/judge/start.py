@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.model import Confidence, Evidence, Severity
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.crash import had_started
 from doctor.smoke.judge.network import failing_network, network_charges
 from doctor.smoke.judge.phrases import doing, evidence_of, last_lines, one_line, state_words
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, looks, only_host, phase_of
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 
 SLOW_NAMES = 2.0
 """A reverse lookup that takes this many seconds is mentioned: torch does one for each connection."""
 
 
-def judge_start(result: SmokeResult) -> Iterator[Charge]:
+def judge_start(result: SmokeResult) -> Iterator[SmokeCharge]:
     yield from _troubled_hosts(result)
     told = False
     for cell in cells_with(result, "stall"):
@@ -31,7 +31,7 @@ def judge_start(result: SmokeResult) -> Iterator[Charge]:
             yield from _never_ready(cell)
 
 
-def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
+def _troubled_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
     if result.end.kind == "interrupted":
         return
     for host in result.hosts:
@@ -39,7 +39,7 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
         if not host.trouble or host.lost or (result.end.kind == "trouble" and started):
             continue
         words = one_line(host.trouble)
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-hang" if started else "smoke-not-started",
             kind="left-behind" if started else "host",
             summary=f"after the run: {words}" if started else f"it could not start its ranks: {words}",
@@ -54,12 +54,12 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
         )
 
 
-def _never_ready(cell: EndedCell) -> Iterator[Charge]:
+def _never_ready(cell: EndedCell) -> Iterator[SmokeCharge]:
     """All ranks of the run wait for those that are not ready."""
     living = [seen for seen in cell.result.ranks if not seen.done and seen.exit is None]
     late = [seen for seen in living if PHASES.index(phase_of(seen)) < READY]
     if not late:
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-not-started",
             kind="store",
             summary="all ranks are ready, and the rendezvous store for which they wait never opened",
@@ -75,7 +75,7 @@ def _never_ready(cell: EndedCell) -> Iterator[Charge]:
     yield from _behind(cell, stuck, [seen for seen in living if seen not in late])
 
 
-def _never_joined(cell: EndedCell) -> Iterator[Charge]:
+def _never_joined(cell: EndedCell) -> Iterator[SmokeCharge]:
     stall = cell.stall
     late = [cell.ranks[place] for place in stall.places]
     if phase_of(late[0]) == "join" and failing_network(cell):
@@ -86,7 +86,7 @@ def _never_joined(cell: EndedCell) -> Iterator[Charge]:
         rest = [seen for seen in cell.living if seen not in late]
         yield from _behind(cell, [seen for seen in late if _is_proved(seen)], rest)
         return
-    yield Charge(
+    yield SmokeCharge(
         check="smoke-not-started",
         kind="together",
         summary="all ranks are joining the process group and none gets in; no single rank is behind",
@@ -101,10 +101,12 @@ def _never_joined(cell: EndedCell) -> Iterator[Charge]:
     )
 
 
-def _behind(cell: EndedCell, late: Sequence[RankSeen], rest: Sequence[RankSeen]) -> Iterator[Charge]:
+def _behind(
+    cell: EndedCell, late: Sequence[RankOutcome], rest: Sequence[RankOutcome]
+) -> Iterator[SmokeCharge]:
     """`late` are the last ranks, for which `rest` wait; if `rest` is empty, all are equally late."""
     if not late:
-        yield Charge(
+        yield SmokeCharge(
             check="smoke-not-started",
             kind="unproved",
             summary="the ranks never joined each other, and none of the last ones was proved to stand still",
@@ -123,8 +125,8 @@ def _behind(cell: EndedCell, late: Sequence[RankSeen], rest: Sequence[RankSeen])
 
 
 def _late(
-    cell: EndedCell, hosts: tuple[str, ...], late: Sequence[RankSeen], rest: Sequence[RankSeen]
-) -> Charge:
+    cell: EndedCell, hosts: tuple[str, ...], late: Sequence[RankOutcome], rest: Sequence[RankOutcome]
+) -> SmokeCharge:
     first = late[0]
     phase = phase_of(first)
     pages = looks(first)
@@ -135,7 +137,7 @@ def _late(
     if rest:
         wait = "waits" if len(rest) == 1 else "wait"
         waiting = f"and {ranks_text(seen.rank for seen in rest)} {wait} for it"
-    return Charge(
+    return SmokeCharge(
         check="smoke-not-started",
         kind="behind",
         summary=f"it never joined: {doing_what}, {waiting}",
@@ -155,7 +157,7 @@ def _late(
     )
 
 
-def _is_proved(seen: RankSeen) -> bool:
+def _is_proved(seen: RankOutcome) -> bool:
     """Whether the rank was seen twice at the same place, or never: a single look proves nothing."""
     pages = looks(seen)[-2:]
     return not seen.samples or (len(pages) == 2 and pages[0].version == pages[1].version)

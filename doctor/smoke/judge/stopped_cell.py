@@ -16,7 +16,7 @@ from doctor.smoke.judge.exits import ended_badly, way_of
 from doctor.smoke.judge.wait_graph import Stall, stall_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
-from doctor.smoke.result import RankSeen, Sample, SmokePlan, SmokeResult
+from doctor.smoke.result import RankOutcome, Sample, SmokePlan, SmokeResult
 from doctor.text.interpreter import PLAIN
 
 Cause = Literal["mismatch", "crash", "stopped", "stall", "connection", "slow"]
@@ -41,7 +41,7 @@ class EndedCell:
         return self.plan.shape(self.number)
 
     @cached_property
-    def ranks(self) -> tuple[RankSeen, ...]:
+    def ranks(self) -> tuple[RankOutcome, ...]:
         return self.result.cell_ranks(self.number)
 
     @cached_property
@@ -49,16 +49,16 @@ class EndedCell:
         return tuple(dict.fromkeys(self.plan.seat(seen.rank).host for seen in self.ranks))
 
     @cached_property
-    def living(self) -> tuple[RankSeen, ...]:
+    def living(self) -> tuple[RankOutcome, ...]:
         return tuple(seen for seen in self.ranks if not seen.done and seen.exit is None)
 
     @cached_property
-    def fallen(self) -> tuple[RankSeen, ...]:
+    def fallen(self) -> tuple[RankOutcome, ...]:
         """The ranks that ended badly."""
         return tuple(seen for seen in self.ranks if ended_badly(seen))
 
     @cached_property
-    def stopped(self) -> tuple[RankSeen, ...]:
+    def stopped(self) -> tuple[RankOutcome, ...]:
         return tuple(seen for seen in self.living if seen.state in ("T", "t"))
 
     @cached_property
@@ -120,7 +120,7 @@ class EndedCell:
         guilty = set(ranks)
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
 
-    def python_of(self, seen: RankSeen) -> str:
+    def python_of(self, seen: RankOutcome) -> str:
         """The interpreter of a rank's host, as it can be typed in a command."""
         host = self.result.host(self.plan.seat(seen.rank).host)
         return host.to_type if host else PLAIN
@@ -145,35 +145,37 @@ def _explained(cell: EndedCell) -> bool:
     return any(seen.lost or (seen.trouble and end.kind in ("lost", "trouble")) for seen in hosts)
 
 
-def looks(seen: RankSeen) -> list[Sample]:
+def looks(seen: RankOutcome) -> list[Sample]:
     """The looks at its page that were not taken while it was being written."""
     return [page for page in seen.samples if not page.version % 2]
 
 
-def last_look(seen: RankSeen) -> Sample | None:
+def last_look(seen: RankOutcome) -> Sample | None:
     pages = looks(seen)
     return pages[-1] if pages else None
 
 
-def phase_of(seen: RankSeen) -> str:
+def phase_of(seen: RankOutcome) -> str:
     return place_of(seen)[0]
 
 
-def place_of(seen: RankSeen) -> tuple[str, int]:
+def place_of(seen: RankOutcome) -> tuple[str, int]:
     """The phase and step of the last look."""
     page = last_look(seen)
     return (page.phase, page.step) if page else (seen.phase, 0)
 
 
-def where(seen: RankSeen) -> tuple[str, int | None]:
+def where(seen: RankOutcome) -> tuple[str, int | None]:
     """The phase of the last look, and its step if that is a training step."""
     phase, step = place_of(seen)
     return phase, step if phase == "train" else None
 
 
-def by_host(plan: SmokePlan, ranks: Iterable[RankSeen]) -> Iterator[tuple[tuple[str, ...], list[RankSeen]]]:
+def by_host(
+    plan: SmokePlan, ranks: Iterable[RankOutcome]
+) -> Iterator[tuple[tuple[str, ...], list[RankOutcome]]]:
     """Culprits by host; the host itself is named if it has several ranks and all of them are culprits."""
-    hosts: dict[str, list[RankSeen]] = {}
+    hosts: dict[str, list[RankOutcome]] = {}
     for seen in sorted(ranks, key=lambda seen: seen.rank):
         hosts.setdefault(plan.seat(seen.rank).host, []).append(seen)
     for host, here in hosts.items():

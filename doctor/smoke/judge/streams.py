@@ -12,9 +12,9 @@ from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
-from doctor.smoke.events import Started
+from doctor.smoke.events import RankStart
 from doctor.smoke.judge.cells import Vote, vote
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
@@ -30,11 +30,11 @@ _PROGRAMS = {
 }
 
 
-def judge_streams(result: SmokeResult) -> Iterator[Charge]:
+def judge_streams(result: SmokeResult) -> Iterator[SmokeCharge]:
     started = {seen.rank: seen.started for seen in result.ranks if seen.started}
     known = reference_fingerprint()
     other: dict[str, set[int]] = {}
-    charges: dict[object, list[tuple[str, Charge]]] = defaultdict(list)
+    charges: dict[object, list[tuple[str, SmokeCharge]]] = defaultdict(list)
     for name in sorted({name for said in started.values() for name in said.streams}):
         prints = {rank: said.streams[name] for rank, said in started.items() if name in said.streams}
         # Every device product draws in its own way.
@@ -54,7 +54,7 @@ def judge_streams(result: SmokeResult) -> Iterator[Charge]:
     yield from judge_draws(result, other)
 
 
-def _product(started: Mapping[int, Started], ranks: Mapping[int, str]) -> str:
+def _product(started: Mapping[int, RankStart], ranks: Mapping[int, str]) -> str:
     """The most common product of these ranks' devices; in a tie, the first."""
     products = [started[rank].product for rank in sorted(ranks)]
     return max(dict.fromkeys(products), key=products.count)
@@ -72,12 +72,12 @@ def _odd(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
 
 def _library(
     result: SmokeResult,
-    started: Mapping[int, Started],
+    started: Mapping[int, RankStart],
     name: str,
     found: Vote,
     wanted: str | None,
     prints: Mapping[int, str],
-) -> Charge:
+) -> SmokeCharge:
     library = LIBRARY.get(name, name)
     right = sorted(set(prints) - set(found.odd))
     theirs = _versions(started, library, right)
@@ -86,7 +86,7 @@ def _library(
     lines = "\n".join(f"{ranks_text([rank])}: {prints[rank]}" for rank in sorted(prints)[:32])
     program = _PROGRAMS.get(library, _PROGRAMS["torch"])
     hosts = dict.fromkeys(result.plan.seat(rank).host for rank in (*found.odd[:1], *right[:1]))
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="library",
         summary=f"the same seed gives different random numbers there from {name} ({why})",
@@ -102,7 +102,7 @@ def _library(
     )
 
 
-def _merged(names: list[str], charges: list[Charge]) -> Charge:
+def _merged(names: list[str], charges: list[SmokeCharge]) -> SmokeCharge:
     """One charge for ranks on which several streams differ."""
     first = charges[0]
     if len(charges) == 1:
@@ -117,9 +117,9 @@ def _merged(names: list[str], charges: list[Charge]) -> Charge:
     )
 
 
-def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) -> Charge:
+def _mixed(started: Mapping[int, RankStart], ranks: tuple[int, ...], common: str) -> SmokeCharge:
     products = ", ".join(dict.fromkeys(started[rank].product for rank in ranks))
-    return Charge(
+    return SmokeCharge(
         check=CHECK,
         kind="device-product",
         summary=f"its device is a different product ({products}) and draws other random numbers from the "
@@ -138,6 +138,6 @@ def _python(result: SmokeResult, host: str) -> str:
     return seen.to_type if seen else PLAIN
 
 
-def _versions(started: Mapping[int, Started], library: str, ranks: tuple[int, ...] | list[int]) -> str:
+def _versions(started: Mapping[int, RankStart], library: str, ranks: tuple[int, ...] | list[int]) -> str:
     found = dict.fromkeys(started[rank].versions.get(library, "of unknown version") for rank in ranks)
     return " or ".join(list(found)[:4])

@@ -19,7 +19,7 @@ from typing import Any
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.smoke.onhost.host import HostRanks, NotStarted
+from doctor.smoke.onhost.host import HostRanks, StartFailure
 from doctor.smoke.onhost.ranks import parse
 
 STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
@@ -153,7 +153,7 @@ class SmokeAgent(HostAgent):
         self.host = HostRanks(self.program, self.head)
         try:
             self.host.start(told)
-        except NotStarted as error:
+        except StartFailure as error:
             self._give_up(str(error))
 
     def _give_up(self, why: str) -> None:

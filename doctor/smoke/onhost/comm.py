@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from doctor.smoke.onhost.devices import Device
-from doctor.smoke.onhost.page import Page
+from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape
 
@@ -54,7 +54,7 @@ class Comm:
     """
 
     def __init__(
-        self, shape: CellShape, place: int, page: Page, device: Device, groups: Groups, say: Say
+        self, shape: CellShape, place: int, page: RankPage, device: Device, groups: Groups, say: Say
     ) -> None:
         self.shape = shape
         self.place = place

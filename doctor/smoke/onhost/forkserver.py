@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from doctor.agents.onhost.bundle import command
 from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.smoke.onhost.memory import holding
-from doctor.smoke.onhost.page import SIZE, Page
+from doctor.smoke.onhost.page import SIZE, RankPage
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Config = dict[str, Any]
@@ -203,7 +203,7 @@ def _be_rank(config: "Config", seat: "Seat") -> None:
     os.close(seat["output"])
     faulthandler.register(signal.SIGUSR2, file=seat["stack"], all_threads=True, chain=False)
     faulthandler.enable(file=seat["stack"], all_threads=False)
-    page = Page(memory, seat["index"])
+    page = RankPage(memory, seat["index"])
     page.enter_phase("spawned")
     os.write(seat["events"], b'{"ev":"phase","phase":"spawned"}\n')
     run = importlib.import_module(RANK).run

@@ -16,7 +16,7 @@ from doctor.smoke.onhost.interface import environment, interface_of
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import SIZE
 from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
-from doctor.smoke.onhost.reverse_dns import Lookup
+from doctor.smoke.onhost.reverse_dns import DnsLookup
 from doctor.smoke.onhost.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ END_SECONDS = 2.0
 FORKSERVER = "doctor.smoke.onhost.forkserver"
 
 
-class NotStarted(Exception):
+class StartFailure(Exception):
     """The run cannot start on this host; the text says why."""
 
 
@@ -42,7 +42,7 @@ class HostRanks:
         self._forkserver = None  # type: subprocess.Popen[bytes] | None
         self._report = self._output = self._life = -1
         self._reported = self._words = b""
-        self._lookup = None  # type: Lookup | None
+        self._lookup = None  # type: DnsLookup | None
         self._stacks = None  # type: Stacks | None
         self._again = False
 
@@ -61,16 +61,16 @@ class HostRanks:
             seats = told["ranks"][:MOST_RANKS]
             self.ranks = [Rank(index, seat, cell) for index, seat in enumerate(seats)]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise NotStarted(f"the agent did not understand what to start: {error!r}") from None
+            raise StartFailure(f"the agent did not understand what to start: {error!r}") from None
         except OSError as error:
-            raise NotStarted(f"no memory or descriptors for the ranks: {error.strerror}") from None
+            raise StartFailure(f"no memory or descriptors for the ranks: {error.strerror}") from None
         store = str(told.get("address") or "") if told.get("store") else None
         try:
             self._start_forkserver(env, store, timeout)
         except (OSError, subprocess.SubprocessError) as error:
-            raise NotStarted(f"cannot start {self.python}: {error}") from None
+            raise StartFailure(f"cannot start {self.python}: {error}") from None
         if told.get("head"):
-            self._lookup = Lookup(str(told["head"]))
+            self._lookup = DnsLookup(str(told["head"]))
 
     def _start_forkserver(self, env: "dict[str, str]", store: "str | None", timeout: float) -> None:
         pages = anonymous(SIZE * max(1, len(self.ranks)))

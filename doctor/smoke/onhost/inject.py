@@ -19,7 +19,7 @@ from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of
 from doctor.smoke.onhost.inject_points import FaultyRank, wrap
 from doctor.smoke.onhost.model import DeviceBatch
-from doctor.smoke.onhost.page import Page
+from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import hashed, words
 from doctor.smoke.onhost.streamplan import stream_seed
@@ -35,14 +35,14 @@ _OF_ALL = ("frozen", "lr-explode")
 _OF_REPLICA = ("same-data", "no-sync", "shuffled")
 
 
-def before_join(injects: list[dict[str, Any]], place: int, page: Page) -> None:
+def before_join(injects: list[dict[str, Any]], place: int, page: RankPage) -> None:
     """Carry out faults that come before the rank joins."""
     if any(told["kind"] == "never-join" and told["rank"] == place for told in injects):
         page.disturb()
         _sleep()
 
 
-def apply(injects: list[dict[str, Any]], comm: Comm, trainer: Trainer, page: Page) -> None:
+def apply(injects: list[dict[str, Any]], comm: Comm, trainer: Trainer, page: RankPage) -> None:
     """Prepare the faults of this rank; `rank` in `injects` is a place in the cell."""
     for told in injects:
         rank = FaultyRank(comm, trainer, page, told.get("step"))

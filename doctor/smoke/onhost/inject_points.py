@@ -13,7 +13,7 @@ from torch import Tensor
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of, masked, tokens_of
 from doctor.smoke.onhost.model import DeviceBatch, sample_of
-from doctor.smoke.onhost.page import PHASES, Page
+from doctor.smoke.onhost.page import PHASES, RankPage
 from doctor.smoke.onhost.train import Trainer
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:
 class FaultyRank:
     """The rank that gets a fault, and the places where faults get in."""
 
-    def __init__(self, comm: Comm, trainer: Trainer, page: Page, step: int | None) -> None:
+    def __init__(self, comm: Comm, trainer: Trainer, page: RankPage, step: int | None) -> None:
         self.comm = comm
         self.trainer = trainer
         self.page = page

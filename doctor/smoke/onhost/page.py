@@ -44,7 +44,7 @@ SIZE = 256
 _FORM = struct.Struct("<QiiiIIIIIQIdd")
 
 
-class Page:
+class RankPage:
     """One rank's page; see `FIELDS` for what `read` returns."""
 
     FIELDS = (

@@ -25,7 +25,7 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 from doctor.smoke.onhost import audit, bandwidth, collectives
 from doctor.smoke.onhost.comm import Comm, join, make_groups
 from doctor.smoke.onhost.devices import Device, device_of
-from doctor.smoke.onhost.page import Page
+from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streams import fingerprint, numpy
 from doctor.smoke.onhost.train import Trainer
@@ -46,7 +46,9 @@ WORK: tuple[tuple[str, Callable[[Trainer], None]], ...] = (
 """The work that the ranks do together, by phase; the last phase needs two hosts."""
 
 
-def run(config: dict[str, Any], place: int, page: Page, events_fd: int, go_fd: int, stack_fd: int) -> None:
+def run(
+    config: dict[str, Any], place: int, page: RankPage, events_fd: int, go_fd: int, stack_fd: int
+) -> None:
     """Do everything, then end the process: no code of the parent may run in its forked child."""
     say = _sayer(events_fd)
     code = 0
@@ -59,7 +61,7 @@ def run(config: dict[str, Any], place: int, page: Page, events_fd: int, go_fd: i
     os._exit(code)
 
 
-def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, stack_fd: int) -> None:
+def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: int, stack_fd: int) -> None:
     def enter(phase: str) -> None:
         page.enter_phase(phase)
         say({"ev": "phase", "phase": phase})

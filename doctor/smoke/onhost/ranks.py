@@ -18,9 +18,9 @@ PIECE = 65536
 PIECES = 2  # per turn: a rank that floods its pipe does not delay the others
 STOPPED = 0.3  # seconds; a shorter stop is not reported
 SHORT = 0.25  # seconds without a move before its threads are examined, too
-SHOWN = page.Page.FIELDS.index("inside") + 1
+SHOWN = page.RankPage.FIELDS.index("inside") + 1
 VERSION, PHASE, STEP, DISTURBED = (
-    page.Page.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
+    page.RankPage.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
 )
 
 
@@ -46,7 +46,7 @@ class Rank:
         self.still = 0.0
         self._idleness = Idleness()
         self._threads = {}  # type: dict[int, Idleness]
-        self.page = (0,) * len(page.Page.FIELDS)  # type: tuple[Any, ...]
+        self.page = (0,) * len(page.RankPage.FIELDS)  # type: tuple[Any, ...]
         self._stopped = 0.0
         self._words = b""
         self._line = b""

@@ -16,7 +16,7 @@ LIMIT = 6.0  # longer than the five seconds after which resolvers ask again
 _SECONDS = struct.Struct("d")
 
 
-class Lookup:
+class DnsLookup:
     """A lookup, which starts at once. When it is `done`, `seconds` is its time; None without an answer."""
 
     def __init__(self, address: str) -> None:

@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 
-from doctor.model import Host, Unreached, UnreachedKind
+from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.text.redact import redact
 from doctor.transport.containers.command import entered, tool_of
 from doctor.transport.containers.refusals import refusal_in
@@ -16,7 +16,7 @@ LONGEST = 160
 """How many characters of an engine's message a sentence quotes."""
 
 
-def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
+def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
     """The host was reached, but the command that enters failed. `said` is everything that it printed."""
     entry = redact(entered(host))
     here = host.enter_from == "controller"
@@ -56,7 +56,7 @@ def _missing(text: str, tool: str) -> str:
     return f"{tool} is not installed there" if absent else ""
 
 
-def _unknown(text: str, why: Unreached) -> str:
+def _unknown(text: str, why: UnreachedHost) -> str:
     line = _line(text)
     if line:
         return line

@@ -15,7 +15,16 @@ from collections.abc import Mapping, Sequence
 
 from doctor.transport.slurm.output import SrunMessages, read_words
 from doctor.transport.slurm.program import SrunProgram
-from doctor.transport.slurm.task import LONGEST_LINE, TASK, TOKEN, Ear, Keys, hang_up, openings, to_hosts
+from doctor.transport.slurm.task import (
+    LONGEST_LINE,
+    TASK,
+    TOKEN,
+    Keys,
+    StreamSplitter,
+    hang_up,
+    openings,
+    to_hosts,
+)
 
 PIECE = 64 * 1024
 MOST_WORDS = 400
@@ -112,7 +121,7 @@ class SrunStep:
         process = self._process
         pipe = process.stdout if stream == "out" else process.stderr
         assert pipe is not None
-        ear = Ear(self._keys)
+        ear = StreamSplitter(self._keys)
         while True:
             data = os.read(pipe.fileno(), PIECE)
             heard = ear.hear(data) if data else ear.rest()

@@ -139,7 +139,7 @@ _TASK = re.compile(rb" *(\d{1,9}): ")
 _MARK = re.compile(rb"([0-9a-f]{%d}) ([A-Za-z0-9._-]+) " % KEY)
 
 
-class Ear:
+class StreamSplitter:
     """Splits one stream of srun by host."""
 
     def __init__(self, keys: Keys) -> None:

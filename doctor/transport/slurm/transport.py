@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.model import Answer, Host, Unreached
+from doctor.model import Answer, Host, UnreachedHost
 from doctor.transport import Script, Session
 from doctor.transport.errors import CannotReach, no_turn
 from doctor.transport.program import OUTPUT_CAP, Program
@@ -63,13 +63,13 @@ class SlurmTransport:
 
     def run(
         self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
-    ) -> Iterator[Answer | Unreached]:
+    ) -> Iterator[Answer | UnreachedHost]:
         crew = self._launch(scripts, until)
         for host, why in crew.failed.items():
             yield why.of(host)
         # Their input was sent with their command.
         begun = {host: replace(scripts[host], stdin=b"") for host in crew.voices}
-        yield from _Talks(crew.voices, self._cap).run(begun, timeout, until)
+        yield from _Conversations(crew.voices, self._cap).run(begun, timeout, until)
 
     def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
         crew = self._launch(scripts, until)
@@ -187,7 +187,7 @@ class SlurmTransport:
         return asked.stdout.decode("utf-8", "replace")
 
 
-class _Talks(ThreadedTransport):
+class _Conversations(ThreadedTransport):
     """Conversations with programs that have begun."""
 
     name = "srun"

@@ -17,7 +17,7 @@ from doctor.transport.errors import CannotReach, Destination
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import HostSettings
-from doctor.transport.ssh.login import HostIdentity, Shared, log_in
+from doctor.transport.ssh.login import HostIdentity, SharedState, log_in
 from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 from doctor.transport.ssh.sockets import Proxy, connect, sever
 
@@ -79,7 +79,7 @@ class Dial:
     """One attempt to reach one host. `abort` may be called from any thread, at any moment."""
 
     def __init__(
-        self, settings: HostSettings, shared: Shared, through: SshConnection | None, deadline: float
+        self, settings: HostSettings, shared: SharedState, through: SshConnection | None, deadline: float
     ) -> None:
         self._settings = settings
         self._shared = shared

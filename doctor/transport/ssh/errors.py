@@ -11,7 +11,7 @@ from doctor.transport.errors import CannotReach, Destination, knock, quoted, rou
 
 
 @dataclass(frozen=True, slots=True)
-class Presented:
+class PresentedKey:
     """The key that a host showed, and the name of that host in `known_hosts`."""
 
     kind: str
@@ -77,7 +77,7 @@ def _scan(to: Destination, known_hosts: str) -> str:
     return f"ssh-keyscan {port}{shlex.quote(to.address)} >> {shlex.quote(known_hosts)}   # compare it first"
 
 
-def key_unknown(to: Destination, key: Presented, known_hosts: str, only_authority: bool) -> CannotReach:
+def key_unknown(to: Destination, key: PresentedKey, known_hosts: str, only_authority: bool) -> CannotReach:
     summary = "The host key is not known"
     if only_authority:
         summary += ": the host is known only by a certificate authority, which is not supported"
@@ -92,7 +92,7 @@ def key_unknown(to: Destination, key: Presented, known_hosts: str, only_authorit
 
 
 def key_changed(
-    to: Destination, key: Presented, old: str, file: str, line: int, default: bool
+    to: Destination, key: PresentedKey, old: str, file: str, line: int, default: bool
 ) -> CannotReach:
     where = "" if default else f"-f {shlex.quote(file)} "
     return CannotReach(
@@ -105,7 +105,7 @@ def key_changed(
     )
 
 
-def key_revoked(to: Destination, key: Presented, file: str, line: int) -> CannotReach:
+def key_revoked(to: Destination, key: PresentedKey, file: str, line: int) -> CannotReach:
     return CannotReach(
         UnreachedKind.KEY_CHANGED,
         f"The host shows a key that is marked @revoked at {file}:{line}.",

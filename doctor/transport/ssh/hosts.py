@@ -10,7 +10,7 @@ from doctor.transport.errors import CannotReach
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import DEEPEST_JUMP, HostSettings, SshConfig
 from doctor.transport.ssh.connection import Dial, SshConnection
-from doctor.transport.ssh.login import Shared
+from doctor.transport.ssh.login import SharedState
 
 HANDSHAKES_PER_JUMP = 8
 Begin = Callable[[], float]
@@ -30,7 +30,7 @@ class HostConnection:
     def doing(self) -> str:
         return self._dial.doing if self._dial is not None else "it waited for its turn"
 
-    def connect(self, shared: Shared, through: SshConnection | None, deadline: float) -> SshConnection:
+    def connect(self, shared: SharedState, through: SshConnection | None, deadline: float) -> SshConnection:
         """A new connection. An old one stays open for what still runs on it. Raises CannotReach."""
         self._dial = Dial(self.settings, shared, through, deadline)
         self.link = self._dial.link()
@@ -47,7 +47,7 @@ class HostConnection:
 class Jumps:
     """The jump hosts. The first thread makes the connection; the others wait for it."""
 
-    def __init__(self, config: SshConfig, shared: Shared) -> None:
+    def __init__(self, config: SshConfig, shared: SharedState) -> None:
         self._config = config
         self._shared = shared
         self._lock = threading.Lock()

@@ -44,7 +44,7 @@ class KeyFile:
     locked: bool = False
 
 
-class Unusable(Exception):
+class UnusableKey(Exception):
     """No key of a file can be used; the text says why."""
 
 
@@ -191,7 +191,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
         plain = _parse(path, text)
     except paramiko.PasswordRequiredException:
         return KeyFile(public=public, problem="needs a passphrase, and no agent has it", locked=True)
-    except Unusable as error:
+    except UnusableKey as error:
         return KeyFile(public=public, problem=str(error))
     offers = [Offer(str(path), plain)]
     for certificate in dict.fromkeys([str(path.with_name(path.name + "-cert.pub")), *certificates]):
@@ -199,7 +199,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
             try:
                 signed = _parse(path, text)
                 signed.load_certificate(certificate)
-            except (ValueError, OSError, IndexError, paramiko.SSHException, Unusable):
+            except (ValueError, OSError, IndexError, paramiko.SSHException, UnusableKey):
                 # A certificate of another key, or not a certificate: the key alone is still good.
                 continue
             offers.insert(0, Offer(certificate, signed))
@@ -213,8 +213,8 @@ def _parse(path: Path, text: bytes) -> paramiko.PKey:
         if isinstance(key, paramiko.PKey):
             return key
     if b"PRIVATE KEY" not in text:
-        raise Unusable("not a private key")
-    raise Unusable(f"not readable as a key: {tried[-1]}")
+        raise UnusableKey("not a private key")
+    raise UnusableKey(f"not readable as a key: {tried[-1]}")
 
 
 def _parse_as(kind: type[paramiko.PKey], path: Path) -> paramiko.PKey | Exception:

@@ -52,7 +52,7 @@ class KnownHost:
     line: int
 
 
-class Judgement(str, Enum):
+class KeyJudgement(str, Enum):
     KNOWN = "known"
     UNKNOWN = "unknown"
     CHANGED = "changed"
@@ -60,7 +60,7 @@ class Judgement(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownKeys:
     """What the files say about one host."""
 
     entries: tuple[KnownHost, ...]
@@ -71,18 +71,18 @@ class Known:
         order = [kind for kind in ALGORITHMS if kind in kinds]
         return tuple(name for kind in order for name in ALGORITHMS[kind])
 
-    def judge(self, key: bytes) -> tuple[Judgement, KnownHost | None]:
+    def judge(self, key: bytes) -> tuple[KeyJudgement, KnownHost | None]:
         for entry in self.entries:
             if entry.mark is KeyMark.REVOKED and entry.key == key:
-                return Judgement.REVOKED, entry
+                return KeyJudgement.REVOKED, entry
         plain = [e for e in self.entries if e.mark is KeyMark.NONE]
         for entry in plain:
             if entry.key == key:
-                return Judgement.KNOWN, entry
+                return KeyJudgement.KNOWN, entry
         if plain:
             kind = _kind_of(key)
-            return Judgement.CHANGED, next((e for e in plain if e.kind == kind), plain[0])
-        return Judgement.UNKNOWN, None
+            return KeyJudgement.CHANGED, next((e for e in plain if e.kind == kind), plain[0])
+        return KeyJudgement.UNKNOWN, None
 
     def only_authority(self) -> bool:
         return any(e.mark is KeyMark.AUTHORITY for e in self.entries)
@@ -95,9 +95,9 @@ class KnownHosts:
         self._lock = threading.Lock()
         self._books: dict[str, _Book] = {}
 
-    def known(self, names: Sequence[str], files: Iterable[str]) -> Known:
+    def known(self, names: Sequence[str], files: Iterable[str]) -> KnownKeys:
         """What `files` say about a host that is known by any of `names` (as `known_as` writes them)."""
-        return Known(tuple(entry for file in files for entry in self._book(file).about(names)))
+        return KnownKeys(tuple(entry for file in files for entry in self._book(file).about(names)))
 
     def add(self, name: str, kind: str, key: bytes, file: str, hashed: bool) -> None:
         """Append a key, once. Raises OSError if the file cannot be written."""

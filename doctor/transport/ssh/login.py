@@ -15,12 +15,12 @@ from doctor.transport import errors
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyRing, Offer
-from doctor.transport.ssh.known_hosts import Judgement, Known, KnownHosts, fingerprint, known_as
+from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, KnownKeys, fingerprint, known_as
 from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 
 
 @dataclass(slots=True)
-class Shared:
+class SharedState:
     """What all connections of one transport share. `closing` is set once, at the end."""
 
     warn: Callable[[str], None]
@@ -32,7 +32,7 @@ class Shared:
 class HostIdentity:
     """The identity that known_hosts gives a host."""
 
-    def __init__(self, settings: HostSettings, shared: Shared) -> None:
+    def __init__(self, settings: HostSettings, shared: SharedState) -> None:
         self._settings = settings
         self._shared = shared
         self._known = self._look_up()
@@ -48,13 +48,13 @@ class HostIdentity:
         key = wire.get_remote_server_key()
         blob = key.asbytes()
         judgement, entry = self._known.judge(blob)
-        if judgement is Judgement.KNOWN:
+        if judgement is KeyJudgement.KNOWN:
             return
         name = self._names()[0]
-        shown = ssh_errors.Presented(key.get_name(), fingerprint(blob), name)
-        if judgement is Judgement.REVOKED and entry is not None:
+        shown = ssh_errors.PresentedKey(key.get_name(), fingerprint(blob), name)
+        if judgement is KeyJudgement.REVOKED and entry is not None:
             raise ssh_errors.key_revoked(to, shown, entry.file, entry.line)
-        if judgement is Judgement.CHANGED and entry is not None:
+        if judgement is KeyJudgement.CHANGED and entry is not None:
             old = f"{entry.kind} {fingerprint(entry.key)}"
             default = entry.file == default_known_hosts()
             raise ssh_errors.key_changed(to, shown, old, entry.file, entry.line, default)
@@ -78,7 +78,7 @@ class HostIdentity:
         names = dict.fromkeys((settings.address, settings.name))
         return [known_as(name, settings.port) for name in names]
 
-    def _look_up(self) -> Known:
+    def _look_up(self) -> KnownKeys:
         settings = self._settings
         files = (*settings.user_known_hosts, *settings.global_known_hosts)
         return self._shared.known_hosts.known(self._names(), files)

@@ -15,7 +15,7 @@ from doctor.transport import errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.hosts import HostConnection, Jumps
-from doctor.transport.ssh.login import Shared
+from doctor.transport.ssh.login import SharedState
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.threads import ThreadedTransport, Turn
 
@@ -30,7 +30,7 @@ class SshTransport(ThreadedTransport):
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
         super().__init__(settings.output_cap)
         self._config = SshConfig(settings)
-        self._shared = Shared(warn=self._warn)
+        self._shared = SharedState(warn=self._warn)
         self._hosts = {host.name: host for host in hosts}
         self._doors: dict[str, HostConnection] = {}
         self._jumps = Jumps(self._config, self._shared)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from doctor.mesh import Blame, MeshResult, culprits, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshBlame, MeshResult, culprits, mesh_script, plan_mesh, run_mesh
 from tests.lab.needs import missing
 from tests.support.faults import some_of
 from tests.support.mesh_session import LocalSession
@@ -81,7 +81,7 @@ def lab(built: Lab) -> Iterator[Lab]:
 
 
 def named(result: MeshResult) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
-    def plain(blame: Blame) -> tuple[tuple[str, ...], str, tuple[str, ...], bool]:
+    def plain(blame: MeshBlame) -> tuple[tuple[str, ...], str, tuple[str, ...], bool]:
         return blame.hosts, blame.direction, blame.kinds, blame.decided
 
     return sorted(map(plain, culprits(result.links)))

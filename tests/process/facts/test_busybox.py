@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from doctor.judge.engine import Facts
-from doctor.model import Missing
+from doctor.model import MissingFact
 from tests.support.captures import every_fact
 from tests.support.probing import TOKEN, ask
 
@@ -56,7 +56,7 @@ def ordinary() -> dict[str, Any]:
 @pytest.mark.parametrize("name", FACTS)
 def test_a_fact_on_busybox(name: str, busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
     found, expected = busybox[name], ordinary[name]
-    if isinstance(found, Missing):
+    if isinstance(found, MissingFact):
         assert found.reason
         assert "broke" not in found.reason
         assert "damaged" not in found.reason
@@ -68,14 +68,14 @@ def test_a_fact_on_busybox(name: str, busybox: dict[str, Any], ordinary: dict[st
 
 
 def test_what_busybox_cannot_report_is_missing_with_a_reason(busybox: dict[str, Any]) -> None:
-    missing = {name: value.reason for name, value in busybox.items() if isinstance(value, Missing)}
+    missing = {name: value.reason for name, value in busybox.items() if isinstance(value, MissingFact)}
     assert missing["processes"] == "ps printed no process"
     assert missing["names"] == "its command is not installed there"
 
 
 def test_what_busybox_can_report(busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
     for name in ("identity", "addresses", "ports", "limits", "routes", "links", "spaces", "clock", "memory"):
-        assert not isinstance(busybox[name], Missing), name
+        assert not isinstance(busybox[name], MissingFact), name
     assert abs(busybox["clock"] - ordinary["clock"]) < 60
     assert busybox["memory"].total == ordinary["memory"].total
 

@@ -15,7 +15,7 @@ import pytest
 
 from doctor.api import Ask, Fact, Group, Run
 from doctor.facts.ascend import network
-from doctor.facts.ascend.hccn_tool import TOOL, Unsaid, asked, split_known
+from doctor.facts.ascend.hccn_tool import TOOL, SilentDevice, asked, split_known
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD
 from doctor.facts.ascend.npus import NPUS
@@ -65,7 +65,7 @@ class Tool:
         environment = {**os.environ, **self.env, "P": str(os.getpid()), **(env or {})}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
 
-    def links(self, seconds: int = 15, first: str = ":") -> Mapping[int, bool | Unsaid]:
+    def links(self, seconds: int = 15, first: str = ":") -> Mapping[int, bool | SilentDevice]:
         return printed(NPU_LINKS, self.run(asked(LINK, first=first, at=self.at, seconds=seconds)).stdout)
 
     def calls(self) -> list[str]:

@@ -21,7 +21,7 @@ from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import LISTENERS
 from doctor.job.launch import JobProcess
 from doctor.judge.engine import Facts
-from doctor.model import Missing
+from doctor.model import MissingFact
 from tests.support.commands import doctor
 from tests.support.probing import HERE, ask
 
@@ -86,7 +86,7 @@ class Bench:
 
     def seen(self, shell: str, env: Mapping[str, str] | None = None) -> list[JobProcess]:
         value = Facts({"here": ask([PROCESSES_OF_JOBS], shell, env)}).get("here", PROCESSES_OF_JOBS)
-        assert not isinstance(value, Missing), value
+        assert not isinstance(value, MissingFact), value
         return [process for process in value if process.env.get("NCCL_MARK") == self.mark]
 
 
@@ -240,7 +240,7 @@ def test_without_a_grep_that_reads_lines_that_end_with_nul(bench: Bench, tmp_pat
     bench.start(TORCH)
     heard = ask([PROCESSES_OF_JOBS], HERE[0], {"PATH": f"{grep.parent}:{os.environ['PATH']}"})
     value = Facts({"here": heard}).get("here", PROCESSES_OF_JOBS)
-    assert isinstance(value, Missing)
+    assert isinstance(value, MissingFact)
     assert not value.absent
 
 
@@ -330,7 +330,7 @@ def test_who_holds_a_port_and_who_has_started_it() -> None:
         heard = ask([LISTENERS], HERE[0], ports=(port,))
         found = Facts({"here": heard}).get("here", LISTENERS)
         child.communicate()
-    assert not isinstance(found, Missing)
+    assert not isinstance(found, MissingFact)
     (bound,) = [each for each in found if each.port == port]
     assert bound.pids == (child.pid, os.getpid())
     assert bound.process.endswith(f"(pid {child.pid})")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from doctor.hang.check import Suggested, examine_below
-from doctor.hang.judge import Verdict
+from doctor.hang.check import HostSuggestion, examine_below
+from doctor.hang.judge import HangState
 from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight
 from doctor.hang.watch import look_at, watch
@@ -41,7 +41,7 @@ def test_a_check_goes_the_way_of_the_looks() -> None:
     session = open_session(Request("hang", who=HostFlags(local=True)), os.environ)
     here = session.hosts[0].name
     look_at(session, HangWishes(0.2))
-    report = examine_below(Suggested((here,), ("shm-small", "nofile-low")), session)
+    report = examine_below(HostSuggestion((here,), ("shm-small", "nofile-low")), session)
     assert [host.name for host in report.hosts] == [here]
     assert {result.check for result in report.results} >= {"shm-small"}
 
@@ -64,7 +64,7 @@ def test_the_slow_rank_of_a_job_that_goes_on_is_a_straggler(make_job: Callable[.
         _, found = watch(look, wishes, session.line, quiet=True, every=0.0)
     finally:
         session.close()
-    assert (found.verdict, found.culprits) == (Verdict.MOVES, ())
+    assert (found.verdict, found.culprits) == (HangState.MOVES, ())
     assert found.straggler, [each.inside for each in found.ranks]
     assert (found.straggler.rank, found.straggler.pid) == (1, job.pids[1])
     assert found.straggler.looks >= 5

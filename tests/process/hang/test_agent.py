@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from doctor.hang.agents import HOME, hang_script
-from doctor.hang.evidence import HostSeen
+from doctor.hang.evidence import HostEvidence
 from doctor.hang.run import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
@@ -39,7 +39,7 @@ if __name__ == "__main__":
 """
 
 
-def seen(python: str | None = None) -> HostSeen:
+def seen(python: str | None = None) -> HostEvidence:
     transport = LocalTransport()
     try:
         (host,) = see([Host("here", "localhost", python=python)], transport, 0.5).evidence.hosts

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HostSeen, Member
+from doctor.hang.evidence import HangMember, HostEvidence
 from doctor.hang.onhost import proc
 from doctor.hang.run import see
 from doctor.model import Host
@@ -26,7 +26,7 @@ __all__ = ["make_job"]
 pytestmark = pytest.mark.slow
 
 
-def seen(job: HangJob, apart: float = 1.0) -> HostSeen:
+def seen(job: HangJob, apart: float = 1.0) -> HostEvidence:
     """The evidence of this job alone: others may run on the machine."""
     transport = LocalTransport()
     try:
@@ -38,11 +38,11 @@ def seen(job: HangJob, apart: float = 1.0) -> HostSeen:
     return replace(host, members=tuple(m for m in host.members if m.master.endswith(f":{job.port}")))
 
 
-def ranks(host: HostSeen) -> dict[int, Member]:
+def ranks(host: HostEvidence) -> dict[int, HangMember]:
     return {member.rank: member for member in host.members if member.rank is not None}
 
 
-def innermost(member: Member) -> list[tuple[str, str]]:
+def innermost(member: HangMember) -> list[tuple[str, str]]:
     """Function and line of the users' code, of the main thread in the second look."""
     assert member.b
     (main,) = [thread for thread in member.b.python if thread.tid == member.pid]

@@ -20,7 +20,7 @@ from doctor.hang.libraries import recorder
 from doctor.hang.libraries.consult import opinions
 from doctor.hang.onhost import ask, libraries, proc
 from doctor.hang.onhost.careful import carefully
-from doctor.hang.opinions import Kind, Trust
+from doctor.hang.opinions import OpinionKind, Trust
 from doctor.hang.run import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
@@ -219,7 +219,7 @@ def test_ranks_in_the_middle_leave_it_to_others(ras: Ras, rank: Any) -> None:
 
 def test_a_gathering_beside_the_looks_says_the_same(ras: Ras, rank: Any) -> None:
     member = rank({"NCCL_RAS_ADDR": ras.name}, "libnccl.so.2")
-    gathering = libraries.Gathering([member], 0.1)
+    gathering = libraries.GatherProcess([member], 0.1)
     assert [each["which"] for each in gathering.texts()] == ["a", "b"]
 
 
@@ -228,7 +228,7 @@ def test_a_gathering_is_over_in_time(rank: Any, monkeypatch: pytest.MonkeyPatch)
     mute = Ras({})
     member = rank({"NCCL_RAS_ADDR": mute.name}, "libnccl.so.2")
     began = time.monotonic()
-    assert list(libraries.Gathering([member], 0.1).texts()) == []
+    assert list(libraries.GatherProcess([member], 0.1).texts()) == []
     assert time.monotonic() - began < 60
     mute.close()
 
@@ -356,7 +356,7 @@ def test_the_recorder_of_a_real_job_names_the_rank_that_sleeps(tmp_path: Path) -
         pids = {each.pid for each in started}
         ranks = [member for member in evidence.hosts[0].members if member.pid in pids]
         (found,) = opinions(evidence, SmallJob(tuple(ranks)))
-        assert (found.kind, found.trust, found.ranks) == (Kind.BLAMES, Trust.STRONG, {1})
+        assert (found.kind, found.trust, found.ranks) == (OpinionKind.BLAMES, Trust.STRONG, {1})
     finally:
         transport.close()
         for one in started:

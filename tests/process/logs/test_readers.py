@@ -17,9 +17,9 @@ from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Logs
 from doctor.logs.read import read
 from doctor.logs.reading import readers
+from doctor.logs.reading.file_scan import Scan
 from doctor.logs.reading.scan import scan
-from doctor.logs.reading.scanned import Scan
-from doctor.logs.sources import Limits
+from doctor.logs.sources import ReadLimits
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 
@@ -130,6 +130,6 @@ def test_one_whose_parent_was_killed_ends_at_its_next_piece(
 
 
 def test_limits_hold_there(folder: Path) -> None:
-    logs = logs_of(folder, limits=Limits(seconds=-60.0, seconds_a_megabyte=0.0))
+    logs = logs_of(folder, limits=ReadLimits(seconds=-60.0, seconds_a_megabyte=0.0))
     assert not logs.files
     assert logs.missed

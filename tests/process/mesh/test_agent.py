@@ -17,7 +17,7 @@ import pytest
 
 from doctor.agents.bootstrap import LAST_LINE
 from doctor.mesh import mesh_script
-from doctor.transport import Ended
+from doctor.transport import SessionEnd
 from tests.support.mesh_session import LocalSession
 
 TOKEN = "c0ffee"
@@ -67,11 +67,11 @@ def connect(session: LocalSession, port: int, address: str = "127.0.0.2", peer: 
     return ask(session, f"connect 5 0.4 0.4 2 {peer} {port} {address}", "link")
 
 
-def ended(session: LocalSession, seconds: float) -> Ended:
+def ended(session: LocalSession, seconds: float) -> SessionEnd:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         event = session.receive(0.1)
-        if isinstance(event, Ended):
+        if isinstance(event, SessionEnd):
             return event
     raise AssertionError(f"still running after {seconds} s")
 
@@ -112,7 +112,7 @@ def test_an_agent_reaches_itself_on_every_python(sessions: list[LocalSession], v
     assert 0 < said["ms"] < 1000
     session.send("a", b"stop")
     assert session.lines_until(b"bye")[-1] == LAST_LINE
-    assert ended(session, 5) == Ended("a", 0, b"")
+    assert ended(session, 5) == SessionEnd("a", 0, b"")
 
 
 @pytest.mark.parametrize(

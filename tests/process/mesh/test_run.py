@@ -23,9 +23,9 @@ from doctor.mesh import (
     plan_mesh,
     run_mesh,
 )
-from doctor.model import Unreached, UnreachedKind
+from doctor.model import UnreachedHost, UnreachedKind
 from doctor.stage import Stage
-from doctor.transport import Ended, Line, Script
+from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.local import LocalTransport
 from tests.support.mesh_session import LocalSession
 
@@ -152,9 +152,9 @@ def test_a_host_with_only_bash_connects_and_says_so(tmp_path: Path) -> None:
 class Scripted:
     """A session whose only host answers from a table: request (a pattern) -> output."""
 
-    def __init__(self, answers: dict[str, str], first: list[Line | Ended] | None = None) -> None:
+    def __init__(self, answers: dict[str, str], first: list[Line | SessionEnd] | None = None) -> None:
         self.answers = answers
-        self.events: list[Line | Ended] = first or []
+        self.events: list[Line | SessionEnd] = first or []
         self.sent: list[str] = []
         self.closed = False
 
@@ -164,7 +164,7 @@ class Scripted:
             if match := re.match(pattern, line.decode()):
                 self.events += [Line(host, part.encode()) for part in match.expand(answer).split("\n")]
 
-    def receive(self, timeout: float) -> Line | Ended | None:
+    def receive(self, timeout: float) -> Line | SessionEnd | None:
         if self.events:
             return self.events.pop(0)
         time.sleep(min(timeout, 0.01))
@@ -200,8 +200,8 @@ def test_a_link_that_is_lost_once_is_ok_with_its_tries() -> None:
 
 def test_unreached_host() -> None:
     plan = cluster(2)
-    why = Unreached("n1", UnreachedKind.REFUSED, "n1 refused the connection on port 22", "start sshd")
-    gone: list[Line | Ended] = [Ended("n1", None, b"", why)]
+    why = UnreachedHost("n1", UnreachedKind.REFUSED, "n1 refused the connection on port 22", "start sshd")
+    gone: list[Line | SessionEnd] = [SessionEnd("n1", None, b"", why)]
     result = run_mesh(Scripted(GOOD, gone), plan, HASTY)
     assert [(t.host, t.kind, t.detail) for t in result.troubles] == [("n1", "unreached", why.summary)]
     assert culprits(result.links) == ()

@@ -18,7 +18,7 @@ from doctor.api import Ask, Capture, Fact, Group, Read, Run, files
 from doctor.facts.memory import SEGMENTS
 from doctor.facts.system import DEVICES, IDENTITY
 from doctor.judge.engine import Facts
-from doctor.model import HostStatus, Missing
+from doctor.model import HostStatus, MissingFact
 from doctor.probe import FRAME, LAST, script
 from tests.support.captures import every_fact
 from tests.support.probing import HERE, TOKEN, ask, session, start
@@ -298,8 +298,8 @@ def test_nothing_is_written_and_every_fact_is_read(shell: str, tmp_path: Path) -
     values = Facts({"here": heard})
     for name in ("clock", "identity", "kernel", "ports", "limits", "memory", "spaces", "routes", "devices"):
         value = values.get("here", facts[name])
-        assert not isinstance(value, Missing), value
-    broken = [str(v.reason) for f in facts.values() if isinstance(v := values.get("here", f), Missing)]
+        assert not isinstance(value, MissingFact), value
+    broken = [str(v.reason) for f in facts.values() if isinstance(v := values.get("here", f), MissingFact)]
     assert not [reason for reason in broken if "broke" in reason]
 
 

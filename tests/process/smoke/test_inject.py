@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.smoke.events import Audit, BatchHashes, Collectives, Error, Init, TrainStep
+from doctor.smoke.events import Audit, BatchHashes, Collectives, Error, InitialParameters, TrainStep
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall, numbered
@@ -193,7 +193,7 @@ def test_faults_of_a_replica_are_those_of_all_its_ranks() -> None:
 
 
 def params(rank: RankOutput) -> list[str]:
-    return [rank.one(Init).params, *(step.params for step in rank.all(TrainStep))]
+    return [rank.one(InitialParameters).params, *(step.params for step in rank.all(TrainStep))]
 
 
 def test_parameters_that_differ() -> None:

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from doctor.model import Answer, AnswerEnd, Host, UnreachedKind
-from doctor.transport import Ended, Line, Script
+from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.local import LocalTransport
 from tests.support.paths import ROOT
 
@@ -102,14 +102,14 @@ def test_lines_both_ways(transport: LocalTransport) -> None:
 def test_the_end_of_a_program(transport: LocalTransport) -> None:
     session = transport.open({"here": Script("echo bye; echo why >&2; exit 4", b"", b"")})
     assert session.receive(5) == Line("here", b"bye")
-    assert session.receive(5) == Ended("here", 4, b"why\n")
+    assert session.receive(5) == SessionEnd("here", 4, b"why\n")
     session.close()
 
 
 def test_an_endless_line(transport: LocalTransport) -> None:
     session = transport.open({"here": Script("head -c 3000000 /dev/zero; sleep 20", b"", b"")})
     ended = session.receive(5)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.FLOOD
     session.close()
@@ -144,5 +144,5 @@ def test_no_descriptor_is_left_open(transport: LocalTransport) -> None:
 
 
 def test_without_ssh_hosts_paramiko_is_not_imported() -> None:
-    program = "import sys, doctor.transport.routed; sys.exit('paramiko' in sys.modules)"
+    program = "import sys, doctor.transport.routing; sys.exit('paramiko' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

@@ -7,7 +7,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, LibraryText
+from doctor.hang.evidence import HangEvidence, LibraryText
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.opinions import Source
 from doctor.hang.report import page_of
@@ -46,7 +46,7 @@ def judgements() -> dict[str, Judgement]:
     }
 
 
-def _status(seen: Evidence, behind: int) -> Evidence:
+def _status(seen: HangEvidence, behind: int) -> HangEvidence:
     """torch_npu's status files, in which one rank is a collective behind."""
     said = []
     for rank in range(8):
@@ -64,7 +64,7 @@ def library(source: Source, body: str, name: str, *, which: str) -> LibraryText:
     )
 
 
-def _fleet() -> Evidence:
+def _fleet() -> HangEvidence:
     return evidence(["storage" if rank in (77, 300) else "waits" for rank in range(512)], FLEET)
 
 

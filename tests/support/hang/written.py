@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Evidence, Frame, HostSeen, Look, Member, PythonThread, Thread
+from doctor.hang.evidence import (
+    Connection,
+    Frame,
+    HangEvidence,
+    HangMember,
+    HostEvidence,
+    Look,
+    PythonThread,
+    Thread,
+)
 
 LIB = "/opt/venv/lib/python3.11/site-packages/torch"
 OWN = "/srv/job/train.py"
@@ -117,11 +126,11 @@ def evidence(
     job: str = "node1:29500",
     steps: tuple[int, int] | None = None,
     unreached: Mapping[str, str] | None = None,
-) -> Evidence:
+) -> HangEvidence:
     """Ranks that are not in `does` were not found."""
     said = dict(does) if isinstance(does, Mapping) else dict(enumerate(does))
     size = world or len(said)
-    of: dict[str, list[Member]] = {name: [] for name in hosts if name not in (unreached or {})}
+    of: dict[str, list[HangMember]] = {name: [] for name in hosts if name not in (unreached or {})}
     for rank, word in said.items():
         name = hosts[host_of(rank, size, hosts)]
         if name not in of:
@@ -134,7 +143,7 @@ def evidence(
             b = replace(b, connections=ring(rank, size, hosts, silent))
             a = replace(a, connections=ring(rank, size, hosts, max(0.0, silent - apart)))
         of[name].append(
-            Member(
+            HangMember(
                 host=name,
                 pid=pid,
                 parent=100,
@@ -151,7 +160,7 @@ def evidence(
             )
         )
     seen = tuple(
-        HostSeen(
+        HostEvidence(
             host=name,
             members=tuple(members),
             at=1_763_629_200.0,
@@ -161,19 +170,19 @@ def evidence(
         )
         for name, members in of.items()
     )
-    return Evidence(
+    return HangEvidence(
         started="2025-11-20T09:00:00Z", hosts=seen, unreached=dict(unreached or {}), asked=tuple(hosts)
     )
 
 
-def both(one: Evidence, other: Evidence) -> Evidence:
+def both(one: HangEvidence, other: HangEvidence) -> HangEvidence:
     """Two jobs on the same hosts."""
     members = {host.host: host.members for host in other.hosts}
     hosts = tuple(replace(host, members=(*host.members, *members[host.host])) for host in one.hosts)
     return replace(one, hosts=hosts)
 
 
-def seen_from_outside(seen: Evidence, *, loose: bool = True, user: str = "alice") -> Evidence:
+def seen_from_outside(seen: HangEvidence, *, loose: bool = True, user: str = "alice") -> HangEvidence:
     """As another user sees it: no stacks, no calls, no functions of the kernel, no owner of a connection."""
 
     def look(each: Look | None) -> Look | None:
@@ -182,10 +191,10 @@ def seen_from_outside(seen: Evidence, *, loose: bool = True, user: str = "alice"
         threads = tuple(replace(thread, waits="", syscall=()) for thread in each.threads)
         return replace(each, threads=threads, python=(), connections=(), files=(), bytes_moved=0)
 
-    def connections(member: Member) -> list[Connection]:
+    def connections(member: HangMember) -> list[Connection]:
         return [replace(each, user=user) for each in (member.b.connections if member.b else ())]
 
-    def member(each: Member) -> Member:
+    def member(each: HangMember) -> HangMember:
         return replace(each, rank=None, world=None, hidden=True, master="", a=look(each.a), b=look(each.b))
 
     hosts = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from doctor.logs.explained import Explained, Proof, Proved
-from doctor.logs.model import Charge, Conclusion, Form, Line, LogFile, Logs, Outcome, Party, Role
+from doctor.logs.explanation import Explanation, Proof, ProofState
+from doctor.logs.model import Conclusion, Form, LogCause, LogFile, LogLine, LogOutcome, Logs, Party, Role
 from doctor.logs.report import page_of
 from doctor.model import Confidence, Remedy
 from doctor.report.terminal.cards import print_page
@@ -11,7 +11,7 @@ from doctor.text.console import drawn
 
 NOON = 1_790_000_000.0
 TWO = Party(rank=2, host="node3", pid=4711)
-KILLED = Line(
+KILLED = LogLine(
     "node3/messages",
     812,
     "Nov 21 10:02:11 node3 kernel: Out of memory: Killed process 4711 (python) total-vm:80123456kB, "
@@ -21,7 +21,7 @@ KILLED = Line(
     NOON,
 )
 LOST = [
-    Line(
+    LogLine(
         f"rank{rank}.log",
         90 + rank,
         "[E1121 10:02:12 pair.cc:553] Connection closed by peer [10.0.0.3]:41022",
@@ -31,13 +31,15 @@ LOST = [
     )
     for rank in (0, 1, 3)
 ]
-ODD = Line("train.log", 17, "frobnicator: ERROR: the flux of bank 3 is negative", Form.PLAIN, level="ERROR")
-STEP = Line("train.log", 16, "step 194 loss 1.997", who=Party(rank=0))
+ODD = LogLine(
+    "train.log", 17, "frobnicator: ERROR: the flux of bank 3 is negative", Form.PLAIN, level="ERROR"
+)
+STEP = LogLine("train.log", 16, "step 194 loss 1.997", who=Party(rank=0))
 
 
 def oom() -> Conclusion:
     charges = (
-        Charge(
+        LogCause(
             "kernel-oom",
             "rank 2 on node3 was killed by the kernel for lack of memory",
             (TWO,),
@@ -48,7 +50,7 @@ def oom() -> Conclusion:
             remedy=Remedy("by-hand", ("# Leave more memory to the job, or use fewer workers:", "free -g")),
             confidence=Confidence.CERTAIN,
         ),
-        Charge(
+        LogCause(
             "gloo-closed-by-peer",
             "ranks 0-1 and 3 lost their connection to it",
             tuple(line.who for line in LOST),
@@ -57,10 +59,10 @@ def oom() -> Conclusion:
             lines=tuple(LOST),
             count=12,
         ),
-        Charge("elastic-child-failed", "torchrun on node1 ended the job", role=Role.CONFIRMS, because=1),
+        LogCause("elastic-child-failed", "torchrun on node1 ended the job", role=Role.CONFIRMS, because=1),
     )
     return Conclusion(
-        Outcome.NAMED,
+        LogOutcome.NAMED,
         charges,
         story=(
             (NOON, "node3: the kernel kills rank 2 (pid 4711)"),
@@ -76,9 +78,9 @@ def oom() -> Conclusion:
 def no_host() -> Conclusion:
     """A rank that nothing was heard of, and no name of a host; a second cause beside it."""
     return Conclusion(
-        Outcome.NAMED,
+        LogOutcome.NAMED,
         (
-            Charge(
+            LogCause(
                 None,
                 "rank 3 is missing: it never said that it began",
                 (Party(rank=3),),
@@ -87,7 +89,7 @@ def no_host() -> Conclusion:
                 checks=("launch-ranks", "smoke-not-started"),
                 confidence=Confidence.SUSPECT,
             ),
-            Charge("disk-full", "rank 1 had no space left on its device", (Party(rank=1),)),
+            LogCause("disk-full", "rank 1 had no space left on its device", (Party(rank=1),)),
         ),
         open=("no log of rank 3 was given",),
         checks=("launch-ranks", "smoke-not-started"),
@@ -96,33 +98,33 @@ def no_host() -> Conclusion:
 
 
 UNKNOWN = Conclusion(
-    Outcome.UNKNOWN,
+    LogOutcome.UNKNOWN,
     odd=(ODD,),
     open=("no line says which host it is of",),
     read="1 file, 20 lines",
 )
-CLEAN = Conclusion(Outcome.CLEAN, read="1 file of 1 rank, torchrun, 20 lines")
+CLEAN = Conclusion(LogOutcome.CLEAN, read="1 file of 1 rank, torchrun, 20 lines")
 READ = Logs((LogFile("train.log", 900, 20, progress=(STEP,), problem="more than 4 GB"),))
 
 
-def explaineds() -> dict[str, Explained]:
+def explaineds() -> dict[str, Explanation]:
     return {
-        "oom": Explained(oom(), started="2026-11-21T10:05:00Z", seconds=0.2),
-        "oom-proved": Explained(
-            oom(), proofs=(Proof(0, Proved.PROVED, "memory-low fails on node3: 1 GB of 64 GB is free"),)
+        "oom": Explanation(oom(), started="2026-11-21T10:05:00Z", seconds=0.2),
+        "oom-proved": Explanation(
+            oom(), proofs=(Proof(0, ProofState.PROVED, "memory-low fails on node3: 1 GB of 64 GB is free"),)
         ),
-        "oom-gone": Explained(oom(), proofs=(Proof(0, Proved.GONE, "kernel-log passes on node3"),)),
-        "no-host": Explained(no_host()),
-        "unknown": Explained(UNKNOWN, READ),
-        "clean": Explained(CLEAN, Logs((LogFile("train.log", 900, 20),))),
-        "nothing": Explained(
-            Conclusion(Outcome.UNKNOWN, read="1 file"), Logs((LogFile("empty.log", problem="empty"),))
+        "oom-gone": Explanation(oom(), proofs=(Proof(0, ProofState.GONE, "kernel-log passes on node3"),)),
+        "no-host": Explanation(no_host()),
+        "unknown": Explanation(UNKNOWN, READ),
+        "clean": Explanation(CLEAN, Logs((LogFile("train.log", 900, 20),))),
+        "nothing": Explanation(
+            Conclusion(LogOutcome.UNKNOWN, read="1 file"), Logs((LogFile("empty.log", problem="empty"),))
         ),
-        "silent": Explained(CLEAN, silent={"node2": "connection refused on port 22"}, command="logs"),
+        "silent": Explanation(CLEAN, silent={"node2": "connection refused on port 22"}, command="logs"),
     }
 
 
-def text(explained: Explained, columns: int, *, verbose: bool = False, quiet: bool = False) -> str:
+def text(explained: Explanation, columns: int, *, verbose: bool = False, quiet: bool = False) -> str:
     return drawn(
         lambda console: print_page(page_of(explained), console, verbose=verbose, quiet=quiet),
         columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting, Symptom
+from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sighting, Symptom
 
 T0 = 1_795_000_000.0
 NOBODY = Party()
@@ -48,10 +48,10 @@ class File:
     world: int | None = None
     ranks: tuple[int, ...] = ()
 
-    def line(self, number: int) -> Line:
+    def line(self, number: int) -> LogLine:
         entry = self.entries[number - 1]
         at = T0 + entry.at if entry.timed else None
-        return Line(self.name, number, entry.text, entry.form, _both(entry.who, self.who), at)
+        return LogLine(self.name, number, entry.text, entry.form, _both(entry.who, self.who), at)
 
     @property
     def shifted_host(self) -> str | None:
@@ -71,7 +71,7 @@ def logs(files: Iterable[File]) -> Logs:
     sightings: list[Sighting] = []
     for file in files:
         seen: dict[tuple[str, int | None, int | None, str], Sighting] = {}
-        last_steps: dict[int | None, Line] = {}
+        last_steps: dict[int | None, LogLine] = {}
         odd = []
         for number, entry in enumerate(file.entries, 1):
             line = file.line(number)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from doctor.smoke.agents import smoke_script
-from doctor.transport import Ended
+from doctor.transport import SessionEnd
 from tests.support.mesh_session import LocalSession
 
 # Instead of rank.py: each rank does what $ACT says, by default "sleep".
@@ -66,7 +66,7 @@ class Agent:
         self.home = folder / "home"
         self.mark = uuid.uuid4().hex
         self.heard: list[dict[str, Any]] = []
-        self.ended: Ended | None = None
+        self.ended: SessionEnd | None = None
         self.beating = True
         self.lease = 10.0
         self.modules.mkdir()
@@ -121,7 +121,7 @@ class Agent:
         if self.beating:
             self.send(do="beat")
         event = self.session.receive(min(seconds, 2))
-        if isinstance(event, Ended):
+        if isinstance(event, SessionEnd):
             self.ended = event
         elif event is not None and event.text:
             said: dict[str, Any] = json.loads(event.text)

@@ -15,7 +15,7 @@ from typing import Any
 from doctor.smoke.events import Error, Phase
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
-from doctor.smoke.result import Exit, RankSeen, Sample, SmokePlan, SmokeResult
+from doctor.smoke.result import Exit, RankOutcome, Sample, SmokePlan, SmokeResult
 from tests.support.smoke.results import changed, healthy, schedule, with_end, with_rank
 
 Key = tuple[tuple[int, ...], int]
@@ -174,7 +174,7 @@ def entered_by(entries: Sequence[ScheduledCall], step: int) -> dict[str, int]:
     return dict(Counter(e.call.group for e in entries if (PHASES.index(e.phase), e.call.step) <= last))
 
 
-def _stopped(seen: RankSeen, page: Sample, entries: Sequence[ScheduledCall]) -> RankSeen:
+def _stopped(seen: RankOutcome, page: Sample, entries: Sequence[ScheduledCall]) -> RankOutcome:
     """The rank with two samples of this page, of the collectives that it enters."""
     steps = [
         changed(step, entered=entered_by(entries, step.step))
@@ -208,7 +208,7 @@ def _past(page: Sample, phase: str) -> bool:
     return PHASES.index(page.phase) > PHASES.index(phase)
 
 
-def _moving(seen: RankSeen, plan: SmokePlan) -> RankSeen:
+def _moving(seen: RankOutcome, plan: SmokePlan) -> RankOutcome:
     """A rank of a healthy cell: in the middle of its run, sampled at two different collectives."""
     seat = plan.seat(seen.rank)
     entries = schedule(plan.shape(seat.cell), seat.place)

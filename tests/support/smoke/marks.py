@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from mmap import mmap
 from typing import Any
 
-from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, SIZE, Page
+from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, SIZE, RankPage
 from doctor.smoke.onhost.shape import CellShape
 from tests.lab.warm import Warm
 from tests.support.paths import ROOT
@@ -52,7 +52,7 @@ def run_phases(shape: CellShape, *phases: str, breaking: str = "", rank: int = 0
     ]
 
 
-class _Recorder(Page):
+class _Recorder(RankPage):
     """A page that remembers what it showed."""
 
     def __init__(self) -> None:

@@ -65,7 +65,7 @@ class Watch:
 
     def _read(self, name: str, held: bytes) -> Iterator[Rank]:
         for local in range(len(held) // page.SIZE):
-            values = dict(zip(page.Page.FIELDS, page.read(held, local), strict=True))  # type: ignore[arg-type]
+            values = dict(zip(page.RankPage.FIELDS, page.read(held, local), strict=True))  # type: ignore[arg-type]
             if values["version"] and (pid := self._outer(name, values["pid"])):
                 yield Rank(
                     name,

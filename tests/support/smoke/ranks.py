@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from doctor.smoke.events import Event
-from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, Page, read
+from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, RankPage, read
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from tests.lab.warm import Warm
 from tests.support.paths import ROOT
@@ -45,7 +45,7 @@ class RankOutput:
     killed: bool
     events: tuple[Event, ...]
     page: Mapping[str, Any]
-    """Its last page: the fields of `Page.FIELDS`, with words for phase, group, op and dtype."""
+    """Its last page: the fields of `RankPage.FIELDS`, with words for phase, group, op and dtype."""
     entries: tuple[ScheduledCall, ...]
     """Every collective that it entered, as its schedule has it but for the members of pairs."""
     words: str
@@ -116,7 +116,7 @@ def _output(seen: dict[str, Any]) -> RankOutput:
             entries.append(ScheduledCall(event["position"], event["phase"], event["seq"], call))
         else:
             events.append(msgspec.convert(event, Event))
-    fields = dict(zip(Page.FIELDS, seen.pop("fields"), strict=True))
+    fields = dict(zip(RankPage.FIELDS, seen.pop("fields"), strict=True))
     named = {"phase": PHASES, "group": GROUPS, "op": OPS, "dtype": DTYPES}
     page = {name: named[name][value] if name in named else value for name, value in fields.items()}
     return RankOutput(events=tuple(events), page=page, entries=tuple(entries), **seen)
@@ -125,7 +125,7 @@ def _output(seen: dict[str, Any]) -> RankOutput:
 # From here on: the process that forks the ranks.
 
 
-class RecordedPage(Page):
+class RecordedPage(RankPage):
     """A page that also reports every collective that it shows."""
 
     say: Callable[[dict[str, Any]], None]

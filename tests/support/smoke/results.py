@@ -14,7 +14,16 @@ from typing import Any
 
 import msgspec
 
-from doctor.smoke.events import Audit, BatchHashes, Collectives, Init, Solo, Started, TrainStep, Transfer
+from doctor.smoke.events import (
+    Audit,
+    BatchHashes,
+    Collectives,
+    InitialParameters,
+    RankStart,
+    Solo,
+    TrainStep,
+    Transfer,
+)
 from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.random_bytes import hashed, words
@@ -22,9 +31,18 @@ from doctor.smoke.onhost.schedule import schedule as make_schedule
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
-from doctor.smoke.result import Exit, HostSeen, RankSeen, RunEnd, Sample, SmokePlan, SmokeResult, SmokeSeat
+from doctor.smoke.result import (
+    Exit,
+    HostOutcome,
+    RankOutcome,
+    RunEnd,
+    Sample,
+    SmokePlan,
+    SmokeResult,
+    SmokeSeat,
+)
 
-RankChange = Callable[[RankSeen], RankSeen]
+RankChange = Callable[[RankOutcome], RankOutcome]
 
 
 def plan_of(
@@ -73,7 +91,7 @@ def healthy(plan: SmokePlan) -> SmokeResult:
         end=RunEnd("done", 3.0),
         ranks=tuple(_rank(plan, seat) for seat in plan.seats),
         hosts=tuple(
-            HostSeen(host, python="/usr/bin/python3", imported=1.0, cores=64, load=0.5, reverse_dns=0.001)
+            HostOutcome(host, python="/usr/bin/python3", imported=1.0, cores=64, load=0.5, reverse_dns=0.001)
             for host in plan.hosts
         ),
         seconds=seconds,
@@ -86,27 +104,27 @@ def schedule(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
     return tuple(make_schedule(shape, place))
 
 
-def _rank(plan: SmokePlan, seat: SmokeSeat) -> RankSeen:
+def _rank(plan: SmokePlan, seat: SmokeSeat) -> RankOutcome:
     return replace(_whole(plan.shape(seat.cell), seat.place), rank=seat.rank, pid=4000 + seat.rank)
 
 
 @cache
-def _whole(shape: CellShape, place: int) -> RankSeen:
+def _whole(shape: CellShape, place: int) -> RankOutcome:
     entries = schedule(shape, place)
-    return RankSeen(
+    return RankOutcome(
         rank=0,
         phase="done",
         state="S",
         cpu=0.0,
         exit=Exit(0, None, 3.0),
-        started=Started(
+        started=RankStart(
             {"python": "3.11.2", "torch": "2.13.0"},
             reference_fingerprint(),
             ("5c0ffee5c0ffee00",) * 3,
             "x86_64",
         ),
         collectives=Collectives(sum(entry.phase == "collectives" for entry in entries)),
-        init=Init(reference_init(shape, place)),
+        init=InitialParameters(reference_init(shape, place)),
         batches=tuple(batch_at(shape, step, place) for step in range(shape.steps) if shown(shape, step)),
         steps=tuple(step_at(shape, step, place) for step in range(shape.steps)),
         audits=tuple(audit_at(shape, step, place) for step in range(shape.steps) if audited(shape, step)),

@@ -19,7 +19,7 @@ from doctor.smoke.limits import SmokePatience
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import SmokePlan
-from doctor.transport import Ended, Line
+from doctor.transport import Line, SessionEnd
 from tests.unit.smoke.test_plan import hosts, job
 
 STEPS = 3
@@ -73,7 +73,7 @@ class Script:
     """Host -> the milestone of its first rank from which on nothing of it arrives, nor reaches it."""
     exits: Mapping[int, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     states: Mapping[int, tuple[int, str]] = field(default_factory=dict)
-    ends: Mapping[str, tuple[int, Ended]] = field(default_factory=dict)
+    ends: Mapping[str, tuple[int, SessionEnd]] = field(default_factory=dict)
     says: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
     """Lines said after the ranks were spawned."""
     unsaid: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Cluster:
         self.gone: set[int] = set()
         self.joined = False
         self.reached_at_join: list[int] = []
-        self.heard: deque[Line | Ended] = deque()
+        self.heard: deque[Line | SessionEnd] = deque()
         self.told: list[tuple[str, dict[str, Any]]] = []
         self.closed = False
         self.ended: set[str] = set()
@@ -115,7 +115,7 @@ class Cluster:
         if not self.muted(host):
             self.agents[host].obey(what)
 
-    def receive(self, timeout: float) -> Line | Ended | None:
+    def receive(self, timeout: float) -> Line | SessionEnd | None:
         self.on_receive(self)
         until = time.monotonic() + timeout
         while True:
@@ -231,7 +231,7 @@ class Agent:
         elif what["do"] == "stop" and self.host not in script.stays:
             self.say("memory", peak=1 << 20)
             self.say("bye")
-            self.cluster.heard.append(Ended(self.host, 0, b""))
+            self.cluster.heard.append(SessionEnd(self.host, 0, b""))
             self.over = True
 
     def start(self, what: dict[str, Any]) -> None:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from doctor.smoke.events import BatchHashes, CollectiveWrong, TrainStep
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.events import BatchHashes, CollectiveDeviation, TrainStep
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import replicas_again
-from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.smoke.result import RankOutcome, SmokeResult
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_batches, with_rank, with_steps
 
 Spoil = Callable[[SmokeResult], SmokeResult]
@@ -36,7 +36,7 @@ def run_of(shape: str) -> SmokeResult:
     return healthy(plan_of(**SHAPES[shape]))
 
 
-def verdicts(charges: tuple[Charge, ...]) -> list[Verdict]:
+def verdicts(charges: tuple[SmokeCharge, ...]) -> list[Verdict]:
     return [(charge.check, charge.kind, charge.ranks, charge.undecided) for charge in charges]
 
 
@@ -143,7 +143,7 @@ def initial(rank: int) -> Spoil:
 def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: int = 9) -> Spoil:
     """Different gradients: the one that was used, or those of the batches of some replicas."""
 
-    def change(seen: RankSeen, again: Sequence[int]) -> RankSeen:
+    def change(seen: RankOutcome, again: Sequence[int]) -> RankOutcome:
         audits = []
         for audit in seen.audits:
             if audit.step >= first:
@@ -166,7 +166,7 @@ def alone_wrong(rank: int, like: int | None = None) -> Spoil:
     """Wrong in all that it computes alone; `like`: with the same values as that rank."""
     wrong = rank if like is None else like
 
-    def change(seen: RankSeen) -> RankSeen:
+    def change(seen: RankOutcome) -> RankOutcome:
         assert seen.solo
         return replace(
             seen, solo=changed(seen.solo, votes=tuple(mark("solo", wrong, v) for v in seen.solo.votes))
@@ -176,7 +176,7 @@ def alone_wrong(rank: int, like: int | None = None) -> Spoil:
 
 
 def started(rank: int, **changes: Any) -> Spoil:
-    def change(seen: RankSeen) -> RankSeen:
+    def change(seen: RankOutcome) -> RankOutcome:
         return replace(seen, started=changed(seen.started, **changes))
 
     return lambda result: with_rank(result, rank, change)
@@ -195,9 +195,9 @@ def broken_device(*ranks: int, dp: int, replica: tuple[int, ...]) -> Spoil:
 def wrong(
     rank: int, name: str, index: int, got: object, expected: object, position: int, group: str = "world"
 ) -> Spoil:
-    said = CollectiveWrong(name, group, index, str(got), str(expected), position)
+    said = CollectiveDeviation(name, group, index, str(got), str(expected), position)
 
-    def change(seen: RankSeen) -> RankSeen:
+    def change(seen: RankOutcome) -> RankOutcome:
         assert seen.collectives
         return replace(seen, collectives=changed(seen.collectives, wrong=(*seen.collectives.wrong, said)))
 

@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 
 from doctor.hang.agents import HangAgents, HangPatience
-from doctor.hang.evidence import Evidence, Look
+from doctor.hang.evidence import HangEvidence, Look
+from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.run import _evidence
-from doctor.hang.saved import decoded, encoded
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from doctor.report.terminal.cards import print_page
 from doctor.smoke.run import SmokeRun
-from doctor.transport import Ended, Line
+from doctor.transport import Line, SessionEnd
 from tests.support.envelopes import as_json
 from tests.support.hang.trials import trials
 from tests.support.recordings import HEALTHY, heard, recording
@@ -80,7 +80,7 @@ class Feed:
 
     def __init__(self, seed: bytes) -> None:
         self.spoil = Spoiler(seed)
-        self.queue: deque[Line | Ended] = deque()
+        self.queue: deque[Line | SessionEnd] = deque()
 
     def answers(self, host: str, line: bytes) -> Iterator[bytes]:
         raise NotImplementedError
@@ -89,11 +89,11 @@ class Feed:
         for said in self.answers(host, line):
             self.queue += [Line(host, each) for each in self.spoil(said)]
             if self.spoil.dice.random() < 0.002:
-                self.queue.append(Ended(host, 1, b"\x1b[2Jkilled\n\xff"))
+                self.queue.append(SessionEnd(host, 1, b"\x1b[2Jkilled\n\xff"))
         if line in (b"stop", b'{"do":"stop"}'):
-            self.queue.append(Ended(host, 0, b""))
+            self.queue.append(SessionEnd(host, 0, b""))
 
-    def receive(self, timeout: float) -> Line | Ended | None:
+    def receive(self, timeout: float) -> Line | SessionEnd | None:
         if not self.queue:
             time.sleep(min(max(timeout, 0.0), 0.005))
             return None
@@ -160,7 +160,7 @@ def read_smoke(case: bytes) -> None:
 
 
 @cache
-def evidences() -> tuple[Evidence, ...]:
+def evidences() -> tuple[HangEvidence, ...]:
     return tuple(trial.evidence for trial in trials()[::7])
 
 
@@ -212,7 +212,7 @@ def read_hang(case: bytes) -> None:
     _judge(decoded(case, HERE))
 
 
-def _judge(evidence: Evidence) -> None:
+def _judge(evidence: HangEvidence) -> None:
     found = judge(evidence)
     page = page_of(found)
     refuse_unsafe(printed(partial(print_page, page)))

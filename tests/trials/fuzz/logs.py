@@ -16,9 +16,9 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
-from doctor.logs.explained import Explained
-from doctor.logs.given import given
-from doctor.logs.judge import Known
+from doctor.logs.explanation import Explanation
+from doctor.logs.inputs import given
+from doctor.logs.judge import JobFacts
 from doctor.logs.judge.jobs import conclude_all
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
@@ -63,8 +63,8 @@ def read_log(case: bytes) -> None:
 
 def explain(given_files: Sequence[Path | io.BytesIO]) -> None:
     found = read(given_files, matcher(), loss=LossCollector, now=NOW)
-    conclusion = conclude_all(found, Known(), lambda job: judge_curves(job.curves, matcher().symptoms))
-    explained = Explained(conclusion, found)
+    conclusion = conclude_all(found, JobFacts(), lambda job: judge_curves(job.curves, matcher().symptoms))
+    explained = Explanation(conclusion, found)
     page = page_of(explained)
     refuse_unsafe(printed(partial(print_page, page)))
     refuse_unsafe(as_json(explained).decode())

@@ -21,7 +21,7 @@ from doctor.judge.examine import facts_of
 from doctor.judge.reading import Reading
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
-from doctor.model import Answer, AnswerEnd, Missing, Status, Unreached
+from doctor.model import Answer, AnswerEnd, MissingFact, Status, UnreachedHost
 from doctor.probe import DAMAGED, read
 from doctor.probe.frames import FILES, FRAME, THERE
 from doctor.recording import Recording, decoded
@@ -132,7 +132,7 @@ def read_broken_answer(case: bytes) -> None:
         del captures[fact]
     if how in GONE[:2]:
         why = DAMAGED if how == "damaged" else "its command did not end within 5 s"
-        missing[fact] = Missing(fact, why)
+        missing[fact] = MissingFact(fact, why)
     elif how != "lost":
         captures[fact] = replace(captures[fact], stdout=text)
     spoilt_one = replace(answer, captures=captures, missing=missing)
@@ -148,7 +148,7 @@ def read_broken_answer(case: bytes) -> None:
     value = (
         reading.facts.get(host, _fact(name, fact)) if how not in GONE and _used(name, host, fact) else None
     )
-    if isinstance(value, Missing) and not value.absent and not _listed(report, _judged(name)[1]):
+    if isinstance(value, MissingFact) and not value.absent and not _listed(report, _judged(name)[1]):
         raise Find(f"{fact} of {host} in {name} could not be read, and nothing says so: {value.reason}")
 
 
@@ -173,7 +173,7 @@ def _facts(name: str) -> dict[str, Any]:
 def _used(name: str, host: str, fact: str) -> bool:
     """Whether a check that was made, or the plan, looks at it, and it was readable before."""
     known = _facts(name).get(fact)
-    return known is not None and not isinstance(_judged(name)[0].facts.get(host, known), Missing)
+    return known is not None and not isinstance(_judged(name)[0].facts.get(host, known), MissingFact)
 
 
 def _fact(name: str, fact: str) -> Any:
@@ -215,7 +215,7 @@ def read_frames(case: bytes) -> None:
     host = sorted(whole.heard)[1]
     said = read(Answer(host, case, b"", 0, AnswerEnd.DONE, 0.0, 1.0), asked(), TOKEN)
     rest = {name: answer for name, answer in whole.heard.items() if name != host}
-    if isinstance(said, Unreached):
+    if isinstance(said, UnreachedHost):
         whole = replace(whole, heard=rest, unreached={host: said})
     else:
         whole = replace(whole, heard={**rest, host: said})

@@ -18,7 +18,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
-from doctor.model import Backend, Host, Problem, Severity, Sourced, View
+from doctor.model import Backend, Host, Problem, Severity, SourcedValue, View
 
 CHECKS = {check.id: check for check in find_checks().checks}
 MISSING = CHECKS["gpu-missing"]
@@ -30,8 +30,8 @@ PLAYBOOK = load_remedies()
 
 
 def plan(ranks: int = 0, **env: str) -> JobPlan:
-    per_host = Sourced(ranks, "--ranks-per-host") if ranks else None
-    wishes = JobWishes(env=env, ranks_per_host=per_host, backend=Sourced(Backend.NCCL, "--backend"))
+    per_host = SourcedValue(ranks, "--ranks-per-host") if ranks else None
+    wishes = JobWishes(env=env, ranks_per_host=per_host, backend=SourcedValue(Backend.NCCL, "--backend"))
     return draft([Host(f"node{n}", f"node{n}") for n in range(1, 5)], wishes)
 
 
@@ -182,7 +182,7 @@ def test_gpus_are_missing(case: str) -> None:
 
 
 def on_bus_only() -> JobPlan:
-    return replace(plan(), backend=Sourced(Backend.NCCL, "on the PCI bus"))
+    return replace(plan(), backend=SourcedValue(Backend.NCCL, "on the PCI bus"))
 
 
 def test_hosts_without_a_gpu_on_their_bus_are_not_blamed_for_those_of_others() -> None:
@@ -589,7 +589,7 @@ def test_each_xid_number_is_reported_once() -> None:
 
 
 def of_no_accelerator(source: str = "no accelerator found") -> JobPlan:
-    return replace(plan(), backend=Sourced(Backend.GLOO, source))
+    return replace(plan(), backend=SourcedValue(Backend.GLOO, source))
 
 
 EVERY_BARE = dict.fromkeys(FOUR, BARE)
@@ -612,7 +612,7 @@ def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, source: st
 
 
 def on_the_bus() -> JobPlan:
-    return replace(plan(), backend=Sourced(Backend.NCCL, "on the PCI bus"))
+    return replace(plan(), backend=SourcedValue(Backend.NCCL, "on the PCI bus"))
 
 
 @pytest.mark.parametrize("view", [View.HOST, View.CONTAINER])

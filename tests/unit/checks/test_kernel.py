@@ -15,12 +15,14 @@ from doctor.facts.limits import port_list
 from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Finding, Sourced, Status, TableFile
+from doctor.model import Backend, Finding, SourcedValue, Status, TableFile
 from tests.support.captures import sample
 from tests.support.recordings import FILES, heard, recording, report
 
 NAMES = ["a", "b"]
-HCCL = JobWishes(backend=Sourced(Backend.HCCL, "--backend"), ranks_per_host=Sourced(8, "--ranks-per-host"))
+HCCL = JobWishes(
+    backend=SourcedValue(Backend.HCCL, "--backend"), ranks_per_host=SourcedValue(8, "--ranks-per-host")
+)
 GUIDE = {
     "/proc/sys/net/core/somaxconn": "65535",
     "/proc/sys/net/ipv4/tcp_max_syn_backlog": "65535",
@@ -101,7 +103,7 @@ def launched(**env: str) -> JobWishes:
 SAID = {
     "WORLD_SIZE of job.sh": launched(WORLD_SIZE="70000", RANK="0"),
     "RANK_SIZE of job.sh": launched(RANK_SIZE="70000"),
-    "--plan world": JobWishes(layout=Sourced(read_layout(("world=70000",)), "--plan")),
+    "--plan world": JobWishes(layout=SourcedValue(read_layout(("world=70000",)), "--plan")),
     "WORLD_SIZE in the inventory": JobWishes(env={"WORLD_SIZE": "70000"}),
 }
 
@@ -122,21 +124,24 @@ def test_the_rank_table_says_how_large_the_job_is() -> None:
     table = TableFile("table.json", sample("rank_table/v1.0_two_servers.json"), "")
     small = {**GUIDE, "/proc/sys/net/core/somaxconn": "3"}
     (one,) = found(
-        "somaxconn-low", JobWishes(table=table, ranks_per_host=Sourced(1, "--ranks-per-host")), ports=small
+        "somaxconn-low",
+        JobWishes(table=table, ranks_per_host=SourcedValue(1, "--ranks-per-host")),
+        ports=small,
     )
     assert one.expected == "net.core.somaxconn of 4 or more, for 4 ranks (the rank table)"
 
 
 def test_a_smaller_world_than_is_examined_counts_for_nothing() -> None:
     small = {**GUIDE, "/proc/sys/net/core/somaxconn": "3"}
-    two_each = replace(launched(WORLD_SIZE="2", RANK="0"), ranks_per_host=Sourced(2, "--ranks-per-host"))
+    two_each = replace(launched(WORLD_SIZE="2", RANK="0"), ranks_per_host=SourcedValue(2, "--ranks-per-host"))
     (one,) = found("somaxconn-low", two_each, ports=small)
     assert one.expected == "net.core.somaxconn of 4 or more, for 4 ranks (on the examined hosts)"
 
 
 def test_the_arp_table_must_hold_every_host_of_the_job() -> None:
     wishes = JobWishes(
-        launch=launched(WORLD_SIZE="16384", RANK="0").launch, ranks_per_host=Sourced(8, "--ranks-per-host")
+        launch=launched(WORLD_SIZE="16384", RANK="0").launch,
+        ranks_per_host=SourcedValue(8, "--ranks-per-host"),
     )
     (one,) = found("arp-table-small", wishes)
     assert one.expected == (
@@ -160,5 +165,5 @@ def test_reserved_ports_are_not_given_away() -> None:
 
 @pytest.mark.parametrize("ranks", [1, 8, 16, 1024])
 def test_the_usual_range_is_large_enough(ranks: int) -> None:
-    wishes = JobWishes(ranks_per_host=Sourced(ranks, "--ranks-per-host"))
+    wishes = JobWishes(ranks_per_host=SourcedValue(ranks, "--ranks-per-host"))
     assert found("ephemeral-ports-few", wishes, ports={RESERVED: "60000-60031,29500"}) == []

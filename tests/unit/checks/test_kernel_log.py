@@ -9,7 +9,7 @@ from doctor.facts.processes import KernelLine
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
-from doctor.model import Backend, Host, Problem, Sourced
+from doctor.model import Backend, Host, Problem, SourcedValue
 
 (KERNEL_LOG_CHECK,) = (check for check in find_checks().checks if check.id == "kernel-log")
 # The messages of the drivers mlx5_core, hns3, hinic and igb.
@@ -29,7 +29,7 @@ XID = "NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, GPU has 
 
 
 def found(*lines: str, backend: Backend = Backend.GLOO) -> list[Problem]:
-    plan = draft([Host("a", "a")], JobWishes(backend=Sourced(backend, "test")))
+    plan = draft([Host("a", "a")], JobWishes(backend=SourcedValue(backend, "test")))
     return list(KERNEL_LOG_CHECK.run(tuple(KernelLine(60.0, line) for line in lines), Expect(), plan))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from doctor.facts.tables import TableSeen
+from doctor.facts.tables import JobTable
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
@@ -533,7 +533,7 @@ def test_more_ranks_than_visible_devices() -> None:
 def test_a_device_that_the_table_gives_to_another_rank() -> None:
     servers = [LiveServer("node1", "192.168.7.1", tuple(LiveDevice(n, f"10.0.0.{n}") for n in range(8)))]
     text = make_table(servers, "1.0")
-    table = TableSeen("/job/table.json", text, *read_table(text), given=True)
+    table = JobTable("/job/table.json", text, *read_table(text), given=True)
     envs = [table_rank(rank) for rank in range(8)]
     envs[0]["DEVICE_ID"], envs[1]["DEVICE_ID"] = 1, 0
     problems, _ = judged(RANKS, running(**of_one_host(envs)), facts={"rank-table": table})

@@ -16,7 +16,7 @@ from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
-from doctor.model import Backend, Finding, Host, Sourced, Status
+from doctor.model import Backend, Finding, Host, SourcedValue, Status
 from doctor.report.text import print_report
 from doctor.run.flags import apply_flags
 from doctor.run.request import JobFlags, Request
@@ -93,13 +93,13 @@ def test_a_healthy_launch_on_one_host(name: str, first: str, ranks: int) -> None
     assert found(of) == {}
     assert found(of, Status.WARN) == {}
     assert launch_line(of) == first
-    assert of.plan.hosts[0].ranks == Sourced(ranks, "--launch")
+    assert of.plan.hosts[0].ranks == SourcedValue(ranks, "--launch")
 
 
 def test_mpirun_over_two_hosts() -> None:
     of = examined(sample("ms_mpirun2.sh"), hosts=2)
     assert found(of) == {}
-    assert [host.ranks for host in of.plan.hosts] == [Sourced(8, "--launch")] * 2
+    assert [host.ranks for host in of.plan.hosts] == [SourcedValue(8, "--launch")] * 2
 
 
 def test_what_was_not_understood_is_said() -> None:

@@ -15,7 +15,7 @@ from doctor.job.parallel import DTYPES, read_layout
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
-from doctor.model import Host, Sourced, Status
+from doctor.model import Host, SourcedValue, Status
 from doctor.rules.parallel import CONVERTED
 from tests.support import recordings
 
@@ -26,9 +26,9 @@ FAIL, WARN = Severity.FAIL, Severity.WARN
 def plan_of(said: str, ranks: Mapping[str, int], backend: Backend, source: str = "devices found") -> JobPlan:
     """The settled plan of a job with this many ranks on each host."""
     plan = draft([Host(name, name) for name in ranks], JobWishes())
-    hosts = tuple(replace(host, ranks=Sourced(ranks[host.name], source)) for host in plan.hosts)
-    layout = Sourced(read_layout([said]), "--plan") if said else None
-    return replace(plan, hosts=hosts, backend=Sourced(backend, "devices found"), layout=layout)
+    hosts = tuple(replace(host, ranks=SourcedValue(ranks[host.name], source)) for host in plan.hosts)
+    layout = SourcedValue(read_layout([said]), "--plan") if said else None
+    return replace(plan, hosts=hosts, backend=SourcedValue(backend, "devices found"), layout=layout)
 
 
 def devices(product: str, ranks: Mapping[str, int], on_bus: int = 0) -> dict[str, Devices]:
@@ -143,7 +143,7 @@ def test_default_ranks_of_cpus_are_a_guess() -> None:
 def test_an_accelerator_host_without_known_devices_decides_nothing() -> None:
     """The other rules are judged first."""
     plan = plan_of("dp=8,tp=2,parallel_mode=semi_paralel", {"a": 8, "b": 2}, Backend.HCCL)
-    silent = replace(plan.hosts[1], ranks=Sourced(2, "default"))
+    silent = replace(plan.hosts[1], ranks=SourcedValue(2, "default"))
     problems = CHECK.run(replace(plan, hosts=(plan.hosts[0], silent)), {})
     assert next(problems).summary == "MindSpore does not know this parallel mode"
     with pytest.raises(Undecided, match="how many ranks the job has is not known"):
@@ -545,8 +545,8 @@ def test_learning_rates_that_were_scaled_or_need_not_be(said: str, ranks: tuple[
 
 def examined(said: str, **changed: Any) -> Any:
     """The report of two healthy CPU hosts with such a plan."""
-    layout = Sourced(read_layout([said]), "--plan") if said else None
-    wishes = JobWishes(layout=layout, ranks_per_host=Sourced(2, "--ranks-per-host"))
+    layout = SourcedValue(read_layout([said]), "--plan") if said else None
+    wishes = JobWishes(layout=layout, ranks_per_host=SourcedValue(2, "--ranks-per-host"))
     return recordings.report(recordings.recording(["a", "b"], wishes=wishes, **changed))
 
 

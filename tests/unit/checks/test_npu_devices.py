@@ -12,7 +12,7 @@ from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import Npu
 from doctor.facts.system import Devices
 from doctor.job.plan import JobPlan
-from doctor.model import Sourced, View
+from doctor.model import SourcedValue, View
 from tests.support.npu_cluster import EIGHT, HOSTS, NODE1, Judgement, devices, everywhere, judge, plan
 
 SEVEN = tuple(n for n in EIGHT if n != 3)
@@ -70,7 +70,7 @@ def test_the_fault_decides_the_summary() -> None:
     [
         (devices(), {}),
         (devices(npus=SEVEN), {"job": plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})}),
-        (devices(npus=SEVEN), {"job": plan(ranks=Sourced(4, "hosts file"))}),
+        (devices(npus=SEVEN), {"job": plan(ranks=SourcedValue(4, "hosts file"))}),
         (devices(npus=SEVEN), {"expect": everywhere(Expect(devices=7))}),
         (devices("atlas-a3", npus=range(4)), {}),
         (devices(npus=range(16)), {}),
@@ -96,7 +96,12 @@ def test_hosts_with_as_many_devices_as_they_should_have(own: Devices, more: dict
     ("expect", "job", "says", "confidence"),
     [
         (Expect(devices=8), None, "8, as expected of this host", Confidence.CERTAIN),
-        (Expect(), plan("node1", ranks=Sourced(8, "hosts file")), "8, one for each rank", Confidence.CERTAIN),
+        (
+            Expect(),
+            plan("node1", ranks=SourcedValue(8, "hosts file")),
+            "8, one for each rank",
+            Confidence.CERTAIN,
+        ),
         (Expect(), plan("node1", env={"ASCEND_RT_VISIBLE_DEVICES": "0,7"}), "8, for ASCEND_RT", None),
     ],
 )
@@ -183,7 +188,7 @@ def test_the_same_number_too_few_on_every_host(product: str, there: int, whole: 
         ("atlas-a2", 7, {"view": View.CONTAINER}),
         ("atlas-a2", 7, {"view": None}),
         ("atlas-a2", 7, {"expect": everywhere(Expect(devices=7))}),
-        ("atlas-a2", 7, {"job": plan(ranks=Sourced(4, "--ranks-per-host"))}),
+        ("atlas-a2", 7, {"job": plan(ranks=SourcedValue(4, "--ranks-per-host"))}),
         ("atlas-a2", 7, {"job": plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"})}),
     ],
 )

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from checks.npu_fabric import device_unreachable
 from doctor.api import Ask, NotUnderstood, Run, Undecided
-from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS
 from doctor.facts.ascend.pings import NPU_PINGS, Ping, plan_pings
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
-from doctor.model import Capture, Host, Missing, Problem
+from doctor.model import Capture, Host, MissingFact, Problem
 from doctor.probe import HostAnswer
 from doctor.run.second_round import plan_ping_round
 
@@ -63,8 +63,13 @@ def test_device_i_pings_device_i_in_both_directions() -> None:
 
 def test_devices_that_other_checks_report_are_not_pinged() -> None:
     addresses = cluster(3, 5)
-    addresses["node1"] = {**addresses["node1"], 0: None, 1: Unsaid("it hangs"), 2: addresses["node2"][2]}
-    links: dict[str, PerDevice[bool]] = {"node3": {3: False, 4: Unsaid("it hangs")}}
+    addresses["node1"] = {
+        **addresses["node1"],
+        0: None,
+        1: SilentDevice("it hangs"),
+        2: addresses["node2"][2],
+    }
+    links: dict[str, PerDevice[bool]] = {"node3": {3: False, 4: SilentDevice("it hangs")}}
     plan = plan_pings(addresses, links, {})
     seen = {(host, device) for host, pings in plan.items() for device, _ in pings}
     assert seen == {("node2", 0), ("node3", 0), ("node2", 1), ("node3", 1), ("node1", 3), ("node2", 3)} | {
@@ -212,7 +217,7 @@ def test_an_address_with_a_scope_is_not_accepted() -> None:
     said = "devices 0\nGet ipconf failed, because no ip was preset there!\n@ 0 13\n"
     said += "ipv6_address: fe80::1%;id >pwned; echo\nprefix_length: 64\n@ 0 0\n"
     (address,) = NPU_ADDRESSES.parse(Capture("npu-addresses", 0, said)).values()
-    assert isinstance(address, Unsaid)
+    assert isinstance(address, SilentDevice)
 
 
 def test_only_hosts_of_one_product_ping_each_other() -> None:
@@ -221,7 +226,7 @@ def test_only_hosts_of_one_product_ping_each_other() -> None:
     assert plan == {"node1": ((0, "10.20.0.3"),), "node3": ((0, "10.20.0.1"),)}
 
 
-def heard(name: str, *, busy: bool = False, address: Missing | None = None) -> HostAnswer:
+def heard(name: str, *, busy: bool = False, address: MissingFact | None = None) -> HostAnswer:
     """A host with one NPU, 10.0.0.N."""
     texts = {
         NPU_ADDRESSES.name: f"devices 0\nipaddr:10.0.0.{name[-1]}\nnetmask:255.0.0.0\n@ 0 0",
@@ -261,8 +266,8 @@ def test_the_second_round_skips_busy_hosts() -> None:
 
 def test_the_second_round_explains_why_a_host_has_no_pings() -> None:
     root, none = (
-        Missing("npu-addresses", "needs root"),
-        Missing("npu-addresses", "there is no NPU", absent=True),
+        MissingFact("npu-addresses", "needs root"),
+        MissingFact("npu-addresses", "there is no NPU", absent=True),
     )
     facts = Facts(
         {
@@ -272,6 +277,6 @@ def test_the_second_round_explains_why_a_host_has_no_pings() -> None:
         }
     )
     without = plan_ping_round(facts, PLAN, everybody=False, also_busy=False).without
-    assert without["node1"] == Missing("npu-pings", "needs root")
+    assert without["node1"] == MissingFact("npu-pings", "needs root")
     assert without["node2"].absent
     assert "none of its NPUs" in without["node3"].reason

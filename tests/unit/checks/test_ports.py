@@ -12,7 +12,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
-from doctor.model import Finding, Sourced, Status
+from doctor.model import Finding, SourcedValue, Status
 from tests.support.launches import CHECKS, dump
 from tests.support.recordings import FILES, heard, recording, syllabus
 
@@ -41,7 +41,7 @@ def runs(*words: str, port: int = PORT, first: int = 20) -> str:
 
 
 def found(check: str, exam: str = "host", launch: Launch | None = None, **said: Any) -> list[Finding]:
-    wishes = JobWishes(launch=launch, master_port=None if launch else Sourced(PORT, "--master-port"))
+    wishes = JobWishes(launch=launch, master_port=None if launch else SourcedValue(PORT, "--master-port"))
     run = recording(HOSTS, exam=exam, wishes=wishes, heard={"node1": heard(1, HOSTS, **said)})
     return list(build_report(read_recording(run), syllabus([CHECKS[check]]), load_remedies()).findings)
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from doctor.facts.ascend.network import Address
-from doctor.facts.tables import MOST, RANK_TABLE, HostFile, TableSeen
+from doctor.facts.tables import MOST, RANK_TABLE, HostFile, JobTable
 from doctor.job.launch import ProcessEnv, told_tables
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.reading import read_recording
 from doctor.judge.run_facts import run_facts
-from doctor.model import Capture, Host, Missing
+from doctor.model import Capture, Host, MissingFact
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.textfile import posix_cksum
@@ -36,8 +36,8 @@ def table(*ids: str) -> str:
     return make_table([server(id, number) for number, id in enumerate(ids, 1)], "1.0", "aarch64")
 
 
-def seen(text: str, *, given: bool = True) -> TableSeen:
-    return TableSeen(PATH, text, *read_table(text), given=given, checksum=posix_cksum(text.encode()))
+def seen(text: str, *, given: bool = True) -> JobTable:
+    return JobTable(PATH, text, *read_table(text), given=given, checksum=posix_cksum(text.encode()))
 
 
 # rank-table-devices
@@ -299,13 +299,13 @@ def test_a_relative_path_is_not_followed(name: str) -> None:
 # The table that checks are given.
 
 
-def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) -> TableSeen | Missing:
+def given_table(*said: Capture | MissingFact, env: Mapping[str, str] | None = None) -> JobTable | MissingFact:
     hosts = tuple(Host(f"node{n}", f"node{n}") for n in range(1, len(said) + 1))
     heard = {
         host.name: HostAnswer(
             host.name,
-            {} if isinstance(one, Missing) else {"tables": one},
-            {"tables": one} if isinstance(one, Missing) else {},
+            {} if isinstance(one, MissingFact) else {"tables": one},
+            {"tables": one} if isinstance(one, MissingFact) else {},
             True,
             0.0,
             1.0,
@@ -315,7 +315,7 @@ def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) 
     wishes = JobWishes(env=TOLD if env is None else env)
     recording = Recording(1, "0", "check", "standard", "ssh", "", 1.0, hosts, wishes, {}, heard=heard)
     found = run_facts(read_recording(recording))[RANK_TABLE.name]
-    assert isinstance(found, TableSeen | Missing)
+    assert isinstance(found, JobTable | MissingFact)
     return found
 
 
@@ -325,25 +325,25 @@ def printed(text: str, *, checksum: int = 7, path: str = PATH) -> Capture:
 
 def test_the_table_of_most_hosts_is_used() -> None:
     found = given_table(printed(SMALL), printed(table("node1")), printed(SMALL))
-    assert isinstance(found, TableSeen)
+    assert isinstance(found, JobTable)
     assert (found.text, found.given, found.checksum) == (SMALL.strip(), False, "7")
 
 
 @pytest.mark.parametrize(
     ("said", "env", "reason", "absent"),
     [
-        (Missing("tables", "its command did not end within 4 s"), TOLD, "did not end", False),
+        (MissingFact("tables", "its command did not end within 4 s"), TOLD, "did not end", False),
         (printed(""), TOLD, "name a copy of it by --rank-table", False),
         (Capture("tables", 0, f"@ 0 0 {PATH} missing\n"), TOLD, "has no rank table", True),
         (Capture("tables", 0, ""), {}, "has no rank table", True),
-        (Missing("tables", "the connection was lost"), {}, "has no rank table", True),
+        (MissingFact("tables", "the connection was lost"), {}, "has no rank table", True),
     ],
     ids=["hung", "too large", "not there", "none", "none and lost"],
 )
 def test_a_table_that_only_could_not_be_read_is_not_absent(
-    said: Capture | Missing, env: Mapping[str, str], reason: str, absent: bool
+    said: Capture | MissingFact, env: Mapping[str, str], reason: str, absent: bool
 ) -> None:
     found = given_table(said, env=env)
-    assert isinstance(found, Missing)
+    assert isinstance(found, MissingFact)
     assert reason in found.reason
     assert found.absent is absent

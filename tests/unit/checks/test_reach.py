@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from doctor.judge.verdict import Report
-from doctor.model import Finding, HostStatus, Status, Unreached
+from doctor.model import Finding, HostStatus, Status, UnreachedHost
 from doctor.text.nodeset import quoted
 from doctor.transport import errors
 from doctor.transport.errors import CannotReach
-from doctor.transport.ssh.errors import Presented, key_changed, key_unknown
+from doctor.transport.ssh.errors import PresentedKey, key_changed, key_unknown
 from tests.support.recordings import heard, recording, report
 
 NAMES = ["node1", "node2", "node3", "node4"]
@@ -25,7 +25,7 @@ REFUSED = errors.not_connected(
 
 
 def judged(**why: CannotReach) -> Report:
-    unreached: Mapping[str, Unreached] = {host: reason.of(host) for host, reason in why.items()}
+    unreached: Mapping[str, UnreachedHost] = {host: reason.of(host) for host, reason in why.items()}
     answered = {name: heard(n, NAMES) for n, name in enumerate(NAMES, 1) if name not in why}
     return report(recording(NAMES, heard=answered, unreached=unreached))
 
@@ -96,7 +96,7 @@ def fingerprint(host: str) -> str:
 
 
 def unknown_key(host: str) -> CannotReach:
-    shown = Presented("ssh-ed25519", fingerprint(host), f"[{host}.lan]:2222")
+    shown = PresentedKey("ssh-ed25519", fingerprint(host), f"[{host}.lan]:2222")
     return key_unknown(errors.Destination(host, host, 2222, "root"), shown, "/root/.ssh/known_hosts", False)
 
 
@@ -116,7 +116,7 @@ def test_first_contact_shows_the_fingerprints_and_what_trusts_them(count: int) -
 
 def test_a_changed_key_is_never_suggested_to_be_accepted() -> None:
     to = errors.Destination("node2", "node2", 22, "root")
-    shown = Presented("ssh-ed25519", fingerprint("node2"), "node2")
+    shown = PresentedKey("ssh-ed25519", fingerprint("node2"), "node2")
     changed = key_changed(to, shown, "ssh-rsa SHA256:old", "/root/.ssh/known_hosts", 3, True)
     found = of_reach(judged(node2=changed, node3=unknown_key("node3")))
     commands = {each.hosts: each.remedy.commands for each in found if each.remedy}

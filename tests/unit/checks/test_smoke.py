@@ -15,18 +15,18 @@ import pytest
 
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
-from doctor.facts.smoke import SMOKE, JudgedRun, SmokeSeen
+from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
-from doctor.model import Finding, Missing, Problem, Result, Status
+from doctor.model import Finding, MissingFact, Problem, Result, Status
 from doctor.rules.smoke import problem
 from doctor.smoke import judge as judges
 from doctor.smoke.events import TrainStep
-from doctor.smoke.judge.charge import Charge
-from doctor.smoke.result import LeftOutOfSmoke, RunEnd, SmokeResult
+from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.result import OmittedSmokeHost, RunEnd, SmokeResult
 from tests.support.recordings import heard, recording
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
@@ -48,12 +48,12 @@ WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 NAMES = ["n1", "n2", "n3", "n4"]
 
 
-def run(*charges: Charge, of: SmokeResult | None = None, **plan: Any) -> JudgedRun:
+def run(*charges: SmokeCharge, of: SmokeResult | None = None, **plan: Any) -> JudgedRun:
     return JudgedRun(of or healthy(plan_of(**{"hosts": 4, "each": 2, "tp": 2} | plan)), charges)
 
 
-def charge(check: str, *ranks: int, **more: Any) -> Charge:
-    return Charge(**{"check": check, "kind": "kind", "summary": "it went wrong", "ranks": ranks} | more)
+def charge(check: str, *ranks: int, **more: Any) -> SmokeCharge:
+    return SmokeCharge(**{"check": check, "kind": "kind", "summary": "it went wrong", "ranks": ranks} | more)
 
 
 def judged(*runs: JudgedRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
@@ -65,7 +65,7 @@ def judged(*runs: JudgedRun, names: Iterable[str] = NAMES, **more: Any) -> list[
         facts=Facts({name: heard(n, names) for n, name in enumerate(names, 1)}),
         expect={},
         common=Expect(),
-        givens={SMOKE.name: more.get("smoke") or SmokeSeen(runs, more.get("unheard", frozenset()))},
+        givens={SMOKE.name: more.get("smoke") or SmokeRounds(runs, more.get("unheard", frozenset()))},
         severities={},
     )
     return judge([CHECKS[id] for id in SMOKE_CHECKS], case)
@@ -222,7 +222,7 @@ def ended(
     for rank in range(8):
         if rank not in done:
             result = with_rank(result, rank, phase=phase, done=False)
-    out = tuple(LeftOutOfSmoke(host, why) for host, why in (left or {}).items())
+    out = tuple(OmittedSmokeHost(host, why) for host, why in (left or {}).items())
     return replace(result, end=RunEnd(kind, 5.0), left_out=out)
 
 
@@ -274,7 +274,7 @@ def test_a_warning_decides_nothing_about_its_host() -> None:
     assert of(results, "smoke-desync") == [("n1n2n3n4", "unknown")]
 
 
-def without_n3(*charges: Charge) -> JudgedRun:
+def without_n3(*charges: SmokeCharge) -> JudgedRun:
     plan = plan_of(hosts=3, each=2, tp=2)
     names = {"n1": "n1", "n2": "n2", "n3": "n4"}
     plan = replace(
@@ -282,7 +282,7 @@ def without_n3(*charges: Charge) -> JudgedRun:
         hosts=("n1", "n2", "n4"),
         seats=tuple(replace(seat, host=names[seat.host]) for seat in plan.seats),
     )
-    left = LeftOutOfSmoke("n3", "an earlier smoke run named it")
+    left = OmittedSmokeHost("n3", "an earlier smoke run named it")
     return JudgedRun(replace(healthy(plan), left_out=(left,)), charges)
 
 
@@ -304,7 +304,7 @@ def test_a_fault_seen_by_two_runs_is_reported_once_despite_new_rank_numbers() ->
 
 def test_hosts_that_were_left_out_are_not_called_healthy() -> None:
     left = {"n4": "busy: another job runs there", "n9": "unexamined: no answer"}
-    result = replace(without_n3().result, left_out=tuple(LeftOutOfSmoke(*each) for each in left.items()))
+    result = replace(without_n3().result, left_out=tuple(OmittedSmokeHost(*each) for each in left.items()))
     results = judged(JudgedRun(result, ()), unheard=frozenset({"n9"}))
     assert {r.status for r in results} == {Status.PASS}, "n4 took part"
     named = replace(result.left_out[0], host="n3")
@@ -416,7 +416,7 @@ def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
     """Bandwidth was measured only between two hosts, after the two others were left out."""
-    left = tuple(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in ("n3", "n4"))
+    left = tuple(OmittedSmokeHost(host, "an earlier smoke run named it") for host in ("n3", "n4"))
     small = replace(healthy(plan_of(hosts=2, each=2, tp=2)), left_out=left)
     first = run(charge("smoke-hang", 4, 5, 6, 7), of=ended("train"))
     results = judged(first, JudgedRun(small, ()))
@@ -451,7 +451,7 @@ def test_a_charge_is_reported_even_with_too_few_to_compare() -> None:
 
 @pytest.mark.parametrize(("absent", "status"), [(True, Status.SKIP), (False, Status.UNKNOWN)])
 def test_no_smoke_run(absent: bool, status: Status) -> None:
-    missing = Missing("smoke", "no host passed the checks", absent)
+    missing = MissingFact("smoke", "no host passed the checks", absent)
     assert {r.status for r in judged(smoke=missing)} == {status}
 
 

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from doctor.cli.catalogue import print_list
-from doctor.cli.explain.page import Page, print_page
+from doctor.cli.explain.page import TextPage, print_page
 from doctor.cli.explain.symptom_page import page_of
 from doctor.cli.explain.words import explain_words
 from doctor.cli.pages import page, title, translation
@@ -130,7 +130,7 @@ def test_a_numbered_cause_hangs_behind_its_number(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "40")
     causes = ("somebody pushed it " * 4, "it slipped")
     symptom = Symptom("x-y", "it fell", "x", Role.ROOT, (), causes=causes)
-    said = "".join(page_of(symptom, (), Language.EN, Page(colour=False)))
+    said = "".join(page_of(symptom, (), Language.EN, TextPage(colour=False)))
     assert "\n  1. somebody pushed" in said
     assert re.search("\n     [a-z]", said)
     assert "\n  2. it slipped\n" in said

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from doctor.cli import run
-from doctor.model import Missing
+from doctor.model import MissingFact
 from doctor.recording import Recording, save
-from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
+from doctor.smoke.result import OmittedSmokeHost, SmokeResult
 from tests.support.headlines import headline
 from tests.support.recordings import HEALTHY, heard, recording
 from tests.support.reports import NAMES, seated, smoke_runs
@@ -102,7 +102,7 @@ def test_a_host_on_which_a_check_breaks_is_not_counted(
 
 
 CUT = replace(
-    heard(2, NAMES, spaces=Missing("spaces", "the connection was lost")),
+    heard(2, NAMES, spaces=MissingFact("spaces", "the connection was lost")),
     complete=False,
 )
 
@@ -127,7 +127,7 @@ def test_half_an_answer_whatever_the_exam_calls_essential(
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
-        ({"heard": {"node2": heard(2, NAMES, spaces=Missing("spaces", "did not end"))}}, "shm-small"),
+        ({"heard": {"node2": heard(2, NAMES, spaces=MissingFact("spaces", "did not end"))}}, "shm-small"),
         ({"mesh": None, "no_mesh": "the deadline came before it"}, "port-unreachable"),
     ],
 )
@@ -177,7 +177,7 @@ def accused(rank: int) -> SmokeResult:
     return masked(rank, 3)(healthy(seated(NAMES, each=2, tp=2)))
 
 
-THROWN_OUT = (LeftOutOfSmoke("node1", "an earlier smoke run named it"),)
+THROWN_OUT = (OmittedSmokeHost("node1", "an earlier smoke run named it"),)
 
 
 @cache

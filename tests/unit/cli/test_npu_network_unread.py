@@ -16,7 +16,7 @@ from doctor.cli import run
 from doctor.judge.examine import facts_of
 from doctor.judge.npu_network import to_be_read
 from doctor.judge.registry import find_checks
-from doctor.model import Missing, Sourced
+from doctor.model import MissingFact, SourcedValue
 from doctor.probe import HostAnswer
 from doctor.recording import Recording, load, save
 from doctor.smoke.result import SmokeResult
@@ -41,7 +41,7 @@ def sample() -> bytes:
 def ordinary(heard: HostAnswer, why: str = NEEDS_ROOT) -> HostAnswer:
     """The answer of the same host to a user without root."""
     rest = {name: capture for name, capture in heard.captures.items() if name not in ROOTS}
-    return replace(heard, captures=rest, missing={**heard.missing, **{n: Missing(n, why) for n in ROOTS}})
+    return replace(heard, captures=rest, missing={**heard.missing, **{n: MissingFact(n, why) for n in ROOTS}})
 
 
 @pytest.fixture
@@ -180,8 +180,8 @@ def test_which_jobs_use_it() -> None:
     """Of one server, only those on Atlas training servers that cross its rings."""
     a2, training = dict.fromkeys(NAMES, "atlas-a2"), dict.fromkeys(NAMES, "atlas-training")
     assert to_be_read(plan(), a2, None) == set(NAMES)
-    assert to_be_read(plan("node1", ranks=Sourced(8, "x")), a2, None) == set()
-    assert to_be_read(plan("node1", ranks=Sourced(4, "x")), training, None) == set()
-    assert to_be_read(plan("node1", ranks=Sourced(8, "x")), training, None) == {"node1"}
-    of_two = tabled(plan("node1", ranks=Sourced(1, "x")), {"node1": [0], "node2": [0]})
+    assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), a2, None) == set()
+    assert to_be_read(plan("node1", ranks=SourcedValue(4, "x")), training, None) == set()
+    assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), training, None) == {"node1"}
+    of_two = tabled(plan("node1", ranks=SourcedValue(1, "x")), {"node1": [0], "node2": [0]})
     assert to_be_read(of_two, a2, None) == {"node1"}, "the table takes other servers as well"

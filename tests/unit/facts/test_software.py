@@ -16,7 +16,7 @@ from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Versions
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Host, Sourced
+from doctor.model import Backend, Host, SourcedValue
 from tests.support.captures import held, printed, sample
 from tests.support.recordings import heard, recording, report
 
@@ -130,7 +130,7 @@ def test_what_has_torch_instead_is_named(head: str) -> None:
 )
 def test_torch_npu_and_the_libraries_of_cann(said: str, actual: str | None) -> None:
     python = printed(PYTHON, f"python 3.11.2 /usr/bin/python3\n{said}")
-    job = draft([Host("node1", "node1")], JobWishes(backend=Sourced(Backend.HCCL, "test")))
+    job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(Backend.HCCL, "test")))
     devices = Devices({ASCEND_ROW.name: FoundDevices((0, 1))}, "atlas-a2")
     problems = list(torch_npu_unusable.run(python, Expect(torch="any"), job, devices))
     assert [problem.actual[: len(actual or "")] for problem in problems] == ([actual] if actual else [])
@@ -148,7 +148,7 @@ def test_torch_npu_is_not_asked_of_everybody(
     torch: str, backend: Backend, numbers: tuple[int, ...], why: str
 ) -> None:
     python = printed(PYTHON, "python 3.11.2 /usr/bin/python3\npackage torch 2.1.0\n")
-    job = draft([Host("node1", "node1")], JobWishes(backend=Sourced(backend, "test")))
+    job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(backend, "test")))
     devices = Devices({ASCEND_ROW.name: FoundDevices(numbers)}, "atlas-a2")
     with pytest.raises(Skip, match=why):
         list(torch_npu_unusable.run(python, Expect(torch=torch), job, devices))

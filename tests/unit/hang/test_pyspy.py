@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from doctor.errors import UsageError
 from doctor.hang import pyspy
 from doctor.hang.agents import HangAgents, HangPatience
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
+from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
-from doctor.hang.saved import decoded, encoded
 from tests.support.hang.programs import AARCH64, ARM, RISCV, X86_64, elf, wheel
 from tests.support.hang.reports import text
 from tests.support.hang.written import evidence
@@ -119,7 +119,7 @@ def test_a_file_that_others_can_change_is_refused(give: Callable[[bytes], Path])
         pyspy.check_given([path])
 
 
-def seen(given: tuple[Path, ...]) -> tuple[Evidence, list[bytes]]:
+def seen(given: tuple[Path, ...]) -> tuple[HangEvidence, list[bytes]]:
     """A host that says that it is of aarch64, with one rank; and what was sent to it."""
     found = b'{"say":"found","ranks":1,"machine":"aarch64","memory":true}'
     looked = b'{"say":"look","which":"b","look":{"pid":5,"state":"S"}}'
@@ -140,7 +140,7 @@ def seen(given: tuple[Path, ...]) -> tuple[Evidence, list[bytes]]:
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)
     host = agents.agents["node1"].evidence()
-    return Evidence(started="2026-11-20T09:00:00Z", hosts=(host,), asked=("node1",)), sent
+    return HangEvidence(started="2026-11-20T09:00:00Z", hosts=(host,), asked=("node1",)), sent
 
 
 def test_a_report_says_what_to_fetch_for_such_a_host(installed: Path, give: Callable[[bytes], Path]) -> None:

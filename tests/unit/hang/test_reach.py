@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
+from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
-from doctor.hang.saved import decoded, encoded
 from doctor.transport.way import Way
 from tests.support.hang.reports import NODES, text
 from tests.support.hang.written import evidence
@@ -30,7 +30,7 @@ REACHED = (
 )
 
 
-def commands(seen: Evidence) -> tuple[str, ...]:
+def commands(seen: HangEvidence) -> tuple[str, ...]:
     found = judge(seen)
     assert found.commands == hang_part(found).commands
     assert all(each in text(found, 80) for each in found.commands)

@@ -14,11 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from doctor import cli
-from doctor.hang.evidence import Evidence, Frame, Member, PythonThread
+from doctor.hang.evidence import Frame, HangEvidence, HangMember, PythonThread
+from doctor.hang.evidence_file import encoded
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_part, hang_report
-from doctor.hang.saved import encoded
 from doctor.hang.words import duration
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
@@ -112,11 +112,11 @@ class TestHostileHosts:
     """What a host says draws nothing of its own and stays on its line."""
 
     @staticmethod
-    def poisoned() -> Evidence:
+    def poisoned() -> HangEvidence:
         bad = f"{ESCAPE}{BIDI}\nHANG  rank 0"
         frame = Frame(name=bad, file=f"/srv/{bad}.py", line=57, source=f"sleep() # {bad}")
 
-        def member(each: Member) -> Member:
+        def member(each: HangMember) -> HangMember:
             assert each.a is not None
             assert each.b is not None
             looks = [

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.cli import run
-from doctor.hang.check import Suggested, suggested
-from doctor.hang.evidence import Evidence
-from doctor.hang.judge import Judgement, Verdict
+from doctor.hang.check import HostSuggestion, suggested
+from doctor.hang.evidence import HangEvidence
+from doctor.hang.judge import HangState, Judgement
 from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight
 from doctor.hang.watch import judged, watch
@@ -22,10 +22,10 @@ WISHES = HangWishes(2.0, 60.0, None, None)
 MOVES = evidence(["waits", "waits"], silent=0.1)
 HANGS = evidence(["waits", "sleeps"])
 ENDED = evidence([], hosts=["node1"], world=1)
-AWAY = Evidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached={"node1": "timed out"})
+AWAY = HangEvidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached={"node1": "timed out"})
 
 
-def later(seen: Evidence) -> Evidence:
+def later(seen: HangEvidence) -> HangEvidence:
     """Another job of the same hosts."""
     hosts = tuple(
         replace(host, members=tuple(replace(m, pid=m.pid + 9_000, job="node1:29600") for m in host.members))
@@ -35,7 +35,7 @@ def later(seen: Evidence) -> Evidence:
 
 
 class Looks:
-    def __init__(self, *seen: Evidence | BaseException) -> None:
+    def __init__(self, *seen: HangEvidence | BaseException) -> None:
         self.left = list(seen)
 
     def __call__(self) -> Sight:
@@ -52,19 +52,19 @@ def watched(looks: Callable[[], Sight], **more: Any) -> Judgement:
 @pytest.mark.parametrize(
     ("seen", "verdict", "left"),
     [
-        ((MOVES, MOVES, HANGS, MOVES), Verdict.HANG, 1),
-        ((ENDED, MOVES), Verdict.NO_JOB, 1),
-        ((AWAY, MOVES), Verdict.NO_JOB, 1),
-        ((MOVES, ENDED, MOVES, ENDED, ENDED, MOVES), Verdict.NO_JOB, 1),
-        ((MOVES, AWAY, AWAY, AWAY, HANGS), Verdict.HANG, 0),
-        ((MOVES, both(MOVES, later(MOVES)), HANGS), Verdict.HANG, 0),
-        ((both(MOVES, later(MOVES)), HANGS, MOVES), Verdict.HANG, 1),
-        ((both(MOVES, later(MOVES)), both(MOVES, later(HANGS)), HANGS), Verdict.SEVERAL, 1),
-        ((MOVES, KeyboardInterrupt()), Verdict.MOVES, 0),
+        ((MOVES, MOVES, HANGS, MOVES), HangState.HANG, 1),
+        ((ENDED, MOVES), HangState.NO_JOB, 1),
+        ((AWAY, MOVES), HangState.NO_JOB, 1),
+        ((MOVES, ENDED, MOVES, ENDED, ENDED, MOVES), HangState.NO_JOB, 1),
+        ((MOVES, AWAY, AWAY, AWAY, HANGS), HangState.HANG, 0),
+        ((MOVES, both(MOVES, later(MOVES)), HANGS), HangState.HANG, 0),
+        ((both(MOVES, later(MOVES)), HANGS, MOVES), HangState.HANG, 1),
+        ((both(MOVES, later(MOVES)), both(MOVES, later(HANGS)), HANGS), HangState.SEVERAL, 1),
+        ((MOVES, KeyboardInterrupt()), HangState.MOVES, 0),
     ],
 )
 def test_it_looks_until_the_job_hangs_or_has_ended(
-    seen: tuple[Evidence | BaseException, ...], verdict: Verdict, left: int
+    seen: tuple[HangEvidence | BaseException, ...], verdict: HangState, left: int
 ) -> None:
     looks = Looks(*seen)
     assert watched(looks).verdict is verdict
@@ -83,7 +83,7 @@ def test_each_look_is_a_line_of_a_log(capsys: pytest.CaptureFixture[str]) -> Non
 def test_who_is_late_in_every_look_is_said_and_not_accused(capsys: pytest.CaptureFixture[str]) -> None:
     late = evidence(["waits"] * 5 + ["sleeps"], silent=0.1)
     found = watched(Looks(*[late] * 6, KeyboardInterrupt()))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.MOVES, 0, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.MOVES, 0, ())
     assert found.straggler
     assert (found.straggler.rank, found.straggler.outside, found.straggler.looks) == (5, 6, 6)
     lines = capsys.readouterr().err.splitlines()
@@ -93,7 +93,7 @@ def test_who_is_late_in_every_look_is_said_and_not_accused(capsys: pytest.Captur
 
 def test_no_look_begins_that_the_deadline_would_cut() -> None:
     looks = Looks(MOVES, HANGS)
-    assert watched(looks, until=0.0).verdict is Verdict.MOVES
+    assert watched(looks, until=0.0).verdict is HangState.MOVES
     assert len(looks.left) == 1
 
 
@@ -104,7 +104,7 @@ def test_an_interruption_before_the_first_judgement_has_none() -> None:
 
 def test_all_in_one_collective_suggest_a_check_of_their_hosts() -> None:
     found = suggested(judged(evidence(["waits"] * 4, ["node1", "node2"]), WISHES))
-    assert isinstance(found, Suggested)
+    assert isinstance(found, HostSuggestion)
     assert found.hosts == ("node1", "node2")
     assert "port-unreachable" in found.only
 
@@ -117,7 +117,7 @@ def test_of_several_jobs_only_one_may_suggest_a_check() -> None:
 
 
 @pytest.mark.parametrize("seen", [HANGS, MOVES, ENDED])
-def test_what_is_in_python_suggests_none(seen: Evidence) -> None:
+def test_what_is_in_python_suggests_none(seen: HangEvidence) -> None:
     assert suggested(judged(seen, WISHES)) is None
 
 

@@ -16,12 +16,12 @@ from doctor.api import (
     Check,
     Expect,
     Fact,
-    Given,
     Here,
     JobPlan,
     NotUnderstood,
     Problem,
     Run,
+    RunValue,
     Scope,
     Severity,
     Skip,
@@ -33,7 +33,7 @@ from doctor.facts.run import UNREACHED
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
-from doctor.model import Backend, Host, Missing, Result, Status
+from doctor.model import Backend, Host, MissingFact, Result, Status
 from doctor.probe import HostAnswer
 
 HOSTS = ("a", "b", "c")
@@ -51,12 +51,12 @@ def parse(capture: Capture) -> str:
 
 WORD: Fact[str] = Fact("word", Run("echo"), parse)
 OTHER: Fact[str] = Fact("other", Run("echo"), parse)
-SUN: Given[str] = Given("sun", of_hosts=True)
+SUN: RunValue[str] = RunValue("sun", of_hosts=True)
 
 
 def heard(host: str, word: str | None) -> HostAnswer:
     """`None` is a missing fact; an empty text makes the parser fail."""
-    missing = {} if word is not None else {"word": Missing("word", "it hid")}
+    missing = {} if word is not None else {"word": MissingFact("word", "it hid")}
     captures = {"word": Capture("word", 0, word)} if word is not None else {}
     return HostAnswer(host, captures, missing, True, 0.0, 0.0)
 
@@ -221,7 +221,7 @@ def test_undecided_for_some_hosts_of_a_cluster() -> None:
 
 def test_a_given_that_is_missing() -> None:
     made = check("it", SUN, scope=Scope.CLUSTER)(nothing)
-    given = case(givens={"sun": Missing("sun", "it is night")})
+    given = case(givens={"sun": MissingFact("sun", "it is night")})
     assert outcomes(made, given) == [("unknown", HOSTS, "sun: it is night")]
 
 

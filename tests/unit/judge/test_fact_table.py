@@ -10,7 +10,7 @@ import pytest
 from doctor.judge.fact_table import COLUMNS, FactRow, fact_table, facts_of_host
 from doctor.judge.fact_values import rate, sized
 from doctor.judge.reading import read_recording
-from doctor.model import Missing, Unreached, UnreachedKind
+from doctor.model import MissingFact, UnreachedHost, UnreachedKind
 from tests.support.recordings import FILES, NOW, heard, recording
 
 NAMES = [f"node{n}" for n in range(1, 5)]
@@ -58,13 +58,13 @@ def test_a_healthy_host_tells_plain_values() -> None:
 
 
 def test_what_a_host_did_not_tell_is_absent() -> None:
-    memory = row("memory_bytes", {2: {"memory": Missing("memory", "no answer")}})
+    memory = row("memory_bytes", {2: {"memory": MissingFact("memory", "no answer")}})
     assert set(memory.values) == set(memory.shown) == {"node1", "node3", "node4"}
     assert not memory.odd
 
 
 def test_a_host_that_did_not_answer_tells_nothing() -> None:
-    lost = Unreached("node4", UnreachedKind.REFUSED, "connection refused", "Start sshd.")
+    lost = UnreachedHost("node4", UnreachedKind.REFUSED, "connection refused", "Start sshd.")
     told = rows(unreached={"node4": lost})
     assert facts_of_host(told, "node4") == {}
     assert facts_of_host(told, "node1")

@@ -15,8 +15,8 @@ from doctor.facts.system import NAMEPLATE, Nameplate
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
-from doctor.judge.hardware import Hardware, Part, hardware
-from doctor.model import Host, Missing
+from doctor.judge.hardware import Hardware, HardwarePart, hardware
+from doctor.model import Host, MissingFact
 from doctor.probe import HostAnswer, script
 from tests.support.captures import held
 
@@ -77,7 +77,7 @@ def test_an_npu_with_its_module_and_its_switch_port() -> None:
     )
     assert (found.model, found.serial, found.hidden) == ("Maker Model", "S1", False)
     assert found.parts == {
-        3: Part(
+        3: HardwarePart(
             "NPU 3",
             "910B",
             "0000:c1:00",
@@ -90,9 +90,9 @@ def test_an_npu_with_its_module_and_its_switch_port() -> None:
 
 def test_gpus_of_both_vendors() -> None:
     nvidia = of(nameplate=PLATE, gpus=Gpus((Gpu(0, "GPU-1", "H200", "0000:8a:00"),)))
-    assert nvidia.parts == {0: Part("GPU 0", "H200", "0000:8a:00", "PCIe 2", "GPU-1")}
+    assert nvidia.parts == {0: HardwarePart("GPU 0", "H200", "0000:8a:00", "PCIe 2", "GPU-1")}
     amd = of(**{"amd-gpus": Gpus((Gpu(1, "", "MI300X", "0000:83:00", serial="0x11"),))})
-    assert amd.parts == {1: Part("GPU 1", "MI300X", "0000:83:00", "", "0x11")}
+    assert amd.parts == {1: HardwarePart("GPU 1", "MI300X", "0000:83:00", "", "0x11")}
 
 
 def test_the_interface_of_the_job() -> None:
@@ -102,4 +102,4 @@ def test_the_interface_of_the_job() -> None:
 
 
 def test_a_host_that_told_nothing() -> None:
-    assert of(npus=Missing("npus", "no time")) == Hardware()
+    assert of(npus=MissingFact("npus", "no time")) == Hardware()

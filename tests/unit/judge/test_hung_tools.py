@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from doctor.judge.verdict import Report
-from doctor.model import Capture, Missing, Status
+from doctor.model import Capture, MissingFact, Status
 from doctor.probe import NOT_STOPPED
 from tests.support.recordings import report
 from tests.unit.judge.test_odd_host import sample
@@ -22,7 +22,7 @@ def judged(name: str, texts: Mapping[str, str], missing: Mapping[str, str] | Non
     answer = of.heard[NODE]
     captures = {fact: own for fact, own in answer.captures.items() if fact not in missing}
     captures |= {fact: Capture(fact, 0, text) for fact, text in texts.items()}
-    reasons = {fact: Missing(fact, why) for fact, why in missing.items()}
+    reasons = {fact: MissingFact(fact, why) for fact, why in missing.items()}
     lost = {fact: why for fact, why in answer.missing.items() if fact not in texts}
     answer = replace(answer, captures=captures, missing={**lost, **reasons})
     return report(replace(of, heard={**of.heard, NODE: answer}))

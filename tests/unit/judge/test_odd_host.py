@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.judge.verdict import Report
-from doctor.model import Missing, Scope, Status
+from doctor.model import MissingFact, Scope, Status
 from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording, load
 from tests.support.paths import ROOT
@@ -85,7 +85,7 @@ def odd(draw: st.DrawFn, answer: HostAnswer) -> HostAnswer:
             captures[fact] = replace(own, stdout=text)
         else:
             del captures[fact]
-            missing[fact] = Missing(fact, draw(st.sampled_from(WHY)))
+            missing[fact] = MissingFact(fact, draw(st.sampled_from(WHY)))
     started, ended = draw(st.sampled_from(TIMES))
     return replace(
         answer,

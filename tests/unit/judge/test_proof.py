@@ -22,14 +22,14 @@ from msgspec.structs import replace as replace_in
 from doctor.api import HERE, PLAN, Check, Here, JobPlan, Problem, Scope, check
 from doctor.errors import UsageError
 from doctor.judge.playbook import Exam
-from doctor.judge.registry import Broken, FoundChecks, find_checks
+from doctor.judge.registry import BrokenSource, FoundChecks, find_checks
 from doctor.judge.verdict import Report
-from doctor.model import Capture, Missing, Result, Severity, Status, Unreached, UnreachedKind
+from doctor.model import Capture, MissingFact, Result, Severity, Status, UnreachedHost, UnreachedKind
 from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording
 from doctor.run import examination
 from doctor.run.request import ExamFlags, Request
-from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
+from doctor.smoke.result import OmittedSmokeHost, SmokeResult
 from tests.support.recordings import HEALTHY, heard, mesh, recording
 from tests.support.reports import SMALL_SHM, seated
 from tests.support.smoke.frozen import behind, frozen
@@ -95,7 +95,7 @@ def answered(case: Case, draw: Draw, change: Callable[[HostAnswer, set[str]], Ho
 
 def without(answer: HostAnswer, facts: set[str], why: str, complete: bool) -> HostAnswer:
     rest = {fact: capture for fact, capture in answer.captures.items() if fact not in facts}
-    missing = {**answer.missing, **{fact: Missing(fact, why) for fact in facts}}
+    missing = {**answer.missing, **{fact: MissingFact(fact, why) for fact in facts}}
     return replace(answer, captures=rest, missing=missing, complete=answer.complete and complete)
 
 
@@ -139,7 +139,7 @@ def gone(case: Case, name: str) -> Case:
 
 def unreached(case: Case, draw: Draw) -> Case:
     name = draw(a_host)
-    why = Unreached(name, UnreachedKind.REFUSED, "connection refused", "")
+    why = UnreachedHost(name, UnreachedKind.REFUSED, "connection refused", "")
     case = gone(case, name)
     return replace(case, of=replace(case.of, unreached={**case.of.unreached, name: why}))
 
@@ -189,7 +189,7 @@ def repeated_smoke(case: Case, draw: Draw) -> Case:
     first = smoke_run("accused", tuple(NAMES))
     rest = tuple(NAMES[draw(st.sampled_from((1, 1, 0))) :])
     second = smoke_run(draw(st.sampled_from(("well", *KINDS))), rest)
-    thrown = tuple(LeftOutOfSmoke(name, "an earlier run named it") for name in NAMES if name not in rest)
+    thrown = tuple(OmittedSmokeHost(name, "an earlier run named it") for name in NAMES if name not in rest)
     return replace(case, of=replace(case.of, smoke=(first, replace(second, left_out=thrown))))
 
 
@@ -197,7 +197,7 @@ def smaller_smoke(case: Case, draw: Draw) -> Case:
     """A host took no part."""
     names = draw(st.permutations(NAMES))
     run = smoke_run("well", tuple(sorted(names[1:])))
-    left = (LeftOutOfSmoke(names[0], "busy: device 0 is at work for another job"),)
+    left = (OmittedSmokeHost(names[0], "busy: device 0 is at work for another job"),)
     return replace(case, of=replace(case.of, smoke=(replace(run, left_out=left),)))
 
 
@@ -285,7 +285,7 @@ def plug_ins(breaks_on: str) -> Iterator[Check]:
 
 def judged(case: Case) -> Report | None:
     """As `doctor check --replay` judges it; None where that is refused, because no check is left."""
-    broken = (Broken("entry point x", "gone"),) if case.unloaded else ()
+    broken = (BrokenSource("entry point x", "gone"),) if case.unloaded else ()
     found = FoundChecks((*CHECKS, *plug_ins(case.breaks_on)), broken)
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(UsageError):
         patch.setattr(examination, "load", lambda _: case.of)

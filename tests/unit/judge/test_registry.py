@@ -11,7 +11,7 @@ import pytest
 from doctor.errors import EXIT_BROKEN, EXIT_USAGE, DoctorError, InputErrors
 from doctor.judge import registry
 from doctor.judge.playbook import ESSENTIAL
-from doctor.judge.registry import ENTRY_POINTS, NOTHING, Broken, check_ids, find_checks
+from doctor.judge.registry import ENTRY_POINTS, NOTHING, BrokenSource, check_ids, find_checks
 from doctor.judge.verdict import refuse_without_essentials
 
 PLUG_IN = """\
@@ -114,9 +114,9 @@ def test_a_broken_entry_point_is_returned_with_the_checks(
     found = find_checks()
     assert [check.id for check in found.checks] == [*IDS, "plug-in"]
     assert found.broken == (
-        Broken("entry point empty", NOTHING),
-        Broken("entry point gone", "ModuleNotFoundError: No module named 'site_gone'"),
-        Broken("entry point odd", "TypeError: vars() argument must have __dict__ attribute"),
+        BrokenSource("entry point empty", NOTHING),
+        BrokenSource("entry point gone", "ModuleNotFoundError: No module named 'site_gone'"),
+        BrokenSource("entry point odd", "TypeError: vars() argument must have __dict__ attribute"),
     )
 
 

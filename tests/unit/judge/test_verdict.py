@@ -18,7 +18,7 @@ from doctor.model import (
     Result,
     Scope,
     Status,
-    Unreached,
+    UnreachedHost,
     UnreachedKind,
     Verdict,
     View,
@@ -26,7 +26,7 @@ from doctor.model import (
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 NAMES = "abcd"
-LOST = {"d": Unreached("d", UnreachedKind.REFUSED, "no SSH server listens", "start it")}
+LOST = {"d": UnreachedHost("d", UnreachedKind.REFUSED, "no SSH server listens", "start it")}
 
 
 def finding(check: str, status: Status, hosts: str, where: str = "") -> Finding:

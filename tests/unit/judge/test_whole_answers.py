@@ -9,7 +9,7 @@ import pytest
 
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
-from doctor.model import Backend, Capture, HostStatus, Missing, Sourced, Status
+from doctor.model import Backend, Capture, HostStatus, MissingFact, SourcedValue, Status
 from doctor.probe import HostAnswer
 from tests.support.captures import as_read
 from tests.support.recordings import FILES, heard, recording, report
@@ -45,7 +45,7 @@ def test_all_is_well() -> None:
 @pytest.mark.parametrize("lost", [(*FILES, "identity"), ("identity",), ("devices",)], ids=len)
 def test_without_files_a_host_is_not_examined(lost: tuple[str, ...]) -> None:
     why = "reading files did not end within 10 s, or was killed"
-    answer = heard(2, NAMES, **{fact.replace("-", "_"): Missing(fact, why) for fact in lost})
+    answer = heard(2, NAMES, **{fact.replace("-", "_"): MissingFact(fact, why) for fact in lost})
     of = judged(answer)
     assert of.exit_code == 3
     assert unexamined(of).keys() == {"node2"}
@@ -61,7 +61,7 @@ def test_a_host_that_does_not_say_who_it_is_is_not_examined() -> None:
 
 def without_nvidia_smi(number: int) -> HostAnswer:
     answer = heard(number, NAMES, devices=EIGHT_GPUS)
-    missing = Missing("gpus", "its command is not installed there")
+    missing = MissingFact("gpus", "its command is not installed there")
     return replace(
         answer, captures={**answer.captures, "gpus": Capture("gpus", 127, "")}, missing={"gpus": missing}
     )
@@ -99,7 +99,7 @@ def test_devices_whose_tool_lists_none_are_not_examined(name: str, how: str) -> 
 
 def test_devices_whose_listing_ended_with_a_signal_are_not_examined() -> None:
     of = sample("gpu-healthy")
-    lost = Missing("gpus", "its command ended with 139")
+    lost = MissingFact("gpus", "its command ended with 139")
     heard = {host: replace(answer, missing={"gpus": lost}) for host, answer in of.heard.items()}
     assert report(replace(of, heard=heard)).exit_code == 3
 
@@ -124,4 +124,4 @@ def test_devices_that_no_tool_tells_of_are_proved_by_a_training_on_them() -> Non
 
 def test_a_job_on_cpus_needs_no_tool_of_devices() -> None:
     every = [without_nvidia_smi(number) for number in (1, 2, 3)]
-    assert judged(*every, wishes=JobWishes(backend=Sourced(Backend.GLOO, "--backend"))).exit_code == 0
+    assert judged(*every, wishes=JobWishes(backend=SourcedValue(Backend.GLOO, "--backend"))).exit_code == 0

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.explained import Explained, last_words
+from doctor.logs.explanation import Explanation, last_words
 from doctor.logs.loss.collect import LossCollector
-from doctor.logs.model import Conclusion, Logs, Outcome
+from doctor.logs.model import Conclusion, LogOutcome, Logs
 from doctor.logs.read import read
 from tests.support.fault_logs import JOBS, concluded, matcher
 
@@ -55,27 +55,27 @@ RESTARTED = [
 @pytest.mark.parametrize(("name", "what"), RESTARTED)
 def test_a_job_that_went_on_is_told_of_and_blames_nobody(name: str, what: str) -> None:
     said = concluded(LOOP / name)
-    assert said.outcome is Outcome.CLEAN
+    assert said.outcome is LogOutcome.CLEAN
     assert said.charges == ()
     assert len(said.beside) == 1
     assert said.beside[0].startswith(f"attempt 1 of 2 failed: {what}")
-    assert last_words(Explained(said, logs_of(LOOP / name))).startswith("Attempt 2 went on")
+    assert last_words(Explanation(said, logs_of(LOOP / name))).startswith("Attempt 2 went on")
 
 
 @pytest.mark.parametrize(("name", "first"), [("failed-again", 2), ("failed-again-redirects", 3)])
 def test_the_last_attempt_is_judged_alone(name: str, first: int) -> None:
     said = concluded(LOOP / name)
-    assert said.outcome is Outcome.NAMED
+    assert said.outcome is LogOutcome.NAMED
     assert {party.rank for each in said.charges if each.because is None for party in each.who} == {1}
     assert said.beside[0].startswith(f"attempt 1 of 2 failed: rank {first} ended with an exception")
-    assert last_words(Explained(said, logs_of(LOOP / name))).endswith(" in attempt 2.")
+    assert last_words(Explanation(said, logs_of(LOOP / name))).endswith(" in attempt 2.")
 
 
 def test_an_attempt_of_which_no_step_is_told_has_not_gone_on(tmp_path: Path) -> None:
     text = text_of("restarted")
     began = text[: text.rindex("step 10/40")]
     said = said_of(tmp_path, began)
-    assert said.outcome is Outcome.UNKNOWN
+    assert said.outcome is LogOutcome.UNKNOWN
     assert any("attempt 2 of 2 began" in each for each in said.open)
     assert said.beside[0].startswith("attempt 1 of 2 failed: rank 2")
 
@@ -84,7 +84,7 @@ def test_two_starts_in_one_file(tmp_path: Path) -> None:
     """Yesterday rank 1 failed, today rank 2."""
     today = later(text_of("failed")).replace("0023 is empty", "0031 is empty")
     said = said_of(tmp_path, text_of("failed") + today)
-    assert said.outcome is Outcome.NAMED
+    assert said.outcome is LogOutcome.NAMED
     assert "shard 0031" in said.charges[0].says
     assert "shard 0023" in said.beside[0]
 

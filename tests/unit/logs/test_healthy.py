@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Outcome
+from doctor.logs.model import LogOutcome
 from tests.support.fault_logs import concluded
 from tests.support.healthy_logs import KINDS, healthy
 
@@ -24,7 +24,7 @@ def test_nothing_is_said_of_them(first: int, tmp_path: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         said = concluded(folder)
-        if said.outcome is not Outcome.CLEAN or said.charges:
+        if said.outcome is not LogOutcome.CLEAN or said.charges:
             why = [each.says for each in said.charges] or [each.text for each in said.odd]
             complaints.append(f"{KINDS[seed % len(KINDS)].__name__} {seed}: {said.outcome.value} {why[:3]}")
     assert not complaints, "\n".join(complaints)

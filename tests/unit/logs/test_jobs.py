@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.explained import Explained, last_words
-from doctor.logs.model import Conclusion, Outcome, Party
+from doctor.logs.explanation import Explanation, last_words
+from doctor.logs.model import Conclusion, LogOutcome, Party
 from tests.support.fault_logs import JOBS, Truth, concluded, innocents, truths, wrong
 
 TRUTHS = truths()
@@ -41,7 +41,7 @@ def test_in_one_file_nobody_innocent_is_accused(name: str, tmp_path: Path) -> No
     pasted = tmp_path / "pasted.txt"
     pasted.write_bytes(b"".join(path.read_bytes() for path in truth.files))
     said = concluded(pasted)
-    assert said.outcome is not Outcome.CLEAN
+    assert said.outcome is not LogOutcome.CLEAN
     assert not innocents(said, truth), shown(said, truth)
 
 
@@ -59,7 +59,7 @@ def test_an_archive_says_what_its_folder_says(name: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("name", HEALTHY)
 def test_nothing_is_said_of_a_healthy_job(name: str) -> None:
     said = concluded(JOBS / name)
-    assert said.outcome is Outcome.CLEAN, said.charges or said.odd
+    assert said.outcome is LogOutcome.CLEAN, said.charges or said.odd
 
 
 def test_the_head_is_named_by_its_host() -> None:
@@ -94,7 +94,7 @@ def test_clocks_are_told_of_only_where_they_would_decide() -> None:
 
 
 def test_a_cause_without_a_symptom_has_a_few_words() -> None:
-    assert last_words(Explained(concluded(JOBS / "exception"))).endswith(" (exception of the program).")
+    assert last_words(Explanation(concluded(JOBS / "exception"))).endswith(" (exception of the program).")
 
 
 def test_torchruns_rendezvous_counts_hosts(tmp_path: Path) -> None:

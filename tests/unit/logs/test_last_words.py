@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Conclusion, Outcome
+from doctor.logs.model import Conclusion, LogOutcome
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
@@ -45,25 +45,25 @@ def told(folder: Path, *lines: str) -> Conclusion:
 @each("line", SAYS)
 def test_it_is_no_healthy_log(line: str, before: list[str], tmp_path: Path) -> None:
     said = told(tmp_path, *before, line)
-    assert said.outcome is not Outcome.CLEAN
-    if said.outcome is Outcome.UNKNOWN:
+    assert said.outcome is not LogOutcome.CLEAN
+    if said.outcome is LogOutcome.UNKNOWN:
         assert [each.text for each in said.odd] == [line]
 
 
 @each("line", SAYS)
 def test_a_job_that_goes_on_after_it_to_its_end_is_healthy(line: str, tmp_path: Path) -> None:
     said = told(tmp_path, *STEPS[:200], line, *STEPS[200:], "training finished")
-    assert said.outcome is Outcome.CLEAN, said.odd
+    assert said.outcome is LogOutcome.CLEAN, said.odd
 
 
 def test_what_was_overcome_before_counts_at_the_end(tmp_path: Path) -> None:
     said = told(tmp_path, *STEPS[:200], SAYS[0], *STEPS[200:], SAYS[0])
-    assert said.outcome is Outcome.UNKNOWN
+    assert said.outcome is LogOutcome.UNKNOWN
     assert [each.number for each in said.odd] == [402]
 
 
 def test_many_others_before_do_not_hide_it(tmp_path: Path) -> None:
     others = [f"ERROR {name}: not there" for name in ("lamp", "fan", "door", "shelf", "rack", "cable")]
     said = told(tmp_path, *STEPS[:200], *others, *STEPS[200:], SAYS[0])
-    assert said.outcome is Outcome.UNKNOWN
+    assert said.outcome is LogOutcome.UNKNOWN
     assert [each.text for each in said.odd] == [SAYS[0]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Outcome
+from doctor.logs.model import LogOutcome
 from doctor.model import UNDECIDED, Confidence
 from tests.support.fault_logs import concluded
 
@@ -71,7 +71,7 @@ BROKEN_AT_ITS_END = (
 )
 def test_what_it_says_is_named(lines: list[str], symptom: str, tmp_path: Path) -> None:
     said = concluded(written(tmp_path, lines))
-    assert said.outcome is Outcome.NAMED
+    assert said.outcome is LogOutcome.NAMED
     assert said.charges[0].symptom == symptom
 
 
@@ -83,12 +83,12 @@ def test_a_watchdog_that_is_stuck_accuses_nobody(stuck: str, tmp_path: Path) -> 
         "after": [TIMED_OUT.format(2), *(stuck.format(rank) for rank in (1, 3))],
     }.items():
         said = concluded(written(tmp_path, lines, name))
-        assert said.outcome is not Outcome.CLEAN
+        assert said.outcome is not LogOutcome.CLEAN
         assert all(each.confidence is not Confidence.CERTAIN for each in said.charges)
 
 
 def test_a_process_that_mpich_tells_of_is_not_nothing(tmp_path: Path) -> None:
-    assert concluded(written(tmp_path, MPICH)).outcome is not Outcome.CLEAN
+    assert concluded(written(tmp_path, MPICH)).outcome is not LogOutcome.CLEAN
 
 
 def test_a_heap_that_breaks_at_the_end_is_no_reason(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
-from doctor.logs.explained import Explained, Proof, Proved
-from doctor.logs.model import Charge, Conclusion, Outcome, Party
-from doctor.logs.prove import BLIND, Examined, proofs, same
+from doctor.logs.explanation import Explanation, Proof, ProofState
+from doctor.logs.model import Conclusion, LogCause, LogOutcome, Party
+from doctor.logs.prove import BLIND, ProofExam, proofs, same
 from doctor.model import Confidence, Status
 from tests.support.reports import reports
 
@@ -26,33 +26,33 @@ def proof(
     **more: Any,
 ) -> Proof:
     """On four hosts, of which node2 has a small /dev/shm."""
-    charge = Charge("x-y", "it fell", (Party(rank=1, host=host),), checks=checks, **more)
-    found = Explained(Conclusion(Outcome.NAMED, (charge,)))
-    (made,) = proofs(found, Examined(on or reports()["sick-hosts"], addresses or {}))
+    charge = LogCause("x-y", "it fell", (Party(rank=1, host=host),), checks=checks, **more)
+    found = Explanation(Conclusion(LogOutcome.NAMED, (charge,)))
+    (made,) = proofs(found, ProofExam(on or reports()["sick-hosts"], addresses or {}))
     return made
 
 
 def test_a_check_that_fails_on_the_host_that_the_log_names_proves_it() -> None:
-    assert proof(("shm-small",), "node2").proved is Proved.PROVED
-    assert proof(("shm-small",), "node2.example.org").proved is Proved.PROVED
+    assert proof(("shm-small",), "node2").proved is ProofState.PROVED
+    assert proof(("shm-small",), "node2.example.org").proved is ProofState.PROVED
     assert proof(("shm-small",), "node2").says.startswith("shm-small fails on node2: ")
 
 
 def test_a_fault_of_another_host_proves_nothing() -> None:
     made = proof(("shm-small",), "node1")
-    assert made.proved is Proved.GONE
+    assert made.proved is ProofState.GONE
     assert made.says == "shm-small passes on node1; shm-small fails on node2"
 
 
 def test_an_address_is_that_of_an_examined_host() -> None:
     at = {"10.0.0.2": "node2"}
     assert proof(("shm-small",), "10.0.0.2", addresses=at).says.startswith("shm-small fails on node2: ")
-    assert proof(("shm-small",), "10.0.0.3", addresses=at).proved is Proved.OPEN
+    assert proof(("shm-small",), "10.0.0.3", addresses=at).proved is ProofState.OPEN
 
 
 def test_a_log_that_names_no_host() -> None:
     made = proof(("shm-small",), None)
-    assert made.proved is Proved.PROVED
+    assert made.proved is ProofState.PROVED
     assert made.says.endswith("(no log names the host)")
 
 
@@ -66,23 +66,23 @@ def test_a_log_that_names_no_host() -> None:
     ],
 )
 def test_what_was_not_examined(checks: tuple[str, ...], host: str, says: str) -> None:
-    assert proof(checks, host) == Proof(0, Proved.OPEN, says)
+    assert proof(checks, host) == Proof(0, ProofState.OPEN, says)
 
 
 def test_a_check_that_does_not_look_there_says_nothing_when_it_passes() -> None:
     unseen = "the folder that it wrote to"
     made = proof(("shm-small",), "node1", unseen=unseen)
-    assert made.proved is Proved.OPEN
+    assert made.proved is ProofState.OPEN
     assert made.says.startswith(f"shm-small passes on node1, but does not look at {unseen}")
-    assert proof(("shm-small",), "node2", unseen=unseen).proved is Proved.PROVED
-    assert proof(("shm-small",), "node1").proved is Proved.GONE
+    assert proof(("shm-small",), "node2", unseen=unseen).proved is ProofState.PROVED
+    assert proof(("shm-small",), "node1").proved is ProofState.GONE
 
 
 @pytest.mark.parametrize("first", ["kernel-log", "disk-full"])
 def test_what_may_last_though_the_likeliest_check_passes(first: str) -> None:
     """The kernel's log is short, and a job may write to another folder."""
     made = proof((first, "shm-small"), "node1")
-    assert made.proved is Proved.OPEN
+    assert made.proved is ProofState.OPEN
     assert f"pass on node1, but do not look at {BLIND[first]}" in made.says
 
 
@@ -93,35 +93,35 @@ def test_each_blind_check_is_one() -> None:
 
 def test_the_likeliest_check_was_not_made() -> None:
     made = proof(("launch-ranks", "shm-small"), "node1")
-    assert made.proved is Proved.OPEN
+    assert made.proved is ProofState.OPEN
     assert made.says.startswith("launch-ranks could not be decided: no host shows how that job was started; ")
 
 
 def test_what_a_training_shows_first_is_not_gone() -> None:
     made = proof(("smoke-loss-nan", "shm-small"), "node1")
-    assert made.proved is Proved.OPEN
+    assert made.proved is ProofState.OPEN
     assert made.says.startswith("shm-small passes on node1; a training run shows the rest: doctor smoke")
 
 
 def test_where_the_guilty_one_is_not_certain_nothing_is_gone() -> None:
     made = proof(("shm-small",), "node1", confidence=Confidence.SUSPECT)
-    assert made.proved is Proved.OPEN
+    assert made.proved is ProofState.OPEN
 
 
 def test_what_was_not_decided_is_not_gone() -> None:
     """The kernel's log cannot be read without root."""
     made = proof(("kernel-log", "shm-small"), "node1", on=reports()["no-root"])
-    assert made == Proof(0, Proved.OPEN, "kernel-log could not be decided; shm-small passes on node1")
+    assert made == Proof(0, ProofState.OPEN, "kernel-log could not be decided; shm-small passes on node1")
 
 
 @pytest.mark.parametrize(
     ("told", "proved"),
     [
-        ("the kernel ended processes for lack of memory", Proved.PROVED),
-        ("a network link went down", Proved.OPEN),
+        ("the kernel ended processes for lack of memory", ProofState.PROVED),
+        ("a network link went down", ProofState.OPEN),
     ],
 )
-def test_not_all_that_the_kernel_tells_explains_a_kill(told: str, proved: Proved) -> None:
+def test_not_all_that_the_kernel_tells_explains_a_kill(told: str, proved: ProofState) -> None:
     report = reports()["sick-hosts"]
     found = replace(
         report.findings[0],
@@ -141,8 +141,8 @@ def test_not_all_that_the_kernel_tells_explains_a_kill(told: str, proved: Proved
 
 
 def test_without_a_report_nothing_was_examined() -> None:
-    found = Explained(Conclusion(Outcome.NAMED, (Charge("x-y", "it fell", checks=("shm-small",)),)))
-    assert proofs(found, None)[0].proved is Proved.OPEN
+    found = Explanation(Conclusion(LogOutcome.NAMED, (LogCause("x-y", "it fell", checks=("shm-small",)),)))
+    assert proofs(found, None)[0].proved is ProofState.OPEN
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from doctor.logs.explained import Explained, last_words, told_at
-from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
+from doctor.logs.explanation import Explanation, last_words, told_at
+from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs
 from doctor.logs.report import page_of
 from doctor.logs.report_json import logs_report
 from doctor.model import Confidence
@@ -77,17 +77,17 @@ def test_quiet_leaves_who_is_named_and_the_last_line() -> None:
 
 def test_what_has_no_time_is_not_said_to_be_last() -> None:
     story = ((NOON, "one"), (NOON + 5, "two"), (None, "three"), (None, "four"))
-    said = text(Explained(replace(oom(), story=story)), 80)
+    said = text(Explanation(replace(oom(), story=story)), 80)
     assert "  time not known  three" in said
     assert re.search("^ +four$", said, re.MULTILINE)
     assert list(told_at(story[2:])) == [("", "three"), ("", "four")]
 
 
 def test_verbose_quotes_every_line() -> None:
-    many = tuple(Line("a.log", n, f"word {n}") for n in range(1, 10))
-    found = Conclusion(Outcome.NAMED, (Charge("x-y", "rank 1 fell", lines=many),))
-    assert "a.log:9: word 9" in text(Explained(found), 100, verbose=True)
-    said = text(Explained(found), 100)
+    many = tuple(LogLine("a.log", n, f"word {n}") for n in range(1, 10))
+    found = Conclusion(LogOutcome.NAMED, (LogCause("x-y", "rank 1 fell", lines=many),))
+    assert "a.log:9: word 9" in text(Explanation(found), 100, verbose=True)
+    said = text(Explanation(found), 100)
     assert "a.log:9" not in said
     assert "and 6 more lines (-v)" in said
 
@@ -106,8 +106,8 @@ def test_a_host_that_gave_no_log_is_not_clean() -> None:
 
 def test_a_log_draws_nothing() -> None:
     evil = f"fell {ESCAPE}{BIDI}<script>alert(1)</script> @everyone"
-    charge = Charge("x-y", evil, lines=(Line(f"a{ESCAPE}", 1, evil),), how=(evil,), causes=(evil,))
-    hostile = Explained(
+    charge = LogCause("x-y", evil, lines=(LogLine(f"a{ESCAPE}", 1, evil),), how=(evil,), causes=(evil,))
+    hostile = Explanation(
         replace(oom(), charges=(charge,), story=((NOON, evil), (1e300, evil)), open=(evil,), read=evil),
         Logs(left_out=(evil,)),
     )

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.explained import Explained, headline, last_words
+from doctor.logs.explanation import Explanation, headline, last_words
 from doctor.logs.judge.jobs import conclude_all
-from doctor.logs.model import LogFile, Logs, Outcome
+from doctor.logs.model import LogFile, LogOutcome, Logs
 from doctor.model import Confidence
 from tests.support.fault_logs import JOBS, concluded
 from tests.unit.logs.test_attempts import later, text_of
@@ -22,10 +22,10 @@ def test_slurms_numbers_tell_jobs_apart(tmp_path: Path) -> None:
     (tmp_path / "slurm-101.out").write_text(text_of("healthy"))
     (tmp_path / "slurm-102.out").write_text(text_of("failed"))
     said = concluded(tmp_path)
-    assert said.outcome is Outcome.NAMED
+    assert said.outcome is LogOutcome.NAMED
     assert headline(said.charges[0]).startswith("job 102: rank 1 ended with an exception")
     assert said.beside == ("job 101: nothing in it complains",)
-    assert "of job 102" in last_words(Explained(said))
+    assert "of job 102" in last_words(Explanation(said))
 
 
 def test_two_that_failed_are_both_told(tmp_path: Path) -> None:
@@ -115,5 +115,5 @@ def test_folders_of_one_job_with_other_kinds_of_lines_are_no_jobs(tmp_path: Path
 def test_of_several_jobs_none_is_clean_where_a_log_was_missed() -> None:
     job = Logs((LogFile("a.log", lines=9),), job="job 1")
     both = Logs(job.files, jobs=(job, replace(job, job="job 2")))
-    assert conclude_all(both, None, lambda _: ()).outcome is Outcome.CLEAN
-    assert conclude_all(replace(both, missed=True), None, lambda _: ()).outcome is Outcome.UNKNOWN
+    assert conclude_all(both, None, lambda _: ()).outcome is LogOutcome.CLEAN
+    assert conclude_all(replace(both, missed=True), None, lambda _: ()).outcome is LogOutcome.UNKNOWN

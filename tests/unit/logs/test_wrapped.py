@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.forms.line import said_of
-from doctor.logs.forms.prefix import Layout
+from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
 from tests.support.fault_logs import concluded
@@ -70,10 +70,12 @@ def test_a_line_that_is_cut_stays_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tag", ["sshd", "systemd-logind"])
 def test_what_services_complain_of_is_no_complaint_of_the_job(tag: str) -> None:
-    said = said_of(f"Nov 21 10:00:01 node1 {tag}[12]: error: refused", Layout(), Clock(NOW))
+    said = said_of(f"Nov 21 10:00:01 node1 {tag}[12]: error: refused", PrefixLayout(), Clock(NOW))
     assert said.level == "INFO"
 
 
 def test_the_kernel_in_the_journal_is_the_kernel() -> None:
-    said = said_of("Nov 21 10:00:01 node1 kernel: Out of memory: Killed process 7", Layout(), Clock(NOW))
+    said = said_of(
+        "Nov 21 10:00:01 node1 kernel: Out of memory: Killed process 7", PrefixLayout(), Clock(NOW)
+    )
     assert (said.form, said.host) == (Form.KERNEL, "node1")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.mesh.cover import EXACT
-from doctor.mesh.culprits import Blame, Direction, culprits, widen
+from doctor.mesh.culprits import Direction, MeshBlame, culprits, widen
 from doctor.mesh.plan import plan_mesh
 from doctor.mesh.result import Kind, Link, MeshShape
 
@@ -49,7 +49,7 @@ def cut(host: str, direction: Direction, kinds: Iterable[Kind] = ("master", "hcc
     return broken
 
 
-def named(blames: Iterable[Blame]) -> list[tuple[tuple[str, ...], Direction, bool]]:
+def named(blames: Iterable[MeshBlame]) -> list[tuple[tuple[str, ...], Direction, bool]]:
     return sorted((b.hosts, b.direction, b.decided) for b in blames)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from doctor.mesh import Link, Listener, MeshResult, MeshShape, pairs_of, unproved
-from doctor.mesh.result import Kind, LeftOut
+from doctor.mesh.result import Kind, OmittedHost
 
 MANY = [f"node{number}" for number in range(1, 41)]
 
@@ -69,7 +69,7 @@ def test_what_another_program_holds_is_not_tried() -> None:
 
 
 def test_a_host_alone_with_others_that_took_no_part_is_unproved() -> None:
-    twins = tuple(LeftOut(name, "it shares the data address 10.0.0.9") for name in ("node2", "node3"))
+    twins = tuple(OmittedHost(name, "it shares the data address 10.0.0.9") for name in ("node2", "node3"))
     alone = replace(met([]), left_out=twins)
     why = unproved(alone, ["node1", "node2", "node3"], {})
     assert why.keys() == {"node1", "node2", "node3"}

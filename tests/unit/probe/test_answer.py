@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.api import Fact, Read, Run
-from doctor.model import Answer, AnswerEnd, Capture, Host, Status, Unreached, UnreachedKind
+from doctor.model import Answer, AnswerEnd, Capture, Host, Status, UnreachedHost, UnreachedKind
 from doctor.probe import FILES, THERE, HostAnswer, read, through
 from doctor.transport import Script
 from tests.support.recordings import heard as healthy
@@ -161,7 +161,7 @@ def test_a_missing_answer_is_a_finding_that_names_it() -> None:
 def test_no_answer_at_all(end: AnswerEnd, rc: int | None, kind: UnreachedKind) -> None:
     motd = b"This account is not available.\nHF_TOKEN=hf_abcdefghijklmnopqrst\n"
     silent = read(Answer("node 1", motd, b"", rc, end, 1.0, 2.0), ALL, T)
-    assert isinstance(silent, Unreached)
+    assert isinstance(silent, UnreachedHost)
     assert (silent.host, silent.kind, silent.detail) == ("node 1", kind, "This account is not available.")
     assert "'node 1'" in silent.commands[0]
 
@@ -177,7 +177,7 @@ def test_secrets_are_hidden_before_anything_is_parsed() -> None:
 @given(stdout=st.binary(max_size=400), end=st.sampled_from(AnswerEnd), rc=st.none() | st.integers(-15, 255))
 def test_random_bytes(stdout: bytes, end: AnswerEnd, rc: int | None) -> None:
     heard = read(Answer("node1", stdout, stdout, rc, end, 1.0, 2.0), ALL, T)
-    assert isinstance(heard, Unreached)
+    assert isinstance(heard, UnreachedHost)
 
 
 @settings(max_examples=300, deadline=None)
@@ -198,7 +198,7 @@ def test_a_mutilated_answer(data: st.DataObject) -> None:
 def test_an_answer_cut_at_every_byte() -> None:
     for end in range(len(WHOLE)):
         heard = read(Answer("node1", WHOLE[:end], b"", None, AnswerEnd.LOST, 1.0, 2.0), ALL, T)
-        assert isinstance(heard, Unreached) or not heard.complete
+        assert isinstance(heard, UnreachedHost) or not heard.complete
 
 
 def test_entering_a_container_changes_the_command_only() -> None:

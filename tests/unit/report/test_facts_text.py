@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from doctor.judge.verdict import Report
-from doctor.model import Missing
+from doctor.model import MissingFact
 from doctor.report.facts_text import print_facts
 from tests.support.recordings import FILES, HEALTHY, heard, recording, report
 from tests.support.reports import reports
@@ -82,7 +82,7 @@ def test_hosts_that_differ_without_a_majority_are_shown_and_not_blamed() -> None
 
 
 def test_what_a_host_did_not_tell_is_said() -> None:
-    text = shown(made(3, {3: {"memory": Missing("memory", "no answer")}}))
+    text = shown(made(3, {3: {"memory": MissingFact("memory", "no answer")}}))
     assert table(text)[1:] == [["node[1-2]", "23.5 GB", "23.0 GB"], ["node3", "not reported", "not reported"]]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from doctor.model import Confidence, Finding, Place, Status, View
-from doctor.report.folded import fold_faults
 from doctor.report.headline import culprit, last_line, title, word
+from doctor.report.similar_faults import fold_faults
 from tests.support.each import each
 from tests.support.reports import reports, text
 

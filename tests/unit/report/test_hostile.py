@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doctor.judge.verdict import Report
-from doctor.model import Host, Missing, Unreached, UnreachedKind
+from doctor.model import Host, MissingFact, UnreachedHost, UnreachedKind
 from doctor.text.printable import clean
 from tests.support.envelopes import as_data, wrong
 from tests.support.recordings import heard, recording, report
@@ -30,13 +30,13 @@ def hostile_report(evil: str) -> Report:
             spaces=SMALL_SHM.replace("/dev/vda", evil),
             kernel_log=f"[1.0] Out of memory: Killed {evil}",
             python=f"python 3.9 {evil}",
-            firewall=Missing("firewall", evil),
+            firewall=MissingFact("firewall", evil),
         ),
         "node2": heard(
             2, names, environment=f"NCCL_DEBUG={evil}", kernel={"/proc/sys/kernel/osrelease": evil}
         ),
     }
-    lost = Unreached("node3", UnreachedKind.OTHER, evil, evil, (evil,), evil)
+    lost = UnreachedHost("node3", UnreachedKind.OTHER, evil, evil, (evil,), evil)
     made = recording(names, heard=answers, unreached={"node3": lost}, notes=(evil,))
     return report(replace(made, heard={n: made.heard[n] for n in names[:2]}))
 

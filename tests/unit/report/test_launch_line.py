@@ -19,7 +19,7 @@ from doctor.job.plan import draft
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
-from doctor.model import Backend, Host, Sourced, TableFile
+from doctor.model import Backend, Host, SourcedValue, TableFile
 from doctor.report.go import chosen, decide_go, table_note
 from doctor.report.launch_line import (
     FORMS,
@@ -101,7 +101,7 @@ def test_no_host_is_started_when_a_run_was_interrupted() -> None:
 
 
 def test_a_healthy_head_is_started_and_comes_first() -> None:
-    head = Sourced("node4", "inventory")
+    head = SourcedValue("node4", "inventory")
     assert starting(judged((), 2, head=head)).going.hosts == ("node4", "node1")
     assert starting(judged((), None, head=head)).going.hosts == ("node4", "node1", "node2", "node3")
     without = starting(judged(("node4",), 2, head=head)).going
@@ -123,7 +123,7 @@ def test_a_port_that_is_taken_on_the_head_is_not_offered(
 ) -> None:
     of = judged()
     ascend = replace(
-        of.plan, master_port=Sourced(wish, "default"), backend=Sourced(Backend.HCCL, "--backend")
+        of.plan, master_port=SourcedValue(wish, "default"), backend=SourcedValue(Backend.HCCL, "--backend")
     )
     found = decide_go(replace(of, plan=ascend), bound)
     assert found is not None
@@ -180,12 +180,12 @@ def test_msrun() -> None:
 
 def test_srun_takes_the_head_that_slurm_will_take() -> None:
     """The first host in the order of the allocation is node 0 of the step, whatever was planned."""
-    start = starting(judged(("node2",), 2, head=Sourced("node4", "inventory")), order=NAMES)
+    start = starting(judged(("node2",), 2, head=SourcedValue("node4", "inventory")), order=NAMES)
     assert line("srun", start) == (
         "srun --nodelist=node1,node4 --nodes=2 --ntasks=2 --ntasks-per-node=1"
         " --export=ALL,MASTER_ADDR=10.0.0.1,MASTER_PORT=29500"
     )
-    tasks = judged((), 3, ranks_per_host=Sourced(8, "slurm"))
+    tasks = judged((), 3, ranks_per_host=SourcedValue(8, "slurm"))
     assert "--nodes=3 --ntasks=24 --ntasks-per-node=8 " in line("srun", starting(tasks))
     named = starting(judged(("node2",), 3))  # the hosts were named, in an allocation with tasks of its own
     assert "--ntasks=6 --ntasks-per-node=2 " in line("srun", replace(named, tasks=2))
@@ -269,8 +269,8 @@ def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
 def test_the_default_form_fits_the_job(
     environ: dict[str, str], plan: str | None, backend: Backend, form: str
 ) -> None:
-    layout = Sourced(read_layout([plan]), "--plan") if plan else None
-    job = judged(backend=Sourced(backend, "--backend"), layout=layout).plan
+    layout = SourcedValue(read_layout([plan]), "--plan") if plan else None
+    job = judged(backend=SourcedValue(backend, "--backend"), layout=layout).plan
     assert form_for(NAMES, job, environ) == form
 
 

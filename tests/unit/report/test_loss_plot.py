@@ -10,21 +10,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.smoke import JudgedRun, SmokeSeen
+from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.judge.verdict import Report
 from doctor.report.pace import rank_paces
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.result import SmokeResult
 from tests.support.recordings import recording, report
 from tests.support.reports import NAMES, seated, smoke_runs, text
 from tests.support.smoke.results import changed, healthy, with_steps
 
 PLAIN = report(recording(NAMES))
-STALL = Charge("smoke-loss-stall", "stall", "the loss did not fall as it must", phase="train")
+STALL = SmokeCharge("smoke-loss-stall", "stall", "the loss did not fall as it must", phase="train")
 
 
-def told(result: SmokeResult, *charges: Charge) -> Report:
-    return replace(PLAIN, smoke=SmokeSeen((JudgedRun(result, charges),)))
+def told(result: SmokeResult, *charges: SmokeCharge) -> Report:
+    return replace(PLAIN, smoke=SmokeRounds((JudgedRun(result, charges),)))
 
 
 def picture(of: Report, width: int = 100, **options: Any) -> list[str]:
@@ -86,7 +86,7 @@ def test_any_loss_can_be_drawn(loss: float | None, width: int) -> None:
 
 
 def test_a_slow_rank_stands_out_in_the_table() -> None:
-    slow = Charge("smoke-straggler", "slow", "it is slow", ranks=(5,), phase="train")
+    slow = SmokeCharge("smoke-straggler", "slow", "it is slow", ranks=(5,), phase="train")
     result = slowed(5, 3.0)
     (pace,) = (each for each in rank_paces(JudgedRun(result, (slow,))) if each.check)
     assert (pace.rank, pace.host, pace.late > 0.01) == (5, "node3", True)
@@ -117,7 +117,7 @@ def test_of_many_ranks_the_latest_are_shown() -> None:
 
 
 def test_the_slowest_pairs_come_first() -> None:
-    slow = Charge("smoke-slow-link", "host", "its links are slow", hosts=("node2",), phase="bandwidth")
+    slow = SmokeCharge("smoke-slow-link", "host", "its links are slow", hosts=("node2",), phase="bandwidth")
     lines = text(told(smoke_runs()["passed"], slow), 100).splitlines()
     head = next(number for number, line in enumerate(lines) if "slowest pairs" in line)
     assert lines[head + 1].split()[:3] == ["node1", "-", "node2"]

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.smoke import JudgedRun, SmokeSeen
+from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.judge.verdict import Report
 from doctor.model import Severity
 from doctor.report.smoke import links, outcome, phases, versions
 from doctor.report.terminal.smoke import curve
-from doctor.smoke.events import Started, Transfer
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.events import RankStart, Transfer
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import Injection, LeftOutOfSmoke, RunEnd, SmokeResult
+from doctor.smoke.result import Injection, OmittedSmokeHost, RunEnd, SmokeResult
 from doctor.text.terminal import put
 from tests.support.envelopes import as_data, wrong
 from tests.support.recordings import recording, report
@@ -39,10 +39,10 @@ def shown(*runs: JudgedRun, width: int = 200, **options: bool) -> list[str]:
 
 
 def told(*runs: JudgedRun) -> Report:
-    return replace(PLAIN, smoke=SmokeSeen(runs), net_seconds=0.12)
+    return replace(PLAIN, smoke=SmokeRounds(runs), net_seconds=0.12)
 
 
-def run(result: SmokeResult, *charges: Charge) -> JudgedRun:
+def run(result: SmokeResult, *charges: SmokeCharge) -> JudgedRun:
     return JudgedRun(result, charges)
 
 
@@ -178,13 +178,13 @@ def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
 
 
 def test_a_fault_of_values_marks_its_own_phase() -> None:
-    charge = Charge("smoke-desync", "kind", "they differ", ranks=(1,), phase="train")
+    charge = SmokeCharge("smoke-desync", "kind", "they differ", ranks=(1,), phase="train")
     of = run(healthy(plan_of(2)), charge)
     failed = {row.name for row in phases(of, None) if row.status != "pass"}
     assert (outcome(of), failed) == ("fail", {"train"})
     warning = run(of.result, replace(charge, severity=Severity.WARN))
     assert (outcome(warning), {row.status for row in phases(warning, None)}) == ("pass", {"pass"})
-    slow = run(of.result, Charge("smoke-slow-link", "kind", "slow", hosts=("n1",), phase="bandwidth"))
+    slow = run(of.result, SmokeCharge("smoke-slow-link", "kind", "slow", hosts=("n1",), phase="bandwidth"))
     assert (outcome(slow), {row.status for row in phases(slow, None)}) == ("pass", {"pass"})
 
 
@@ -248,8 +248,8 @@ def test_injected_faults_are_marked() -> None:
 
 
 def test_left_out_and_repeated() -> None:
-    hung = Charge("smoke-hang", "outside", "it never came", ranks=(5,), phase="train")
-    left = tuple(LeftOutOfSmoke(f"n{n}", "faulty: shm-small") for n in (7, 8))
+    hung = SmokeCharge("smoke-hang", "outside", "it never came", ranks=(5,), phase="train")
+    left = tuple(OmittedSmokeHost(f"n{n}", "faulty: shm-small") for n in (7, 8))
     first = run(replace(smoke_runs()["hung"], left_out=left), hung)
     again = run(healthy(seated(["node1", "node2", "node4"], each=2, tp=2)))
     third = run(healthy(seated(["node1", "node2"], each=2, tp=2)))
@@ -298,10 +298,10 @@ def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: 
 @given(evil=st.just(HOSTILE) | st.text(max_size=40))
 @example(evil=" ")
 def test_hostile_ranks_print_no_escapes_and_break_no_json(evil: str) -> None:
-    started = Started({evil: evil, "torch": evil}, {evil: evil}, (evil,), evil)
+    started = RankStart({evil: evil, "torch": evil}, {evil: evil}, (evil,), evil)
     result = with_rank(healthy(plan_of(2)), 1, started=started)
-    result = replace(result, left_out=(LeftOutOfSmoke("n3", evil),))
-    of = told(run(result, Charge("smoke-hang", "kind", evil, ranks=(1,))))
+    result = replace(result, left_out=(OmittedSmokeHost("n3", evil),))
+    of = told(run(result, SmokeCharge("smoke-hang", "kind", evil, ranks=(1,))))
     for width in (80, 200):
         assert unsafe(text(of, width, verbose=True)) == []
     assert wrong(as_data(of)) == []

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from doctor.report.measured import measured
+from doctor.report.measurements import measured
 from doctor.text.terminal import put
 from tests.support.reports import reports, text
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import UNDECIDED, Confidence
-from doctor.facts.ascend.used import chosen, used
+from doctor.facts.ascend.job_npus import chosen, used
 from doctor.rules.devices import HostDevice, OddDevices, named, odd_ones, of_cluster, of_host
 from tests.support.npu_cluster import plan, tabled
 

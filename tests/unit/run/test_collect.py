@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from doctor.job.wishes import JobWishes
-from doctor.model import Host, Unreached, UnreachedKind
+from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.run.collect import Collection, Order
 from doctor.run.pauses import PAUSE, Pauses
 from doctor.transport import Script
@@ -25,8 +25,8 @@ def collection(until: float = math.inf, **more: Any) -> Collection:
     return Collection(order, nobody, lambda *_: None, **more)
 
 
-def why(kind: UnreachedKind) -> Unreached:
-    return Unreached("node1", kind, "No answer.", "", (), "")
+def why(kind: UnreachedKind) -> UnreachedHost:
+    return UnreachedHost("node1", kind, "No answer.", "", (), "")
 
 
 @pytest.mark.parametrize("kind", [UnreachedKind.TIMEOUT, UnreachedKind.SILENT, UnreachedKind.BANNER])
@@ -58,7 +58,7 @@ class Nobody:
     name = "nobody"
     warnings = ()
 
-    def run(self, scripts: Mapping[str, Script], timeout: float, until: float) -> Iterator[Unreached]:  # noqa: ARG002
+    def run(self, scripts: Mapping[str, Script], timeout: float, until: float) -> Iterator[UnreachedHost]:  # noqa: ARG002
         yield from (no_turn().of(host) for host in scripts)
 
 

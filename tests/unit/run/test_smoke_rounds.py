@@ -19,12 +19,12 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
-from doctor.model import Backend, Host, Sourced, Unreached, UnreachedKind
+from doctor.model import Backend, Host, SourcedValue, UnreachedHost, UnreachedKind
 from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection, Order
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
-from doctor.smoke.result import LeftOutOfSmoke, SmokePlan, SmokeResult
+from doctor.smoke.result import OmittedSmokeHost, SmokePlan, SmokeResult
 from tests.support.recordings import heard, mesh, recording, report, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
 from tests.support.smoke.results import healthy, with_end
@@ -77,7 +77,7 @@ class Stage:
     outcomes: list[Outcome | BaseException]
     left: float = math.inf
     names: Sequence[str] = tuple(NAMES)
-    wishes: JobWishes = field(default_factory=lambda: JobWishes(ranks_per_host=Sourced(2, "test")))
+    wishes: JobWishes = field(default_factory=lambda: JobWishes(ranks_per_host=SourcedValue(2, "test")))
     ran: list[tuple[SmokePlan, dict[str, Any]]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
@@ -112,7 +112,7 @@ class Stage:
                 if isinstance(self.outcome, BaseException):
                     raise self.outcome
 
-            def result(self, left_out: Sequence[LeftOutOfSmoke]) -> SmokeResult:
+            def result(self, left_out: Sequence[OmittedSmokeHost]) -> SmokeResult:
                 outcome = self.outcome if callable(self.outcome) else interrupted
                 return replace(outcome(self.plan), left_out=tuple(left_out))
 
@@ -142,7 +142,7 @@ def test_a_healthy_cluster_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hosts_that_did_not_pass_are_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = Unreached("node4", UnreachedKind.REFUSED, "connection refused on port 22", "", (), "")
+    lost = UnreachedHost("node4", UnreachedKind.REFUSED, "connection refused on port 22", "", (), "")
     seen = recording(NAMES, unreached={"node4": lost}, heard={"node2": heard(2, NAMES, spaces=SMALL)})
     seen = replace(seen, heard={name: seen.heard[name] for name in NAMES[:3]})
     stage = Stage([well])
@@ -166,7 +166,7 @@ def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.Mo
     first, second = stage.rehearse(monkeypatch, inject=("stuck@4:5",))
     assert stage.took_part == [without(), without("node3")]
     assert first.left_out == ()
-    assert second.left_out == (LeftOutOfSmoke("node3", "an earlier smoke run named it"),)
+    assert second.left_out == (OmittedSmokeHost("node3", "an earlier smoke run named it"),)
     assert [len(plan.injected) for plan, _ in stage.ran] == [1, 0]
     assert "once more, without node3" in stage.said
 
@@ -279,7 +279,7 @@ def test_no_run_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ranks_get_only_variables_that_concern_them(monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"GLOO_SOCKET_IFNAME": "eth0", "HF_TOKEN": "x", "LD_LIBRARY_PATH": "/opt", "MY_GLOO_X": "1"}
-    stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=Sourced(2, "test")))
+    stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=SourcedValue(2, "test")))
     stage.rehearse(monkeypatch)
     assert stage.ran[0][1]["env"] == {"GLOO_SOCKET_IFNAME": "eth0", "LD_LIBRARY_PATH": "/opt"}
 
@@ -299,7 +299,7 @@ def test_ranks_share_gpus_where_each_gpu_gets_as_many(
     monkeypatch: pytest.MonkeyPatch, gpus: int, ranks: int, expected: list[int]
 ) -> None:
     wishes = JobWishes(
-        backend=Sourced(Backend.NCCL, "test"), ranks_per_host=Sourced(ranks, "--ranks-per-host")
+        backend=SourcedValue(Backend.NCCL, "test"), ranks_per_host=SourcedValue(ranks, "--ranks-per-host")
     )
     stage = Stage([well], names=("node1",), wishes=wishes)
     files = {f"/dev/nvidia{number}": "" for number in range(gpus)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doctor.smoke.events import Entered, TrainStep
+from doctor.smoke.events import PhaseEvent, TrainStep
 from doctor.smoke.headway import headway, with_those_behind
 from doctor.stage import Stage
 from tests.unit.smoke.test_watch import entry, everyone, line, show, watch
@@ -23,7 +23,7 @@ def test_a_rank_that_says_it_trains_before_its_page_does() -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "join", 3))
     for rank in watched.ranks:
-        rank.take(Entered("train"), 102)
+        rank.take(PhaseEvent("train"), 102)
     assert headway(watched).doing == f"train 0/30  {FOUR}"
 
 

@@ -268,7 +268,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
         monkeypatch.delenv(name, raising=False)
     store = Store()
     way = channel.StoreChannel(store)
-    monkeypatch.setattr(place, "place", lambda: place.Place(0, 2, "the test"))
+    monkeypatch.setattr(place, "place", lambda: place.RankPlace(0, 2, "the test"))
     monkeypatch.setattr(channel, "channel", lambda: way)
 
     def ask(*parts: Any, other: tuple[Any, ...], **options: Any) -> Verdict:
@@ -449,7 +449,7 @@ def test_the_rank_is_known_from_what_started_it(
 def test_a_python_without_what_doctor_needs(
     alone: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "doctor.smoke.hook_impl.told", None)
+    monkeypatch.setitem(sys.modules, "doctor.smoke.hook_impl.rank_variables", None)
     said = alone(RANK="3", WORLD_SIZE="8")
     assert "cluster-doctor itself does not run in this Python" in said
     assert "python3 -m doctor.smoke.hook hook.zip" in said
@@ -504,7 +504,7 @@ def test_a_missing_channel_is_reported(
 ) -> None:
     monkeypatch.setattr(hook, "_made", 0)
     monkeypatch.setattr(compare, "_reported", set())
-    monkeypatch.setattr(place, "place", lambda: place.Place(0, 2, "the test"))
+    monkeypatch.setattr(place, "place", lambda: place.RankPlace(0, 2, "the test"))
     monkeypatch.setattr(channel, "channel", lambda: None)
     found = hook.batch([1])
     assert found is not None

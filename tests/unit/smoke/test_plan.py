@@ -8,21 +8,21 @@ from doctor.devices import AMD
 from doctor.errors import UsageError
 from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Host, Sourced
+from doctor.model import Backend, Host, SourcedValue
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
 
 
 def job(ranks: dict[str, int], backend: Backend = Backend.GLOO, head: str = "") -> JobPlan:
     hosts = tuple(
-        PlannedHost(name, name, Sourced(count, "test"), Sourced(f"192.0.2.{number}", "test"))
+        PlannedHost(name, name, SourcedValue(count, "test"), SourcedValue(f"192.0.2.{number}", "test"))
         for number, (name, count) in enumerate(ranks.items(), 1)
     )
     return JobPlan(
         hosts=hosts,
-        backend=Sourced(backend, "test"),
-        head=Sourced(head or hosts[0].name, "test"),
-        master_port=Sourced(29500, "default"),
-        hccl_base_port=Sourced(60000, "default"),
+        backend=SourcedValue(backend, "test"),
+        head=SourcedValue(head or hosts[0].name, "test"),
+        master_port=SourcedValue(29500, "default"),
+        hccl_base_port=SourcedValue(60000, "default"),
         env={},
     )
 

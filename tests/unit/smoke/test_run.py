@@ -11,17 +11,17 @@ import msgspec
 import pytest
 
 from doctor.mesh import MeshResult
-from doctor.model import Unreached, UnreachedKind
+from doctor.model import UnreachedHost, UnreachedKind
 from doctor.rules.smoke import is_fault
 from doctor.smoke.agents import SmokeAgents
-from doctor.smoke.judge import Charge, judge
+from doctor.smoke.judge import SmokeCharge, judge
 from doctor.smoke.limits import SmokePatience
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.smoke.watch import Watch
 from doctor.stage import Stage
-from doctor.transport import Ended
+from doctor.transport import SessionEnd
 from tests.support.smoke.session import (
     BANDWIDTH,
     DONE,
@@ -37,7 +37,7 @@ from tests.support.smoke.session import (
 
 ENDS = 30.0
 """Seconds within which even a starved run that lasts for some tenths ends."""
-LOST = Unreached("node2", UnreachedKind.LOST, "The connection broke.", "", (), "")
+LOST = UnreachedHost("node2", UnreachedKind.LOST, "The connection broke.", "", (), "")
 
 
 class Meeting:
@@ -66,7 +66,7 @@ def conducted(cluster: Cluster, meet: Meeting | None = None, **changes: Any) -> 
     return run.result()
 
 
-def faults(result: SmokeResult) -> list[Charge]:
+def faults(result: SmokeResult) -> list[SmokeCharge]:
     return [charge for charge in judge(result) if is_fault(charge)]
 
 
@@ -151,8 +151,8 @@ def test_the_mesh_is_tried_once_while_ranks_hang() -> None:
         (small(), Script(halt={3: READY}), "still"),
         (small(), Script(exits={3: (SECOND, {"signal": 9})}), "exit"),
         (small(), Script(states={3: (FIRST, "T")}, halt={3: SECOND}), "stopped"),
-        (small(), Script(ends={"node2": (SECOND, Ended("node2", 1, b"killed"))}), "trouble"),
-        (small(), Script(ends={"node2": (SECOND, Ended("node2", None, b"", LOST))}), "lost"),
+        (small(), Script(ends={"node2": (SECOND, SessionEnd("node2", 1, b"killed"))}), "trouble"),
+        (small(), Script(ends={"node2": (SECOND, SessionEnd("node2", None, b"", LOST))}), "lost"),
     ],
 )
 def test_the_mesh_is_not_tried_where_it_would_prove_nothing(
@@ -183,7 +183,7 @@ def test_connections_that_broke_because_a_host_is_gone() -> None:
     def lose(cluster: Cluster) -> None:
         if any(what["do"] == "look" for _, what in cluster.told) and not cluster.agents["node2"].over:
             cluster.agents["node2"].over = True
-            cluster.heard.append(Ended("node2", None, b"", LOST))
+            cluster.heard.append(SessionEnd("node2", None, b"", LOST))
 
     cluster.on_receive = lose
     result = conducted(cluster)
@@ -373,7 +373,7 @@ def test_agents_that_ended_because_they_were_left_alone() -> None:
             for host, agent in cluster.agents.items():
                 agent.say("bye")
                 agent.over = True
-                cluster.heard.append(Ended(host, 0, b""))
+                cluster.heard.append(SessionEnd(host, 0, b""))
 
     cluster.on_receive = sleep
     result = conducted(cluster, patience=replace(QUICK, lease=0.3))
@@ -381,8 +381,8 @@ def test_agents_that_ended_because_they_were_left_alone() -> None:
     assert judge(result) == ()
 
 
-@pytest.mark.parametrize("lost", [Ended("node2", None, b"", LOST), None])
-def test_ranks_that_ended_because_their_agents_were_left_alone(lost: Ended | None) -> None:
+@pytest.mark.parametrize("lost", [SessionEnd("node2", None, b"", LOST), None])
+def test_ranks_that_ended_because_their_agents_were_left_alone(lost: SessionEnd | None) -> None:
     """Their exits are heard before the end of their agents."""
     cluster = Cluster(small(3))
 
@@ -404,7 +404,7 @@ def test_ranks_that_ended_because_their_agents_were_left_alone(lost: Ended | Non
 
 @pytest.mark.parametrize("kind", [UnreachedKind.CONTROLLER, UnreachedKind.DEADLINE])
 def test_an_agent_that_this_machine_could_not_start_blames_no_host(kind: UnreachedKind) -> None:
-    ended = Ended("node2", None, b"", replace(LOST, kind=kind))
+    ended = SessionEnd("node2", None, b"", replace(LOST, kind=kind))
     result = conducted(Cluster(small(), ends={"node2": (-1, ended)}))
     assert result.end.kind == "interrupted"
     assert not named(result)
@@ -423,9 +423,9 @@ def test_a_pause_of_the_controller_blames_no_host() -> None:
     assert conducted(cluster).end.kind == "done"
 
 
-@pytest.mark.parametrize("ended", [Ended("node2", 1, b"Killed\n"), Ended("node2", None, b"", LOST)])
+@pytest.mark.parametrize("ended", [SessionEnd("node2", 1, b"Killed\n"), SessionEnd("node2", None, b"", LOST)])
 @pytest.mark.parametrize("since", [-1, READY, SECOND])
-def test_an_agent_that_ends_early(ended: Ended, since: int) -> None:
+def test_an_agent_that_ends_early(ended: SessionEnd, since: int) -> None:
     result = conducted(Cluster(small(), ends={"node2": (since, ended)}))
     assert result.end.kind == ("lost" if ended.unreached else "trouble")
     assert named(result) == {"node2"}

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from doctor.smoke.events import Done, Entered, Phase
+from doctor.smoke.events import Phase, PhaseEvent, RankEnd
 from doctor.smoke.limits import PATIENCE, SmokePatience, stall_limit
 from doctor.smoke.messages import PageLine, Pages
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
@@ -175,7 +175,7 @@ def test_an_exit_leaves_the_others_time_for_their_last_words() -> None:
 def test_a_rank_that_is_done_may_leave() -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5))
-    watched.ranks[3].take(Done(), 102.0)
+    watched.ranks[3].take(RankEnd(), 102.0)
     watched.ranks[3].exit = Exit(0, None, 2.0)
     assert watched.alarm(110.0) is None
     watched.ranks[2].exit = Exit(0, None, 2.0)
@@ -239,7 +239,7 @@ def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
     for rank in watched.ranks[2:]:
-        rank.take(Done(), 102.0)
+        rank.take(RankEnd(), 102.0)
         rank.exit = Exit(0, None, 2.0)
     watched.hosts["node2"].quiet = 0.0
     alarm = watched.alarm(103.0)
@@ -302,7 +302,7 @@ def test_ranks_that_are_ready_do_not_hang_while_another_cell_starts() -> None:
         host.ready, host.imported_at, host.quiet = True, 101.0, 20.0
     for rank in watched.ranks:
         rank.pid = 1000
-        rank.take(Entered("ready"), 101.0)
+        rank.take(PhaseEvent("ready"), 101.0)
     late = watched.hosts["node4"]
     late.imported_at = None
     for seat in plan.on("node4"):
@@ -332,7 +332,7 @@ def test_a_process_that_ended_is_not_called_stopped() -> None:
     lines = everyone(watched, "train", 5)
     lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
     show(watched, 102.0, lines)
-    watched.ranks[2].take(Done(), 102.1)
+    watched.ranks[2].take(RankEnd(), 102.1)
     watched.ranks[2].exit = Exit(0, None, 2.0)
     watched.ended(watched.ranks[2])
     show(watched, 102.2, [each for each in lines if each.rank != 2])
@@ -342,7 +342,7 @@ def test_a_process_that_ended_is_not_called_stopped() -> None:
 def test_the_phase_is_the_later_of_event_and_page() -> None:
     watched = watch()
     rank = watched.ranks[0]
-    rank.take(Entered("join"), 102.0)
+    rank.take(PhaseEvent("join"), 102.0)
     assert rank.phase == "join"
     show(watched, 103.0, [line(0, entry(watched, 0, "train", 2))])
     assert rank.phase == "train"

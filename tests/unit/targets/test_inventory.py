@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, UsageError
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Host, Sourced
+from doctor.model import Backend, Host, SourcedValue
 from doctor.targets import inventory, inventoryfile
 from doctor.targets.inventory import Targets, local_if_alone, read_targets
 from doctor.targets.inventoryfile import read_inventory
@@ -103,10 +103,10 @@ def test_a_whole_inventory(write: Write) -> None:
     )
     assert (found.source, found.local) == (f"inventory {path}", False)
     assert found.wishes == JobWishes(
-        backend=Sourced(Backend.HCCL, f"inventory {path}:17"),
-        head=Sourced("node2", f"inventory {path}:18"),
-        master_port=Sourced(29501, f"inventory {path}:19"),
-        ranks_per_host=Sourced(8, f"inventory {path}:20"),
+        backend=SourcedValue(Backend.HCCL, f"inventory {path}:17"),
+        head=SourcedValue("node2", f"inventory {path}:18"),
+        master_port=SourcedValue(29501, f"inventory {path}:19"),
+        ranks_per_host=SourcedValue(8, f"inventory {path}:20"),
         env={"HCCL_IF_IP": "192.168.1.1", "NCCL_IB_DISABLE": "1", "GLOO": "off"},
         expect={"shm_mb": "1024"},
     )

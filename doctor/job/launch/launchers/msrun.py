@@ -6,7 +6,7 @@ address, on every host. A dynamic cluster started by hand uses the same variable
 
 from __future__ import annotations
 
-from doctor.job.launch.forms import Choice, Form, LaunchParts, shell_line
+from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import (
     Launcher,
     LauncherAgent,
@@ -89,6 +89,6 @@ MSRUN = Launcher(
     ),
     must_agree="MS_SERVER_NUM",
     own="MS_(ROLE|NODE_ID|WORKER_NUM|SCHED_HOST|SCHED_PORT)",
-    forms={"msrun": Form(_line, _fits)},
+    forms={"msrun": LaunchForm(_line, _fits)},
     ends_job="with `--join=True`",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.job.launch.forms import Form, LaunchParts
+from doctor.job.launch.forms import LaunchForm, LaunchParts
 from doctor.job.launch.launcher import Launcher, RankVariables
 
 
@@ -38,5 +38,5 @@ PLAIN = Launcher(
     per_rank="NODE_RANK",
     must_agree="NNODES",
     own="((LOCAL|GROUP|ROLE|NODE)_)?(RANK|WORLD_SIZE)|MASTER_(ADDR|PORT)|NNODES",
-    forms={"env": Form(_assignments)},
+    forms={"env": LaunchForm(_assignments)},
 )

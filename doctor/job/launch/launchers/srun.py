@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.allocation import allocated
-from doctor.job.launch.forms import Choice, Form, LaunchParts, shell_line
+from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
 from doctor.text.nodeset import fold, unfold
 
@@ -72,6 +72,6 @@ SRUN = Launcher(
     kept="SLURM_(JOB_ID|STEP_ID|NODEID|NNODES)",
     per_rank="SLURM_NODEID",
     own="SLURM_(PROCID|LOCALID|TASK_PID)",
-    forms={"srun": Form(_line, _fits, _order)},
+    forms={"srun": LaunchForm(_line, _fits, _order)},
     ends_job="with `--kill-on-bad-exit`",
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from doctor.job.launch.forms import Form, LaunchParts, shell_line
+from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import (
     Launcher,
     LauncherAgent,
@@ -130,6 +130,6 @@ TORCHRUN = Launcher(
     per_rank="GROUP_RANK|PET_NODE_RANK",
     per_helper=("GROUP_RANK", "TORCHELASTIC_RUN_ID"),
     own=r"(GROUP|ROLE)_(RANK|WORLD_SIZE)|ROLE_NAME|(TORCHELASTIC|PET)_\w+|TORCH_NCCL_ASYNC_ERROR_HANDLING",
-    forms={"torchrun": Form(_line, fits=lambda _: True), "rdzv": Form(_rendezvous)},
+    forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
     ends_job="always",
 )

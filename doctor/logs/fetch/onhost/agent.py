@@ -18,7 +18,7 @@ import time
 import zlib
 from typing import Any
 
-from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, Foreign, Found, user
+from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, ForeignEntry, OpenFile, user
 
 MOST_FILES = 5000
 MOST_WORDS = 5000
@@ -49,7 +49,7 @@ def main(program: bytes, head: int) -> None:
     threading.Thread(target=_end_with_stdin, daemon=True).start()
     wanted = json.loads(line.decode("ascii"))
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin"
-    out = Packed(wanted["token"])
+    out = Packer(wanted["token"])
     Fetch(wanted, out).run()
     out.end()
 
@@ -60,7 +60,7 @@ def _end_with_stdin() -> None:
     os._exit(1)
 
 
-class Packed:
+class Packer:
     def __init__(self, token: str) -> None:
         self._token = token
         self._zip = zlib.compressobj(6, zlib.DEFLATED, 31)
@@ -108,7 +108,7 @@ class Packed:
 
 
 class Fetch:
-    def __init__(self, wanted: "dict[str, Any]", out: Packed) -> None:
+    def __init__(self, wanted: "dict[str, Any]", out: Packer) -> None:
         self.wanted, self.out = wanted, out
         login, home = os.geteuid(), os.environ.get("HOME", "")
         if wanted["sudo"] and login == 0 and os.environ.get("SUDO_UID", "").isdigit():
@@ -124,7 +124,7 @@ class Fetch:
             for found in self.finder.find(pattern):
                 self._found(found)
         self._refused()
-        of_users: dict[int, list[Foreign]] = {}
+        of_users: dict[int, list[ForeignEntry]] = {}
         for each in self.finder.foreign:
             if each.files or each.hidden:
                 of_users.setdefault(each.owner, []).append(each)
@@ -162,7 +162,7 @@ class Fetch:
         self.out.left_out("", f"there is no user {name} here (--rank-user)", note=True)
         return set()
 
-    def _found(self, found: Found) -> None:
+    def _found(self, found: OpenFile) -> None:
         key = (found.about.st_dev, found.about.st_ino)
         if key in self.seen or found.about.st_mtime < self.since or not found.about.st_size:
             return
@@ -228,7 +228,7 @@ class Fetch:
                 return
 
 
-def _foreign(of: Foreign) -> str:
+def _foreign(of: ForeignEntry) -> str:
     files = "" if not of.files else " (1 file)" if of.files == 1 else f" ({of.files} files)"
     owner = user(of.owner)
     told = "{}{} belongs to {} and was not read: --rank-user {}"

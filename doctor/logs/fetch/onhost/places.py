@@ -34,20 +34,20 @@ MAGIC = re.compile(r"[*?[]")
 LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Place:
+class OpenFolder:
     """An open folder, and properties of the path to it."""
 
-    def __init__(self, fd: int, path: str, up: "Place | None" = None) -> None:
+    def __init__(self, fd: int, path: str, up: "OpenFolder | None" = None) -> None:
         self.fd, self.path, self.up = fd, path, up
         self.about = os.fstat(fd)
         self.shared = False
         """It is below a world-writable folder."""
         self.loose = False
         """It is below a folder in which others can rename entries that are not theirs."""
-        self.foreign: Foreign | None = None
+        self.foreign: ForeignEntry | None = None
 
 
-class Foreign:
+class ForeignEntry:
     """A place in a world-writable folder that belongs to a user who was not named."""
 
     def __init__(self, path: str, owner: int) -> None:
@@ -56,14 +56,14 @@ class Foreign:
         self.hidden = False
 
 
-class Found:
+class OpenFile:
     """A regular file. `fd` is open until the next file is found."""
 
-    def __init__(self, fd: int, path: str, about: os.stat_result, foreign: "Foreign | None") -> None:
+    def __init__(self, fd: int, path: str, about: os.stat_result, foreign: "ForeignEntry | None") -> None:
         self.fd, self.path, self.about, self.foreign = fd, path, about, foreign
 
 
-class Refused(Exception):
+class EntryRefusal(Exception):
     """Why an entry is not read."""
 
 
@@ -77,18 +77,18 @@ class Finder:
         self.trusted = {0, os.geteuid(), login}
         self.allowed = self.trusted | named
         self.refused: list[tuple[str, str]] = []
-        self.foreign: list[Foreign] = []
+        self.foreign: list[ForeignEntry] = []
         self._left = 0
         self._counted = 0
 
-    def find(self, pattern: str) -> "Iterator[Found]":
+    def find(self, pattern: str) -> "Iterator[OpenFile]":
         self._left = MOST_SEEN
         if pattern.startswith("~/"):
             pattern = pattern[2:]
         parts = [(part, bool(MAGIC.search(part))) for part in _parts(pattern)]
         if not pattern.startswith("/"):
             parts = [(part, False) for part in _parts(self.home)] + parts
-        top = Place(os.open("/", LOOK | os.O_DIRECTORY), "/")
+        top = OpenFolder(os.open("/", LOOK | os.O_DIRECTORY), "/")
         try:
             yield from self._follow(top, parts, 0)
         finally:
@@ -100,7 +100,7 @@ class Finder:
         """Open a found entry for reading. Raises OSError."""
         return self._open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | flags)
 
-    def _follow(self, place: Place, parts: "list[tuple[str, bool]]", links: int) -> "Iterator[Found]":
+    def _follow(self, place: OpenFolder, parts: "list[tuple[str, bool]]", links: int) -> "Iterator[OpenFile]":
         if not parts:
             for found in self._all(place, DEPTH):
                 yield found
@@ -116,8 +116,8 @@ class Finder:
                 yield found
 
     def _enter(
-        self, place: Place, name: str, rest: "list[tuple[str, bool]]", links: int
-    ) -> "Iterator[Found]":
+        self, place: OpenFolder, name: str, rest: "list[tuple[str, bool]]", links: int
+    ) -> "Iterator[OpenFile]":
         path = os.path.join(place.path, name)
         try:
             fd = self._open(name, LOOK, place.fd)
@@ -137,21 +137,21 @@ class Finder:
                     below = self._follow(self._step_into(place, fd, path), rest, links)
                 elif stat.S_ISREG(about.st_mode) and not rest:
                     foreign = self._judge(place, about, path)[2]
-                    below = iter((Found(fd, path, about, foreign),))
+                    below = iter((OpenFile(fd, path, about, foreign),))
                 else:
                     return
-            except (Refused, OSError) as error:
+            except (EntryRefusal, OSError) as error:
                 self.refused.append((path, str(error)))
                 return
             yield from below
         finally:
             os.close(fd)
 
-    def _all(self, place: Place, depth: int) -> "Iterator[Found]":
+    def _all(self, place: OpenFolder, depth: int) -> "Iterator[OpenFile]":
         for name in self._names(place, True):
             yield from self._below(place, name, depth)
 
-    def _below(self, place: Place, name: str, depth: int) -> "Iterator[Found]":
+    def _below(self, place: OpenFolder, name: str, depth: int) -> "Iterator[OpenFile]":
         """The files of an entry of a matched folder. Links in it are skipped, as `find` does."""
         path = os.path.join(place.path, name)
         try:
@@ -164,13 +164,13 @@ class Finder:
             if stat.S_ISDIR(about.st_mode) and depth > 1:
                 yield from self._all(self._step_into(place, fd, path), depth - 1)
             elif stat.S_ISREG(about.st_mode):
-                yield Found(fd, path, about, self._judge(place, about, path)[2])
-        except Refused as error:
+                yield OpenFile(fd, path, about, self._judge(place, about, path)[2])
+        except EntryRefusal as error:
             self.refused.append((path, str(error)))
         finally:
             os.close(fd)
 
-    def _names(self, place: Place, matched: bool) -> "list[str]":
+    def _names(self, place: OpenFolder, matched: bool) -> "list[str]":
         try:
             fd = self.read(place.fd, os.O_DIRECTORY)
         except OSError as error:
@@ -192,7 +192,7 @@ class Finder:
             self._left -= len(names)
         return sorted(names)
 
-    def _not_opened(self, place: Place, path: str, why: str, error: OSError) -> None:
+    def _not_opened(self, place: OpenFolder, path: str, why: str, error: OSError) -> None:
         """Note that an entry could not be opened; one that does not exist is not missed."""
         if error.errno == errno.ENOENT:
             return
@@ -203,52 +203,54 @@ class Finder:
         else:
             self.refused.append((path, f"could not be opened: {error.strerror}"))
 
-    def _step_into(self, place: Place, fd: int, path: str) -> Place:
-        inside = Place(fd, path, place)
+    def _step_into(self, place: OpenFolder, fd: int, path: str) -> OpenFolder:
+        inside = OpenFolder(fd, path, place)
         inside.shared, inside.loose, inside.foreign = self._judge(place, inside.about, path)
         return inside
 
-    def _judge(self, place: Place, about: os.stat_result, path: str) -> "tuple[bool, bool, Foreign | None]":
+    def _judge(
+        self, place: OpenFolder, about: os.stat_result, path: str
+    ) -> "tuple[bool, bool, ForeignEntry | None]":
         """`shared`, `loose` and `foreign` of an entry. Raises Refused if somebody else may have chosen it."""
         shared, loose, foreign = place.shared, place.loose, place.foreign
         over, owner = place.about, about.st_uid
         writable = over.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
         if self.root and writable and stat.S_ISDIR(about.st_mode) and about.st_dev != over.st_dev:
-            raise Refused("is another file system, in a folder where others could have mounted it")
+            raise EntryRefusal("is another file system, in a folder where others could have mounted it")
         if foreign:
             return shared, loose, foreign
         loose = loose or self._can_rename(over)
         if over.st_mode & stat.S_IWOTH:
             shared = True
             if owner not in self.allowed:
-                foreign = Foreign(path, owner)
+                foreign = ForeignEntry(path, owner)
                 self.foreign.append(foreign)
                 return shared, loose, foreign
         elif self.root and over.st_uid not in self.trusted and owner != over.st_uid:
             if not _seen_by_all(about, over) or about.st_dev != over.st_dev:
-                raise Refused(f"belongs to {user(owner)}, in a folder of {user(over.st_uid)}")
+                raise EntryRefusal(f"belongs to {user(owner)}, in a folder of {user(over.st_uid)}")
             loose = True
         if writable and stat.S_ISREG(about.st_mode) and about.st_nlink > 1 and (self.root or shared):
-            raise Refused("has other names, in a folder that others can write to")
+            raise EntryRefusal("has other names, in a folder that others can write to")
         if self.root and loose and owner == 0 and _of_root_alone(about):
-            raise Refused("is for root alone, below a folder in which others could have renamed it")
+            raise EntryRefusal("is for root alone, below a folder in which others could have renamed it")
         return shared, loose, None
 
     def _can_rename(self, over: os.stat_result) -> bool:
         """Whether others can rename entries of a folder that do not belong to them."""
         return _by_others(over) and (not over.st_mode & stat.S_ISVTX or over.st_uid not in self.trusted)
 
-    def _target(self, place: Place, fd: int, about: os.stat_result, links: int) -> str:
-        """The target of a link. Raises Refused, OSError."""
+    def _target(self, place: OpenFolder, fd: int, about: os.stat_result, links: int) -> str:
+        """The target of a link. Raises EntryRefusal, OSError."""
         over = place.about
         if about.st_uid not in self.trusted:
-            raise Refused(f"is a link of {user(about.st_uid)}, which is not followed")
+            raise EntryRefusal(f"is a link of {user(about.st_uid)}, which is not followed")
         open_to_all = over.st_mode & stat.S_IWOTH and not over.st_mode & stat.S_ISVTX
         of_others = self.root and (place.loose or self._can_rename(over) or over.st_uid not in self.trusted)
         if open_to_all or of_others or about.st_nlink > 1:
-            raise Refused("is a link that others could have put there, which is not followed")
+            raise EntryRefusal("is a link that others could have put there, which is not followed")
         if links >= MOST_LINKS:
-            raise Refused("leads through too many links")
+            raise EntryRefusal("leads through too many links")
         return os.readlink("", dir_fd=fd)
 
     def _open(self, path: str, flags: int, folder: "int | None" = None) -> int:

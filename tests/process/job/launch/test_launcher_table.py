@@ -78,7 +78,7 @@ ranks = [each for each in host.members if each.launched == int(sys.argv[1])]
 print(json.dumps({
     "ranks": sorted([each.rank, each.world, each.job, each.launcher, each.helps] for each in ranks),
     "here": place.place()[:2],
-    "in the archive": b"RR_RANK" in zipfile.ZipFile("hook.zip").read("doctor/smoke/hook_impl/told.py"),
+    "in the archive": b"RR_RANK" in zipfile.ZipFile("hook.zip").read("doctor/smoke/hook_impl/rank_variables.py"),
 }))
 """
 RANKRUN = """

@@ -16,7 +16,7 @@ import pytest
 
 from doctor.run.in_job.find_head import find_head
 from doctor.run.in_job.handshake import Introduction, Stranger, endpoint
-from doctor.run.in_job.listener import MOST_VISITORS, RankListener, Visitor
+from doctor.run.in_job.listener import MOST_VISITORS, RankListener, RankVisitor
 from doctor.run.in_job.messages import Beat, Hello
 from doctor.run.in_job.rank_env import JobRank, read_job_rank
 from doctor.run.in_job.wire import CONTROL, Loop
@@ -34,9 +34,9 @@ def seat() -> JobRank:
 
 
 @pytest.fixture
-def came(seat: JobRank) -> Iterator[SimpleQueue[Visitor]]:
+def came(seat: JobRank) -> Iterator[SimpleQueue[RankVisitor]]:
     """Who is let in by a listener of that job."""
-    queue: SimpleQueue[Visitor] = SimpleQueue()
+    queue: SimpleQueue[RankVisitor] = SimpleQueue()
     listener = RankListener(seat, queue.put)
     yield queue
     listener.close()
@@ -54,7 +54,7 @@ def come(seat: JobRank, said: msgspec.Struct | bytes = HELLO) -> socket.socket:
 
 
 @pytest.mark.parametrize("slow", [HEALTHY, MOST_VISITORS + 50])
-def test_slow_strangers_keep_no_rank_out(seat: JobRank, came: SimpleQueue[Visitor], slow: int) -> None:
+def test_slow_strangers_keep_no_rank_out(seat: JobRank, came: SimpleQueue[RankVisitor], slow: int) -> None:
     over = threading.Event()
     with ExitStack() as stack:
         knocking = [
@@ -80,7 +80,7 @@ def test_slow_strangers_keep_no_rank_out(seat: JobRank, came: SimpleQueue[Visito
 
 
 def test_one_that_proves_itself_and_says_nothing_is_let_go(
-    seat: JobRank, came: SimpleQueue[Visitor], monkeypatch: pytest.MonkeyPatch
+    seat: JobRank, came: SimpleQueue[RankVisitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("doctor.run.in_job.listener.SILENT", 0.5)
     found = find_head(seat, time.monotonic() + 20)
@@ -91,7 +91,7 @@ def test_one_that_proves_itself_and_says_nothing_is_let_go(
     assert came.empty()
 
 
-def test_who_does_not_say_who_it_is_is_let_go(seat: JobRank, came: SimpleQueue[Visitor]) -> None:
+def test_who_does_not_say_who_it_is_is_let_go(seat: JobRank, came: SimpleQueue[RankVisitor]) -> None:
     with come(seat, Beat()) as connection:
         connection.settimeout(10)
         assert connection.recv(1) == b""
@@ -101,7 +101,9 @@ def test_who_does_not_say_who_it_is_is_let_go(seat: JobRank, came: SimpleQueue[V
 @pytest.mark.parametrize(
     "said", [b'{"do": "hello", "host": "\xbd"}', b'{"do": "hello", "x": ' + b"[" * 60_000, b"\xff"]
 )
-def test_what_cannot_be_read_ends_nobody_else(seat: JobRank, came: SimpleQueue[Visitor], said: bytes) -> None:
+def test_what_cannot_be_read_ends_nobody_else(
+    seat: JobRank, came: SimpleQueue[RankVisitor], said: bytes
+) -> None:
     with come(seat, said) as stranger:
         stranger.settimeout(20)
         assert stranger.recv(1) == b""
@@ -130,7 +132,7 @@ def test_a_connection_that_was_meant_for_another_place_is_refused(seat: JobRank)
         listener.close()
 
 
-def test_without_descriptors_the_oldest_stranger_goes(seat: JobRank, came: SimpleQueue[Visitor]) -> None:
+def test_without_descriptors_the_oldest_stranger_goes(seat: JobRank, came: SimpleQueue[RankVisitor]) -> None:
     """A process has a limited number; a rank comes all the same."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = len(os.listdir("/proc/self/fd"))

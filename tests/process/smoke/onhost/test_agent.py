@@ -17,7 +17,7 @@ from doctor.agents.bootstrap import LAST_LINE
 from doctor.agents.onhost.process import Idleness
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.agent import MOST, Stillness
-from doctor.transport import Ended
+from doctor.transport import SessionEnd
 from doctor.transport.local import LocalTransport
 from tests.support.smoke.agent import JOINING, Agent, Open, agents
 
@@ -240,7 +240,7 @@ def test_through_a_transport() -> None:
     for _ in range(9):
         event = session.receive(10)
         assert event is not None
-        if isinstance(event, Ended):
+        if isinstance(event, SessionEnd):
             break
         heard.append(event.text)
         if b'"ready"' in event.text:

@@ -17,7 +17,7 @@ from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.onhost.devices import device_of
 from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of
-from doctor.smoke.onhost.page import SIZE, Page
+from doctor.smoke.onhost.page import SIZE, RankPage
 from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.train import Trainer
@@ -36,7 +36,7 @@ class Alone:
 
     def __init__(self, kind: type[Trainer] = Trainer, steps: int = 30) -> None:
         self.said: list[dict[str, Any]] = []
-        shape, page = CellShape(1, 1, (1,), steps, 5), Page(mmap(-1, SIZE), 0)
+        shape, page = CellShape(1, 1, (1,), steps, 5), RankPage(mmap(-1, SIZE), 0)
         groups: dict[str, Any] = {"world": None, "tp": None, "dp": None}
         self.trainer = kind(Comm(shape, 0, page, device_of("gloo", 0, None), groups, self.said.append))
 
@@ -124,7 +124,7 @@ class Threads(Comm):
     def __init__(
         self, place: int, shape: CellShape, meeting: Callable[[], Any], shares: dict[int, Any]
     ) -> None:
-        page = Page(mmap(-1, SIZE), 0)
+        page = RankPage(mmap(-1, SIZE), 0)
         super().__init__(shape, place, page, device_of("gloo", 0, None), {}, lambda _: None)
         self.meeting, self.shares = meeting, shares
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from doctor.job.hccl import REDUCED
-from doctor.smoke.events import Audit, Bits, Collectives, Error, TrainStep
+from doctor.smoke.events import Audit, Collectives, Error, GradientBits, TrainStep
 from doctor.smoke.onhost.shape import CellShape
 from tests.lab.device_os import DeviceOs
 from tests.lab.npu_products import PRODUCTS
@@ -71,13 +71,13 @@ def test_a_type_that_the_product_lacks_breaks_everything_after_it(folder: Path) 
 
 def test_determinism_is_switched_on(folder: Path) -> None:
     for rank in ran(folder, "atlas-a2", A2, "train", wavers="default"):
-        assert len(set(rank.one(Bits).tries)) == 1
+        assert len(set(rank.one(GradientBits).tries)) == 1
         assert not rank.all(Audit)[0].sums, "equal bits need no numbers"
 
 
 def test_ranks_that_waver_all_the_same_say_so_and_add_numbers(folder: Path) -> None:
     ranks = ran(folder, "atlas-a2", A2, "train", wavers="always")
-    assert any(len(set(rank.one(Bits).tries)) > 1 for rank in ranks)
+    assert any(len(set(rank.one(GradientBits).tries)) > 1 for rank in ranks)
     for rank in ranks:
         assert all(len(audit.sums) == len(audit.votes) + 1 for audit in rank.all(Audit))
         assert all(step.weights for step in rank.all(TrainStep))

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from doctor.smoke.events import Audit, BatchHashes, Done, Entered, Error, Init, Solo, Started, TrainStep
+from doctor.smoke.events import (
+    Audit,
+    BatchHashes,
+    Error,
+    InitialParameters,
+    PhaseEvent,
+    RankEnd,
+    RankStart,
+    Solo,
+    TrainStep,
+)
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import CellShape
@@ -43,8 +53,8 @@ class TestHealthyRanks:
 
     def test_say_what_they_do_in_order(self, dp: int, tp: int) -> None:
         for rank in healthy(dp, tp):
-            assert [event.phase for event in rank.all(Entered)] == PHASES
-            assert isinstance(rank.events[-1], Done)
+            assert [event.phase for event in rank.all(PhaseEvent)] == PHASES
+            assert isinstance(rank.events[-1], RankEnd)
             assert [event.step for event in rank.all(TrainStep)] == list(range(STEPS))
             assert [event.step for event in rank.all(BatchHashes)] == [0, 1, 2, 10]
             assert [event.step for event in rank.all(Audit)] == [9, 10]
@@ -52,7 +62,7 @@ class TestHealthyRanks:
     def test_train_on_the_reference(self, dp: int, tp: int) -> None:
         shape = shape_of(dp, tp)
         for rank in healthy(dp, tp):
-            assert rank.one(Init).params == reference_init(shape, rank.place)
+            assert rank.one(InitialParameters).params == reference_init(shape, rank.place)
             for batch in rank.all(BatchHashes):
                 found = (batch.tokens, batch.mask, batch.labels)
                 assert found == reference_batch(shape, batch.step, rank.place)
@@ -99,15 +109,15 @@ class TestHealthyRanks:
 
     def test_know_the_golden_product(self, dp: int, tp: int) -> None:
         for rank in healthy(dp, tp):
-            assert rank.one(Started).golden == (GOLDEN,) * 3
-            assert {"python", "torch", "cpu"} <= set(rank.one(Started).versions)
+            assert rank.one(RankStart).golden == (GOLDEN,) * 3
+            assert {"python", "torch", "cpu"} <= set(rank.one(RankStart).versions)
 
 
 def test_ranks_of_two_hosts_also_measure_the_links() -> None:
     shape = shape_of(2, 2, 3)._replace(hosts=(2, 2))
     for rank in run_ranks(shape, limit=120, still=30):
         assert (rank.code, rank.words) == (0, "")
-        assert [event.phase for event in rank.all(Entered)] == [*PHASES, "bandwidth"]
+        assert [event.phase for event in rank.all(PhaseEvent)] == [*PHASES, "bandwidth"]
         calls = [
             entry._replace(call=entry.call._replace(members=())) for entry in schedule(shape, rank.place)
         ]

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.transport.slurm.task import TASK, Ear, Keys, TaskLine, hang_up, opening, openings, to_hosts
+from doctor.transport.slurm.task import (
+    TASK,
+    Keys,
+    StreamSplitter,
+    TaskLine,
+    hang_up,
+    opening,
+    openings,
+    to_hosts,
+)
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 NAMES = ("node1", "node11.cluster")
@@ -53,7 +62,7 @@ def node(name: str) -> dict[str, str]:
 
 def _told(data: bytes, keys: Keys) -> list[TaskLine]:
     """The output, read as it might arrive: in small pieces."""
-    ear = Ear(keys)
+    ear = StreamSplitter(keys)
     return [said for n in range(0, len(data), 700) for said in ear.hear(data[n : n + 700])] + ear.rest()
 
 

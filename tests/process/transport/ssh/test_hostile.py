@@ -12,8 +12,8 @@ import paramiko
 import pytest
 from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 
-from doctor.model import Answer, AnswerEnd, Host, Unreached, UnreachedKind
-from doctor.transport import Ended, Script
+from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
+from doctor.transport import Script, SessionEnd
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
 from tests.support.transport_servers import DONE, config, listener, make_key, sh
@@ -76,14 +76,14 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         end()
 
 
-def one(transport: SshTransport, timeout: float) -> Answer | Unreached:
+def one(transport: SshTransport, timeout: float) -> Answer | UnreachedHost:
     [got] = transport.run({"box": sh("echo hi")}, timeout)
     return got
 
 
 def test_an_exec_that_is_refused(serve: Callable[..., SshTransport]) -> None:
     got = one(serve(None), 5)
-    assert isinstance(got, Unreached)
+    assert isinstance(got, UnreachedHost)
     assert got.kind is UnreachedKind.NO_SHELL
     assert "refuses to run a command" in got.summary
 
@@ -91,7 +91,7 @@ def test_an_exec_that_is_refused(serve: Callable[..., SshTransport]) -> None:
 def test_an_exec_that_is_never_answered(serve: Callable[..., SshTransport]) -> None:
     begun = time.monotonic()
     got = one(serve(None, stall=8), 2)
-    assert isinstance(got, Unreached)
+    assert isinstance(got, UnreachedHost)
     assert got.kind is UnreachedKind.TIMEOUT
     assert "start of the command" in got.summary
     assert time.monotonic() - begun < 30
@@ -130,6 +130,6 @@ def test_a_peer_that_never_reads(serve: Callable[..., SshTransport]) -> None:
 
 def test_a_session_that_is_refused(serve: Callable[..., SshTransport]) -> None:
     ended = serve(None).open({"box": Script("cat", b"", b"")}).receive(5)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.NO_SHELL

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.transport.ssh.known_hosts import Judgement, KnownHosts, known_as
+from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, known_as
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +28,8 @@ def test_hashed_names_as_openssh_writes_them(tmp_path: Path) -> None:
     subprocess.run(["ssh-keygen", "-H", "-f", file], check=True, capture_output=True)
     assert file.read_text().startswith("|1|")
     raw = base64.b64decode(blob)
-    assert KnownHosts().known([known_as("node1", 2222)], [str(file)]).judge(raw)[0] is Judgement.KNOWN
-    assert KnownHosts().known([known_as("node1", 22)], [str(file)]).judge(raw)[0] is Judgement.UNKNOWN
+    assert KnownHosts().known([known_as("node1", 2222)], [str(file)]).judge(raw)[0] is KeyJudgement.KNOWN
+    assert KnownHosts().known([known_as("node1", 22)], [str(file)]).judge(raw)[0] is KeyJudgement.UNKNOWN
 
 
 def test_openssh_finds_a_key_that_was_added(tmp_path: Path) -> None:

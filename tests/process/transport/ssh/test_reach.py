@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Answer, Host, Unreached, UnreachedKind
+from doctor.model import Answer, Host, UnreachedHost, UnreachedKind
 from doctor.transport.ssh import commands
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.settings import SshSettings
@@ -381,7 +381,7 @@ def test_equal_faults_of_many_hosts_read_alike(tmp_path: Path) -> None:
     port = free_port()
     hosts = [Host(f"box{n}", "127.0.0.1", port=port) for n in range(3)]
     got = outcomes(hosts, SshSettings(config_file=config(tmp_path)))
-    said = {(u.kind, u.summary, u.remedy) for u in got.values() if isinstance(u, Unreached)}
+    said = {(u.kind, u.summary, u.remedy) for u in got.values() if isinstance(u, UnreachedHost)}
     assert len(said) == 1
     assert len(got) == 3
 
@@ -415,7 +415,7 @@ def test_a_command_of_ssh_config_that_hangs_costs_its_host_alone(
     path = config(tmp_path, server, 'Match originalhost bad exec "sleep 60"\n  Port 1')
     got = outcomes([server.host("bad"), server.host("good")], SshSettings(config_file=path))
     assert isinstance(got["good"], Answer)
-    assert isinstance(bad := got["bad"], Unreached)
+    assert isinstance(bad := got["bad"], UnreachedHost)
     assert bad.summary == "ssh_config: Match exec did not end within 0.5 s: sleep 60."
 
 
@@ -440,7 +440,7 @@ def test_name_servers_that_are_silent_do_not_outlast_the_run(
     over.set()
     transport.close()
     assert isinstance(got.pop("good"), Answer)
-    assert {each.kind for each in got.values() if isinstance(each, Unreached)} == {
+    assert {each.kind for each in got.values() if isinstance(each, UnreachedHost)} == {
         UnreachedKind.TIMEOUT,
         UnreachedKind.DEADLINE,
     }
@@ -456,6 +456,6 @@ def test_a_shortage_of_descriptors_is_no_fault_of_a_host(tmp_path: Path, server:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         transport.close()
-    failed = [each for each in got if isinstance(each, Unreached)]
+    failed = [each for each in got if isinstance(each, UnreachedHost)]
     assert 0 < len(failed) < 30
     assert {each.summary for each in failed} == {"This machine ran out of file descriptors."}

@@ -15,9 +15,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from doctor.model import Answer, Host, Unreached, UnreachedKind
+from doctor.model import Answer, Host, UnreachedHost, UnreachedKind
 from doctor.transport import Line, Script
-from doctor.transport.routed import RoutedTransport
+from doctor.transport.routing import RoutedTransport
 from doctor.transport.ssh.settings import SshSettings
 from tests.support.transport_servers import (
     SSHD,
@@ -113,7 +113,7 @@ def test_a_jump_host_that_is_down_is_the_same_fault_for_all(tmp_path: Path, serv
     gate = f"Host gate\nHostName 127.0.0.1\nPort {free_port()}"
     hosts = [server.host(f"box{n}") for n in range(4)]
     got = outcomes(hosts, SshSettings(config_file=config(tmp_path, server, gate), jump="gate"))
-    faults = [u for u in got.values() if isinstance(u, Unreached)]
+    faults = [u for u in got.values() if isinstance(u, UnreachedHost)]
     assert len(faults) == 4
     assert {u.kind for u in faults} == {UnreachedKind.JUMP}
     [summary] = {u.summary for u in faults}
@@ -137,9 +137,9 @@ def test_faults_behind_the_jump_host_belong_to_the_host(tmp_path: Path, server: 
     ]
     got = outcomes(hosts, SshSettings(config_file=through(tmp_path, server, jump), jump="gate"))
     assert isinstance(got["fine"], Answer)
-    kinds = {name: u.kind for name, u in got.items() if isinstance(u, Unreached)}
+    kinds = {name: u.kind for name, u in got.items() if isinstance(u, UnreachedHost)}
     assert kinds == {"refused": UnreachedKind.REFUSED, "nameless": UnreachedKind.NAME}
-    assert all("jump host gate" in u.summary for u in got.values() if isinstance(u, Unreached))
+    assert all("jump host gate" in u.summary for u in got.values() if isinstance(u, UnreachedHost))
 
 
 def test_a_jump_host_that_forwards_nothing(tmp_path: Path, server: Sshd) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Answer, AnswerEnd, Host, Unreached, UnreachedKind
-from doctor.transport import Ended, Line, Script
+from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
+from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
 from tests.support.paths import ROOT
@@ -188,7 +188,7 @@ def test_lines_go_both_ways(transport: SshTransport) -> None:
 def test_the_end_of_a_program_carries_its_status_and_stderr(transport: SshTransport) -> None:
     session = transport.open({"box": Script("echo no newline | tr -d '\\n'; echo why >&2; exit 3", b"", b"")})
     assert session.receive(10) == Line("box", b"no newline")
-    assert session.receive(10) == Ended("box", 3, b"why\n")
+    assert session.receive(10) == SessionEnd("box", 3, b"why\n")
     session.close()
 
 
@@ -207,7 +207,7 @@ def test_closing_a_session_ends_its_programs(transport: SshTransport, tmp_path: 
 def test_an_endless_line_ends_the_session(transport: SshTransport) -> None:
     session = transport.open({"box": Script("head -c 3000000 /dev/zero; sleep 20", b"", b"")})
     ended = session.receive(10)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.FLOOD
     session.close()
@@ -223,7 +223,7 @@ def test_a_session_that_breaks_reports_it(server: Sshd, tmp_path: Path) -> None:
         relay.cut()
         ended = session.receive(5)
         transport.close()
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.LOST
 
@@ -231,7 +231,7 @@ def test_a_session_that_breaks_reports_it(server: Sshd, tmp_path: Path) -> None:
 def test_a_session_with_an_unreachable_host(tmp_path: Path) -> None:
     transport = SshTransport([Host("box", "127.0.0.1", port=1)], SshSettings(config_file=config(tmp_path)))
     ended = transport.open({"box": Script("cat", b"", b"")}).receive(10)
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.REFUSED
     transport.close()
@@ -246,7 +246,7 @@ def test_output_that_is_not_read_waits_on_the_host_instead_of_filling_memory(tra
     while isinstance(news := session.receive(10), Line):
         heard += len(news.text) + 1
     assert heard == 28_700_000
-    assert news == Ended("box", 0, b"")
+    assert news == SessionEnd("box", 0, b"")
     session.close()
 
 
@@ -266,7 +266,7 @@ def test_closing_is_quick_at_any_time(server: Sshd, settings: SshSettings) -> No
     assert not waiter.is_alive()
     assert took < 30
     ends = [session.receive(2) for _ in range(12)]
-    assert all(isinstance(end, Ended) for end in ends)
+    assert all(isinstance(end, SessionEnd) for end in ends)
 
 
 def test_abandoning_a_run_drops_the_rest(server: Sshd, settings: SshSettings, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_hosts_own_time_does_not_begin_while_it_waits_for_its_turn(
     narrow = SshSettings(config_file=settings.config_file, fanout=1)
     hosts = [server.host(f"box{n}") for n in range(8)]
     got = outcomes(hosts, narrow, timeout=3)
-    assert not [u for u in got.values() if isinstance(u, Unreached)]
+    assert not [u for u in got.values() if isinstance(u, UnreachedHost)]
 
 
 INTERRUPTED = """

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, NotUnderstood
-from doctor.facts.ascend.hccn_tool import Unsaid, split_known
+from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.ascend.network import (
     HCCN_CONF,
     NPU_ADDRESSES,
@@ -50,7 +50,7 @@ from tests.unit.facts.test_hostile import tolerate
     ],
 )
 def test_the_reason_is_given_when_nothing_is_known(fact: Fact[Any], text: str, reason: str) -> None:
-    assert read(fact, text, rc=7) == Unsaid(reason)
+    assert read(fact, text, rc=7) == SilentDevice(reason)
 
 
 @each("fact", FACTS)
@@ -65,17 +65,17 @@ def test_the_reason_is_given_when_nothing_is_known(fact: Fact[Any], text: str, r
 )
 def test_errors_are_quoted_from_the_tool(fact: str, name: str) -> None:
     text = TEXTS[f"{name}.txt"].strip()
-    assert read(FACTS[fact], text, rc=5) == Unsaid(f"{text} (exit code 5)")
+    assert read(FACTS[fact], text, rc=5) == SilentDevice(f"{text} (exit code 5)")
 
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_what_a_product_does_not_have(fact: str) -> None:
     """Addresses and links are there on every product that is asked: there it is an answer that is missing."""
     lacks = fact not in ("npu-addresses", "npu-links")
-    unsupported = Unsaid("the command is not supported on this product", unsupported=lacks)
+    unsupported = SilentDevice("the command is not supported on this product", unsupported=lacks)
     assert read(FACTS[fact], TEXTS["not_supported_product.txt"], rc=1) == unsupported
     unasked = printed(FACTS[fact], "devices 0\n@ 0 unasked product\n")
-    assert unasked == {0: Unsaid("this product does not have it", unsupported=True)}
+    assert unasked == {0: SilentDevice("this product does not have it", unsupported=True)}
 
 
 def test_devices_that_did_not_answer_are_named() -> None:
@@ -102,7 +102,7 @@ def test_an_ipv6_address_is_asked_for_where_there_is_no_other() -> None:
     assert printed(NPU_ADDRESSES, frames) == {
         0: Address("fd00:0:0:1::8", 64),
         1: None,
-        2: Unsaid("hccn_tool did not answer within 4 s"),
+        2: SilentDevice("hccn_tool did not answer within 4 s"),
     }
 
 
@@ -128,7 +128,7 @@ def test_any_part_of_an_answer_with_any_bytes(
     for output in (framed({0: text}, rc), framed({0: TEXTS[name]}, rc)[:cut], text):
         with contextlib.suppress(NotUnderstood):
             for said in fact.parse(Capture(fact.name, rc, output)).values():
-                assert not isinstance(said, Unsaid) or said.reason
+                assert not isinstance(said, SilentDevice) or said.reason
 
 
 @pytest.mark.slow

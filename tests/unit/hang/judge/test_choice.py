@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
-from doctor.hang.judge.judgement import Verdict
+from doctor.hang.judge.judgement import HangState
 from tests.support.hang.known import KNOWN
 from tests.support.hang.written import both, evidence
 
 
-def owned(seen: Evidence, pids: int, **more: str) -> Evidence:
+def owned(seen: HangEvidence, pids: int, **more: str) -> HangEvidence:
     hosts = tuple(
         replace(host, members=tuple(replace(m, pid=m.pid + pids, **more) for m in host.members))
         for host in seen.hosts
@@ -21,25 +21,25 @@ def owned(seen: Evidence, pids: int, **more: str) -> Evidence:
 
 
 @pytest.fixture
-def two() -> Evidence:
+def two() -> HangEvidence:
     mine = owned(evidence(["waits", "sleeps"]), 0, slurm_job="4711", user="mara")
     other = evidence(["waits", "waits"], job="node1:29600", silent=0.1)
     return both(mine, owned(other, 9_000, slurm_job="4713 4712_2", user="lin"))
 
 
 @pytest.mark.parametrize(("number", "code"), [("4711", 1), ("4713", 0), ("4712_2", 0)])
-def test_a_job_of_slurm(number: str, code: int, two: Evidence) -> None:
+def test_a_job_of_slurm(number: str, code: int, two: HangEvidence) -> None:
     assert judge(two, slurm_job=number).exit_code == code
 
 
-def test_the_job_of_a_user(two: Evidence) -> None:
-    assert judge(two).verdict is Verdict.SEVERAL
+def test_the_job_of_a_user(two: HangEvidence) -> None:
+    assert judge(two).verdict is HangState.SEVERAL
     assert (judge(two, user="mara").exit_code, judge(two, user="lin").exit_code) == (1, 0)
 
 
-def test_no_job_is_chosen_by_a_part_of_its_number(two: Evidence) -> None:
+def test_no_job_is_chosen_by_a_part_of_its_number(two: HangEvidence) -> None:
     found = judge(two, slurm_job="471")
-    assert (found.verdict, found.sentence) == (Verdict.NO_JOB, "No job has SLURM_JOB_ID 471.")
+    assert (found.verdict, found.sentence) == (HangState.NO_JOB, "No job has SLURM_JOB_ID 471.")
     found = judge(two, slurm_job="4711", user="lin")
     assert found.sentence == "No job has SLURM_JOB_ID 4711 and ranks of lin."
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from doctor.hang.judge.case import case_of
 from doctor.hang.judge.decide import decide
 from doctor.hang.judge.jobs import find_jobs
-from doctor.hang.libraries.groups import Standing, culprits
-from doctor.hang.opinions import Kind, Subject
+from doctor.hang.libraries.groups import GroupStanding, culprits
+from doctor.hang.opinions import OpinionKind, Subject
 from tests.support.hang.written import evidence
 
 LINKED = ((0, 1), (1, 0), (0, 2), (2, 3), (3, 4), (4, 3))
@@ -26,10 +26,10 @@ def test_by_connections_alone() -> None:
 
 def test_by_groups_of_which_a_library_tells() -> None:
     groups = [
-        Standing(str(number), (Subject(rank=to),), frozenset({Subject(rank=of).key}), "")
+        GroupStanding(str(number), (Subject(rank=to),), frozenset({Subject(rank=of).key}), "")
         for number, (of, to) in enumerate(LINKED)
     ]
     kind, behind, _ = culprits(groups)
-    assert (kind, {each.rank for each in behind}) == (Kind.MISMATCH, {0, 1, 3, 4})
-    kind, behind, _ = culprits([*groups, Standing("5", (Subject(rank=9),), frozenset(), "")])
-    assert (kind, [each.rank for each in behind]) == (Kind.BLAMES, [9])
+    assert (kind, {each.rank for each in behind}) == (OpinionKind.MISMATCH, {0, 1, 3, 4})
+    kind, behind, _ = culprits([*groups, GroupStanding("5", (Subject(rank=9),), frozenset(), "")])
+    assert (kind, [each.rank for each in behind]) == (OpinionKind.BLAMES, [9])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Evidence, Frame, Look, Member, Thread
+from doctor.hang.evidence import Connection, Frame, HangEvidence, HangMember, Look, Thread
 from doctor.hang.judge import judge
-from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from tests.support.hang.trials import of, without_stacks
 from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence, look
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
 
 
-def changed(seen: Evidence, rank: int, change: object) -> Evidence:
-    def member(each: Member) -> Member:
+def changed(seen: HangEvidence, rank: int, change: object) -> HangEvidence:
+    def member(each: HangMember) -> HangMember:
         return change(each) if each.rank == rank else each  # type: ignore[operator]
 
     hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
@@ -28,7 +28,7 @@ def named(found: Judgement) -> list[int | None]:
 
 def test_who_sleeps_for_longer_than_the_limit_is_accused() -> None:
     found = judge(evidence(ONE_SLEEPS))
-    assert (found.verdict, found.exit_code, found.confidence) == (Verdict.HANG, 1, Confidence.STRONG)
+    assert (found.verdict, found.exit_code, found.confidence) == (HangState.HANG, 1, HangConfidence.STRONG)
     assert [(each.rank, each.host, each.pid) for each in found.culprits] == [(5, "node2", 4050)]
     assert found.still == 200.0
     assert found.sentence == "The job waits for rank 5 on node2."
@@ -37,14 +37,14 @@ def test_who_sleeps_for_longer_than_the_limit_is_accused() -> None:
 @pytest.mark.parametrize("silent", [1.5, 40.0, 59.9])
 def test_below_the_limit_it_may_be_normal(silent: float) -> None:
     found = judge(evidence(ONE_SLEEPS, silent=silent))
-    assert (found.verdict, found.exit_code) == (Verdict.WAITS, 0)
+    assert (found.verdict, found.exit_code) == (HangState.WAITS, 0)
     assert not found.culprits
     assert found.sentence == f"The job waits for rank 5 on node2 for {int(silent)} s; this may be normal."
 
 
 def test_a_job_that_exchanged_something_just_now_moves() -> None:
     found = judge(evidence(ONE_SLEEPS, silent=0.5))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.MOVES, 0, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.MOVES, 0, ())
 
 
 def test_the_rendezvous_says_nothing_of_collectives() -> None:
@@ -57,7 +57,7 @@ def test_the_rendezvous_says_nothing_of_collectives() -> None:
     assert judge(seen).still == 200.0
 
 
-def _wired(member: Member, wire: Connection) -> Member:
+def _wired(member: HangMember, wire: Connection) -> HangMember:
     assert member.a is not None
     assert member.b is not None
     looks = [replace(look, connections=(*look.connections, wire)) for look in (member.a, member.b)]
@@ -65,27 +65,27 @@ def _wired(member: Member, wire: Connection) -> Member:
 
 
 def test_a_job_cannot_have_stood_still_for_longer_than_it_runs() -> None:
-    assert judge(evidence(ONE_SLEEPS, age=30.0)).verdict is Verdict.WAITS
+    assert judge(evidence(ONE_SLEEPS, age=30.0)).verdict is HangState.WAITS
 
 
 @pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])
 def test_who_cannot_go_on_is_accused_at_once(fault: str) -> None:
     found = judge(evidence(["waits", fault, "waits", "waits"], silent=3.0))
-    assert (found.exit_code, named(found), found.confidence) == (1, [1], Confidence.CERTAIN)
+    assert (found.exit_code, named(found), found.confidence) == (1, [1], HangConfidence.CERTAIN)
 
 
 @pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])
 def test_but_not_where_nobody_waits_for_it(fault: str) -> None:
     found = judge(evidence(["sleeps", fault, "sleeps", "sleeps"]))
-    assert (found.verdict, found.exit_code, found.culprits) == (Verdict.UNKNOWN, 3, ())
+    assert (found.verdict, found.exit_code, found.culprits) == (HangState.UNKNOWN, 3, ())
 
 
 def test_nor_where_the_job_moves() -> None:
-    assert judge(evidence(["waits", "stopped"], silent=0.1)).verdict is Verdict.MOVES
+    assert judge(evidence(["waits", "stopped"], silent=0.1)).verdict is HangState.MOVES
 
 
 def test_a_process_that_did_not_answer_in_time_has_not_ended() -> None:
-    def silent(member: Member) -> Member:
+    def silent(member: HangMember) -> HangMember:
         assert member.b is not None
         look = replace(
             member.b, state="", threads=(), python=(), connections=(), unread=("/proc: no answer in time",)
@@ -98,7 +98,7 @@ def test_a_process_that_did_not_answer_in_time_has_not_ended() -> None:
 
 
 def test_who_ended_between_the_looks_is_given_time() -> None:
-    def ends(member: Member) -> Member:
+    def ends(member: HangMember) -> HangMember:
         return replace(member, b=replace(member.b, state="", threads=(), python=(), connections=()))  # type: ignore[type-var]
 
     assert not judge(changed(evidence(["waits"] * 4, silent=5.0), 1, ends)).culprits
@@ -107,7 +107,7 @@ def test_who_ended_between_the_looks_is_given_time() -> None:
 def test_who_was_woken_in_state_d_is_not_stuck() -> None:
     """A disk that is slow, seen twice."""
 
-    def woken(member: Member) -> Member:
+    def woken(member: HangMember) -> HangMember:
         assert member.b is not None
         first, *rest = member.b.threads
         return replace(member, b=replace(member.b, threads=(replace(first, switches=90), *rest)))
@@ -117,7 +117,7 @@ def test_who_was_woken_in_state_d_is_not_stuck() -> None:
 
 
 def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:
-    def flushes(member: Member) -> Member:
+    def flushes(member: HangMember) -> HangMember:
         assert member.a is not None
         assert member.b is not None
         first, *rest = member.b.threads
@@ -148,12 +148,12 @@ def test_who_is_outside_in_one_look_only_is_not_accused() -> None:
 @pytest.mark.parametrize("work", ["saves", "compiles", "imports"])
 def test_work_is_no_hang_however_long(work: str) -> None:
     found = judge(evidence(["waits", work, "waits", "waits"]))
-    assert (found.verdict, found.exit_code, named(found)) == (Verdict.WAITS, 0, [1])
+    assert (found.verdict, found.exit_code, named(found)) == (HangState.WAITS, 0, [1])
     assert not found.culprits
 
 
 def test_a_step_is_work() -> None:
-    assert judge(evidence(ONE_SLEEPS, steps=(7, 8))).verdict is Verdict.WAITS
+    assert judge(evidence(ONE_SLEEPS, steps=(7, 8))).verdict is HangState.WAITS
 
 
 def test_a_counter_of_an_endless_loop_is_no_step() -> None:
@@ -163,7 +163,7 @@ def test_a_counter_of_an_endless_loop_is_no_step() -> None:
 
 def test_an_endless_loop_and_long_work_look_alike() -> None:
     found = judge(evidence(["waits", "evaluates", "waits"]))
-    assert (found.verdict, found.exit_code, named(found), found.culprits) == (Verdict.UNKNOWN, 3, [1], ())
+    assert (found.verdict, found.exit_code, named(found), found.culprits) == (HangState.UNKNOWN, 3, [1], ())
 
 
 def test_who_works_hides_nobody_who_does_not() -> None:
@@ -179,20 +179,20 @@ def test_two_culprits_are_both_named() -> None:
 
 def test_nobody_inside_is_nobody_accused() -> None:
     found = judge(evidence(["imports", "sleeps", "spins", "sleeps"]))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
     assert found.sentence == "No rank was seen in a collective."
 
 
 def test_a_job_that_has_just_begun_may_still_be_starting() -> None:
     found = judge(evidence(["imports", "sleeps", "spins", "sleeps"], age=30.0))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
     assert found.sentence == "No rank was seen in a collective: it may still be starting."
 
 
 def test_ranks_that_compute_for_less_than_the_limit_only_wait() -> None:
     """As while gradients are accumulated."""
     found = judge(evidence(["sleeps", "sleeps"], silent=15.0))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.WAITS, 0, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.WAITS, 0, ())
     assert "may be normal" in found.sentence
 
 
@@ -206,7 +206,7 @@ def test_ranks_that_were_listed_and_not_looked_at() -> None:
         ),
     )
     found = judge(blind)
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
     assert found.sentence == "The ranks were listed, but the look at them was not answered."
     assert found.rights is not None
     assert found.rights.raises == ("a longer --timeout",)
@@ -231,7 +231,7 @@ def test_two_ranks_in_different_collectives_are_both_named_and_nothing_below_is_
 
 def test_everybody_in_the_same_operation_accuses_nobody() -> None:
     found = judge(evidence(["waits"] * 4))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.HANG, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.HANG, 3, ())
     assert "the fault is below Python" in found.sentence
     assert found.commands[0].startswith("doctor check 'node[1-2]' --only ")
 
@@ -241,7 +241,7 @@ def test_backward_alone_decides_nothing() -> None:
     waiting = evidence(["backward", "backward", "sleeps"])
     assert named(judge(waiting)) == [2]
 
-    def blind(member: Member) -> Member:
+    def blind(member: HangMember) -> HangMember:
         assert member.a is not None
         assert member.b is not None
         a, b = (
@@ -256,7 +256,7 @@ def test_backward_alone_decides_nothing() -> None:
 
 def test_a_rank_alone_is_accused_of_nothing() -> None:
     found = judge(evidence(["sleeps"], hosts=["node1"]))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
     assert (
         found.sentence == "The job is a single rank: it sleeps in forward, train.py:57. Nobody waits for it."
     )
@@ -267,13 +267,13 @@ class TestDevices:
 
     def test_all_at_a_synchronisation_may_be_healthy(self) -> None:
         found = judge(evidence(["item"] * 8, device=True))
-        assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+        assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
         assert found.groups[0].noticed
         assert found.do == ("look again with --for 60: if nothing moves in that time either, it hangs",)
 
     def test_a_rank_elsewhere_is_waited_for_but_two_seconds_prove_no_hang(self) -> None:
         found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True))
-        assert (found.verdict, found.exit_code, named(found)) == (Verdict.UNKNOWN, 3, [5])
+        assert (found.verdict, found.exit_code, named(found)) == (HangState.UNKNOWN, 3, [5])
         assert not found.culprits
         assert found.sentence == "The job waits for rank 5 on node2, and nothing shows for how long."
 
@@ -283,16 +283,16 @@ class TestDevices:
 
     def test_steps_prove_that_it_moves(self) -> None:
         found = judge(evidence(["item"] * 8, device=True, apart=70.0, steps=(3, 40)))
-        assert found.verdict is Verdict.MOVES
+        assert found.verdict is HangState.MOVES
 
     def test_nobody_inside_and_other_lines_is_a_job_that_runs_ahead(self) -> None:
         found = judge(evidence(["evaluates"] * 4, device=True))
-        assert (found.verdict, found.exit_code) == (Verdict.MOVES, 0)
+        assert (found.verdict, found.exit_code) == (HangState.MOVES, 0)
 
     def test_a_group_of_gloo_that_serves_another_thread_times_nothing(self) -> None:
         """As while a checkpoint is written in the background: gloo is silent, and the job trains on."""
 
-        def with_nccl(member: Member) -> Member:
+        def with_nccl(member: HangMember) -> HangMember:
             looks = [
                 replace(look, threads=(*look.threads, Thread(tid=9, name="pt_nccl_watchdg", state="S")))
                 for look in (member.a, member.b)
@@ -304,7 +304,7 @@ class TestDevices:
         for rank in range(4):
             seen = changed(seen, rank, with_nccl)
         found = judge(seen)
-        assert (found.verdict, found.exit_code, found.culprits) == (Verdict.UNKNOWN, 3, ())
+        assert (found.verdict, found.exit_code, found.culprits) == (HangState.UNKNOWN, 3, ())
 
     def test_backward_on_a_device_is_not_outside(self) -> None:
         found = judge(evidence(["item", "item", "backward", "item"], device=True, apart=70.0))
@@ -312,7 +312,7 @@ class TestDevices:
 
 
 def test_without_stacks_and_connections_nothing_is_decided() -> None:
-    def bare(member: Member) -> Member:
+    def bare(member: HangMember) -> HangMember:
         looks = [
             replace(look, connections=(), python=(), threads=()) for look in (member.a, member.b) if look
         ]
@@ -322,7 +322,7 @@ def test_without_stacks_and_connections_nothing_is_decided() -> None:
     for rank in range(8):
         seen = changed(seen, rank, bare)
     found = judge(seen)
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
 
 
 @pytest.mark.parametrize("seconds", [61, 600, 86_400])
@@ -344,7 +344,7 @@ def test_recorded_trials_grow_old(seconds: int) -> None:
         )
 
 
-def _older(member: Member, by: int) -> Member:
+def _older(member: HangMember, by: int) -> HangMember:
     assert member.a is not None
     assert member.b is not None
     looks = [
@@ -360,8 +360,8 @@ def _older(member: Member, by: int) -> Member:
     return replace(member, a=looks[0], b=looks[1], age=member.age + by / 1000)
 
 
-def looked_between(seen: Evidence, rank: int, *does: str, device: bool = True) -> Evidence:
-    def add(member: Member) -> Member:
+def looked_between(seen: HangEvidence, rank: int, *does: str, device: bool = True) -> HangEvidence:
+    def add(member: HangMember) -> HangMember:
         return replace(member, between=tuple(look(member.pid, word, False, device=device) for word in does))
 
     return changed(seen, rank, add)
@@ -375,7 +375,7 @@ def test_a_look_in_between_shows_that_the_job_moves() -> None:
     assert judge(still).exit_code == 1
     for rank, does in ((0, ("item", "sleeps")), (1, ("item", "sleeps"))):
         found = judge(looked_between(seen, rank, *does))
-        assert (found.verdict, found.culprits) == (Verdict.MOVES, ())
+        assert (found.verdict, found.culprits) == (HangState.MOVES, ())
 
 
 def test_nor_is_who_ran_in_between_stopped() -> None:
@@ -390,7 +390,7 @@ def test_who_was_elsewhere_in_between_is_in_no_proved_loop() -> None:
     assert judge(seen).exit_code == 1
     assert judge(looked_between(seen, 1, "spins", device=False)).exit_code == 1
     found = judge(looked_between(seen, 1, "saves", device=False))
-    assert (found.verdict, found.culprits) == (Verdict.UNKNOWN, ())
+    assert (found.verdict, found.culprits) == (HangState.UNKNOWN, ())
 
 
 def test_who_waits_in_recv_is_not_accused_where_no_stack_shows_it() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, HostSeen
+from doctor.hang.evidence import HangEvidence, HostEvidence
 from doctor.hang.judge import judge
 from doctor.hang.judge.jobs import find_jobs
-from doctor.hang.judge.judgement import Cause, Confidence, Verdict
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
 from tests.support.hang.written import both, evidence
 
 NODES = ["node1", "node2", "node3", "node4"]
@@ -16,10 +16,10 @@ REFUSED = "connection refused on port 22"
 
 
 def test_no_job() -> None:
-    found = judge(Evidence(started="2026-11-20T09:00:00Z", asked=("node1",)))
-    assert (found.verdict, found.exit_code, found.sentence) == (Verdict.NO_JOB, 3, "No host answered.")
+    found = judge(HangEvidence(started="2026-11-20T09:00:00Z", asked=("node1",)))
+    assert (found.verdict, found.exit_code, found.sentence) == (HangState.NO_JOB, 3, "No host answered.")
     found = judge(evidence([], hosts=["node1"], world=1))
-    assert (found.verdict, found.exit_code) == (Verdict.NO_JOB, 3)
+    assert (found.verdict, found.exit_code) == (HangState.NO_JOB, 3)
 
 
 def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
@@ -30,15 +30,15 @@ def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
     )
     seen = both(evidence(["waits", "sleeps"]), replace(other, hosts=hosts))
     found = judge(seen)
-    assert (found.verdict, found.exit_code, len(found.jobs)) == (Verdict.SEVERAL, 1, 2)
+    assert (found.verdict, found.exit_code, len(found.jobs)) == (HangState.SEVERAL, 1, 2)
     assert ([each.rank for each in found.culprits], found.sentence) == (
         [1],
         "2 jobs run here: 1 hangs, 1 moves.",
     )
-    assert judge(seen, master_port=29600).verdict is Verdict.MOVES
+    assert judge(seen, master_port=29600).verdict is HangState.MOVES
     assert judge(seen, pid=4010).exit_code == 1
-    assert judge(seen, pid=1).verdict is Verdict.NO_JOB
-    assert judge(seen, pid=4010, master_port=29600).verdict is Verdict.NO_JOB
+    assert judge(seen, pid=1).verdict is HangState.NO_JOB
+    assert judge(seen, pid=4010, master_port=29600).verdict is HangState.NO_JOB
 
 
 def test_any_process_of_its_tree_chooses_a_job() -> None:
@@ -49,7 +49,7 @@ def test_any_process_of_its_tree_chooses_a_job() -> None:
     assert judge(replace(seen, hosts=hosts), pid=90).exit_code == 1
     assert judge(seen, pid=100).exit_code == 1
     orphans = tuple(replace(h, members=tuple(replace(m, parent=1) for m in h.members)) for h in seen.hosts)
-    assert judge(replace(seen, hosts=orphans), pid=1).verdict is Verdict.NO_JOB
+    assert judge(replace(seen, hosts=orphans), pid=1).verdict is HangState.NO_JOB
 
 
 def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:
@@ -78,7 +78,7 @@ def test_a_rank_without_a_process_on_a_host_that_answered_is_gone(
     assert [(each.rank, each.host, each.pid, each.cause) for each in found.culprits] == [
         (missing, home, None, Cause.GONE)
     ]
-    assert (found.exit_code, found.confidence) == (1, Confidence.STRONG)
+    assert (found.exit_code, found.confidence) == (1, HangConfidence.STRONG)
 
 
 def test_not_in_a_job_that_has_just_been_started() -> None:
@@ -101,7 +101,7 @@ def test_a_launcher_that_may_have_had_the_missing_ranks_is_noted() -> None:
     """Its ranks have ended, and it waits for the other hosts."""
     seen = evidence(dict.fromkeys(range(4), "waits"), NODES[:2], world=8)
     said = "torchrun (pid 7, root) has no rank here: it is still starting some, or waits for other hosts"
-    empty = HostSeen(host="node3", unread=(said,))
+    empty = HostEvidence(host="node3", unread=(said,))
     found = judge(replace(seen, hosts=(seen.hosts[0], empty), asked=("node1", "node3")))
     assert found.notes[-1] == f"node3: {said}"
     assert all(said not in note for note in judge(evidence(["waits"] * 8, NODES)).notes)
@@ -117,7 +117,7 @@ def test_nor_is_a_rank_that_may_as_well_be_elsewhere() -> None:
 
 def test_ranks_of_a_host_that_did_not_answer_are_unknown() -> None:
     found = judge(evidence(["waits"] * 8, NODES, unreached={"node3": REFUSED}))
-    assert (found.verdict, found.exit_code, found.culprits) == (Verdict.HANG, 3, ())
+    assert (found.verdict, found.exit_code, found.culprits) == (HangState.HANG, 3, ())
     assert found.notes == ("ranks 4-5 could not be looked at (a host did not answer) and may be the cause",)
     assert found.unreached == (("node3", REFUSED),)
 
@@ -133,7 +133,7 @@ def test_and_protect_those_who_look_guilty_unless_that_is_certain() -> None:
 
 def test_a_job_that_seems_to_move_is_not_called_fine_without_its_host() -> None:
     found = judge(evidence(["waits"] * 8, NODES, silent=0.1, unreached={"node3": REFUSED}))
-    assert (found.verdict, found.exit_code) == (Verdict.MOVES, 3)
+    assert (found.verdict, found.exit_code) == (HangState.MOVES, 3)
 
 
 def test_ranks_without_a_number_may_be_those_that_are_missing() -> None:

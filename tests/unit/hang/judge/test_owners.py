@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, Member
+from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import Judgement, judge
-from doctor.hang.judge.judgement import Confidence, Verdict
+from doctor.hang.judge.judgement import HangConfidence, HangState
 from tests.support.hang.reports import text
 from tests.support.hang.written import evidence, look
 
@@ -26,13 +26,13 @@ def bare(pid: int, does: str) -> dict[str, Any]:
     return {"a": looks[0], "b": looks[1]}
 
 
-def claim(rank: int, world: int = 4, does: str = "stopped", **more: Any) -> Member:
+def claim(rank: int, world: int = 4, does: str = "stopped", **more: Any) -> HangMember:
     pid = more.pop("pid", 9_000 + rank)
     known = {"parent": 1, "job": JOB, "master": JOB, "user": "mallory", "age": 60.0, "command": "python -c x"}
-    return Member(host="", pid=pid, rank=rank, world=world, **{**known, **bare(pid, does), **more})
+    return HangMember(host="", pid=pid, rank=rank, world=world, **{**known, **bare(pid, does), **more})
 
 
-def with_claims(seen: Evidence, *claims: Member, host: str = "node2") -> Evidence:
+def with_claims(seen: HangEvidence, *claims: HangMember, host: str = "node2") -> HangEvidence:
     hosts = tuple(
         replace(each, members=(*each.members, *(replace(one, host=host) for one in claims)))
         if each.host == host
@@ -42,7 +42,7 @@ def with_claims(seen: Evidence, *claims: Member, host: str = "node2") -> Evidenc
     return replace(seen, hosts=hosts)
 
 
-def changed(seen: Evidence, host: str, **more: Any) -> Evidence:
+def changed(seen: HangEvidence, host: str, **more: Any) -> HangEvidence:
     hosts = tuple(
         replace(each, members=tuple(replace(m, **more) for m in each.members)) if each.host == host else each
         for each in seen.hosts
@@ -66,7 +66,7 @@ FALSE = [
 
 @pytest.mark.parametrize("user", ["mallory", "alice"])
 @pytest.mark.parametrize("false", FALSE)
-def test_a_false_rank_changes_nothing(false: tuple[Member, ...], user: str) -> None:
+def test_a_false_rank_changes_nothing(false: tuple[HangMember, ...], user: str) -> None:
     """Of another user; or of the same, as what a shell has started in which a rank was exported."""
     said = tuple(replace(each, user=user) for each in false)
     found = judge(with_claims(HUNG, *said))
@@ -90,7 +90,7 @@ def test_a_false_job_beside_a_healthy_one_does_not_count() -> None:
     other = {"job": "node9:1", "master": "node9:1"}
     seen = with_claims(MOVES, claim(0, 2, **other), claim(1, 2, **other))
     found = judge(seen)
-    assert (found.verdict, found.exit_code) == (Verdict.MOVES, 0)
+    assert (found.verdict, found.exit_code) == (HangState.MOVES, 0)
     assert any("mallory" in note and "not count" in note for note in found.notes)
     chosen = judge(seen, user="mallory")
     assert (chosen.exit_code, len(chosen.jobs)) == (3, 1), "who asks for it sees it"
@@ -102,7 +102,7 @@ def test_a_false_job_beside_a_healthy_one_does_not_count() -> None:
 def test_a_job_that_stands_still_at_its_very_start_counts(sign: dict[str, Any]) -> None:
     other = {"job": "node9:1", "master": "node9:1"}
     found = judge(with_claims(MOVES, claim(0, 2, pid=9_000, **{**other, **sign})))
-    assert (found.verdict, found.exit_code, len(found.each)) == (Verdict.SEVERAL, 3, 2)
+    assert (found.verdict, found.exit_code, len(found.each)) == (HangState.SEVERAL, 3, 2)
 
 
 @pytest.mark.parametrize("age", [10.0, 1e6])
@@ -117,10 +117,10 @@ def test_nobody_hides_ranks_that_have_not_connected_yet_by_taking_their_name(age
 def test_a_rank_that_was_stopped_before_it_connected() -> None:
     seen = evidence({0: "waits", 2: "waits", 3: "waits"}, world=4)
     found = judge(with_claims(seen, claim(1, user="alice"), host="node1"))
-    assert (found.exit_code, accused(found), found.confidence) == (1, [(1, "node1")], Confidence.STRONG)
+    assert (found.exit_code, accused(found), found.confidence) == (1, [(1, "node1")], HangConfidence.STRONG)
     assert "CONT" not in " ".join(found.commands)
     launched = judge(with_claims(seen, claim(1, user="alice", launched=77), host="node1"))
-    assert (launched.exit_code, launched.confidence) == (1, Confidence.CERTAIN)
+    assert (launched.exit_code, launched.confidence) == (1, HangConfidence.CERTAIN)
     assert "CONT" in launched.commands[0]
     other = judge(with_claims(seen, claim(1), host="node1"))
     assert 1 not in [each.rank for each in other.named if each.pid is not None]

@@ -7,7 +7,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, HostSeen, Look, Member
+from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence, Look
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause
 from doctor.hang.report_json import hang_part
@@ -20,7 +20,7 @@ MARGIN = 0.5
 NEVER = {"none", "slow", "ckpt", "skip", "order", "kill", "extra"}
 
 
-def torn(evidence: Evidence, dice: random.Random) -> Evidence:
+def torn(evidence: HangEvidence, dice: random.Random) -> HangEvidence:
     """Without some stacks, threads, connections, looks, ranks or hosts."""
     if dice.random() < 0.3:
         evidence = over_two_hosts(evidence, later=dice.randrange(3_000))
@@ -42,11 +42,11 @@ def torn(evidence: Evidence, dice: random.Random) -> Evidence:
             each = replace(each, state="", threads=(), python=(), connections=(), unread=("/proc: slow",))
         return each
 
-    def member(each: Member) -> Member:
+    def member(each: HangMember) -> HangMember:
         rank = None if each.helps is None and dice.random() < 0.05 else each.rank
         return replace(each, rank=rank, a=look(each.a), b=look(each.b))
 
-    def host(each: HostSeen) -> HostSeen:
+    def host(each: HostEvidence) -> HostEvidence:
         kept = [one for one in each.members if dice.random() > 0.03]
         return replace(each, members=tuple(map(member, kept)))
 

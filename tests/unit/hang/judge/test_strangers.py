@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence
+from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
 from tests.support.hang.written import evidence, seen_from_outside
 
@@ -57,7 +57,7 @@ def test_a_short_silence_may_be_normal() -> None:
     assert (found.verdict.value, found.exit_code) == ("waits", 0)
 
 
-def nameless(seen: Evidence) -> Evidence:
+def nameless(seen: HangEvidence) -> HangEvidence:
     """As where no launcher says which job it is."""
     hosts = tuple(
         replace(h, members=tuple(replace(m, job=f"started by process 1 on {h.host}") for m in h.members))

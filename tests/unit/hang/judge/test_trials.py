@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.hang.judge import judge
-from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from tests.support.each import each
 from tests.support.hang.trials import Trial, of_another_user, over_two_hosts, trials, without_stacks
 
@@ -54,18 +54,22 @@ class TestACulprit:
     def test_with_stacks(self, trial: Trial) -> None:
         cause, place = CAUSES[trial.fault]
         found = judge(trial.evidence, limit=LIMIT)
-        assert (found.verdict, found.exit_code) == (Verdict.HANG, 1)
+        assert (found.verdict, found.exit_code) == (HangState.HANG, 1)
         assert [(each.rank, each.cause, each.place) for each in found.culprits] == [
             (trial.victim[0], cause, place)
         ]
-        assert found.confidence is (Confidence.CERTAIN if trial.fault in CERTAIN else Confidence.STRONG)
+        assert found.confidence is (
+            HangConfidence.CERTAIN if trial.fault in CERTAIN else HangConfidence.STRONG
+        )
         assert sum(group.number for group in found.groups) == 3
         assert not found.suspects
 
     def test_without_py_spy(self, trial: Trial) -> None:
         found = judge(without_stacks(trial.evidence), limit=LIMIT)
         assert (named(found), found.exit_code) == (trial.victim, 1)
-        assert found.confidence is (Confidence.CERTAIN if trial.fault in BY_STATE else Confidence.SUSPECT)
+        assert found.confidence is (
+            HangConfidence.CERTAIN if trial.fault in BY_STATE else HangConfidence.SUSPECT
+        )
 
     def test_of_another_user(self, trial: Trial) -> None:
         """States are enough for those that cannot go on; who is named otherwise is not accused."""
@@ -83,7 +87,7 @@ class TestACulprit:
         if trial.fault in BY_STATE:
             assert found.exit_code == 1
         else:
-            assert (found.verdict, found.exit_code, found.culprits) == (Verdict.WAITS, 0, ())
+            assert (found.verdict, found.exit_code, found.culprits) == (HangState.WAITS, 0, ())
 
 
 @pytest.mark.parametrize("trial", of_faults(*MISMATCH), ids=ids)
@@ -97,9 +101,9 @@ def test_a_mismatch_is_put_on_nobody(trial: Trial, rights: object) -> None:
     assert trial.victim[0] in named(found)
     assert len(found.named) < 4
     if rights is not of_another_user:
-        assert found.verdict is Verdict.HANG
+        assert found.verdict is HangState.HANG
         assert len(found.named) > 1
-        assert found.confidence is Confidence.UNDECIDED
+        assert found.confidence is HangConfidence.UNDECIDED
 
 
 @pytest.mark.parametrize("trial", of_faults("netdrop"), ids=ids)
@@ -108,7 +112,7 @@ def test_a_mismatch_is_put_on_nobody(trial: Trial, rights: object) -> None:
 )
 def test_a_cut_connection_names_its_two_ends(trial: Trial, rights: object) -> None:
     found = judge(rights(trial.evidence), limit=LIMIT)  # type: ignore[operator]
-    if found.verdict is Verdict.MOVES:  # these two do not talk to each other in that job
+    if found.verdict is HangState.MOVES:  # these two do not talk to each other in that job
         assert trial.victim == (1, 3)
         return
     assert (named(found), found.exit_code) == (trial.victim, 1)
@@ -122,13 +126,13 @@ def test_a_cut_connection_names_its_two_ends(trial: Trial, rights: object) -> No
 @pytest.mark.parametrize("limit", [LIMIT, 60.0])
 def test_a_healthy_or_slow_job_accuses_nobody(trial: Trial, rights: object, limit: float) -> None:
     found = judge(rights(trial.evidence), limit=limit)  # type: ignore[operator]
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.MOVES, 0, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.MOVES, 0, ())
 
 
 @pytest.mark.parametrize("trial", of_faults("ckpt"), ids=ids)
 def test_a_checkpoint_is_work(trial: Trial) -> None:
     found = judge(trial.evidence, limit=LIMIT)
-    assert (found.verdict, found.exit_code, named(found)) == (Verdict.WAITS, 0, (0,))
+    assert (found.verdict, found.exit_code, named(found)) == (HangState.WAITS, 0, (0,))
     assert found.named[0].sentence.startswith("writes a checkpoint: ")
     assert judge(without_stacks(trial.evidence), limit=LIMIT).exit_code == 0
     other = judge(of_another_user(trial.evidence), limit=LIMIT)

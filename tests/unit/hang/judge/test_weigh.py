@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, LibraryText, Look, Member
+from doctor.hang.evidence import HangEvidence, HangMember, LibraryText, Look
 from doctor.hang.judge import judge
-from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.hang.opinions import Source
 from doctor.hang.report_json import hang_part
 from tests.support.hang.reports import NODES
@@ -24,7 +24,7 @@ STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
 OTHER = {"op_type": "ALLREDUCE", "comm_ids": "all"}
 
 
-def heard(seen: Evidence, *said: LibraryText, host: int = 0) -> Evidence:
+def heard(seen: HangEvidence, *said: LibraryText, host: int = 0) -> HangEvidence:
     hosts = tuple(
         replace(each, libraries=(*each.libraries, *said)) if number == host else each
         for number, each in enumerate(seen.hosts)
@@ -32,7 +32,7 @@ def heard(seen: Evidence, *said: LibraryText, host: int = 0) -> Evidence:
     return replace(seen, hosts=hosts)
 
 
-def numbers(seen: Evidence, *of: int, later: Sequence[int] = ()) -> Evidence:
+def numbers(seen: HangEvidence, *of: int, later: Sequence[int] = ()) -> HangEvidence:
     """torch_npu's status: the last collective that each rank has begun; `later` is the second answer."""
     for rank, count in enumerate(of):
         for which in ("a", "b"):
@@ -43,7 +43,7 @@ def numbers(seen: Evidence, *of: int, later: Sequence[int] = ()) -> Evidence:
     return seen
 
 
-def crossed(seen: Evidence, world: int, one: int, other: int) -> Evidence:
+def crossed(seen: HangEvidence, world: int, one: int, other: int) -> HangEvidence:
     """`one` waits in a group for `other`, which waits in another group for `one`."""
     for rank in range(world):
         for which in ("a", "b"):
@@ -58,11 +58,11 @@ def crossed(seen: Evidence, world: int, one: int, other: int) -> Evidence:
     return seen
 
 
-def behind(seen: Evidence, rank: int, world: int = 8) -> Evidence:
+def behind(seen: HangEvidence, rank: int, world: int = 8) -> HangEvidence:
     return numbers(seen, *(56 if each == rank else 57 for each in range(world)))
 
 
-def scheduler(seen: Evidence, rank: int) -> Evidence:
+def scheduler(seen: HangEvidence, rank: int) -> HangEvidence:
     return heard(seen, library(Source.SCHEDULER, sample("scheduler.log").replace("node: 3", f"node: {rank}")))
 
 
@@ -72,13 +72,13 @@ def library(source: Source, body: str, name: str = "x", *, which: str = "b") -> 
     )
 
 
-def bare(seen: Evidence) -> Evidence:
+def bare(seen: HangEvidence) -> HangEvidence:
     """Without stacks, as where py-spy may not look."""
 
     def blind(look: Look | None) -> Look | None:
         return replace(look, python=()) if look else None
 
-    def member(each: Member) -> Member:
+    def member(each: HangMember) -> HangMember:
         return replace(each, a=blind(each.a), b=blind(each.b))
 
     hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
@@ -108,7 +108,7 @@ def test_where_nothing_was_asked_nothing_is_said() -> None:
 def test_a_suspicion_that_a_library_confirms_is_strong() -> None:
     seen = bare(evidence(ONE_SLEEPS, NODES))
     alone, found = judge(seen), judge(behind(seen, 5))
-    assert (alone.confidence, found.confidence) == (Confidence.SUSPECT, Confidence.STRONG)
+    assert (alone.confidence, found.confidence) == (HangConfidence.SUSPECT, HangConfidence.STRONG)
     assert (named(found), found.exit_code) == ([5], 1)
     assert said(found) == {"torch_npu-status": (True, ())}
     assert "of node3 has not begun the collective in which the others are (confirms it)" in text(found)
@@ -120,17 +120,17 @@ def test_a_suspicion_that_a_library_confirms_is_strong() -> None:
 def test_who_blames_others_as_well_makes_nothing_firmer() -> None:
     seen = bare(evidence(ONE_SLEEPS, NODES))
     found = judge(numbers(seen, 57, 57, 56, 57, 57, 56, 57, 57))
-    assert (found.confidence, said(found)["torch_npu-status"]) == (Confidence.SUSPECT, (True, ()))
+    assert (found.confidence, said(found)["torch_npu-status"]) == (HangConfidence.SUSPECT, (True, ()))
 
 
 def test_connections_and_a_library_are_firmer_together_and_accuse_nobody() -> None:
     seen = of_another_user(of("lock", "ddp")[0].evidence)
     alone = judge(seen, limit=1.0)
     (suspect,) = alone.suspects
-    assert (suspect.cause, alone.confidence) == (Cause.LAST, Confidence.SUSPECT)
+    assert (suspect.cause, alone.confidence) == (Cause.LAST, HangConfidence.SUSPECT)
     found = judge(numbers(seen, *(56 if rank == suspect.rank else 57 for rank in range(4))), limit=1.0)
     assert (found.suspects, found.culprits, found.exit_code) == (alone.suspects, (), 3)
-    assert found.confidence is Confidence.STRONG
+    assert found.confidence is HangConfidence.STRONG
     assert found.sentence.startswith("The connections and torch_npu's status name the same rank")
 
 
@@ -138,7 +138,7 @@ def test_connections_and_a_library_are_firmer_together_and_accuse_nobody() -> No
 def test_a_library_that_blames_another_leaves_it_undecided(blind: bool) -> None:
     seen = evidence(ONE_SLEEPS, NODES)
     found = judge(behind(bare(seen) if blind else seen, 2))
-    assert (found.verdict, found.exit_code, found.confidence) == (Verdict.HANG, 3, Confidence.UNDECIDED)
+    assert (found.verdict, found.exit_code, found.confidence) == (HangState.HANG, 3, HangConfidence.UNDECIDED)
     assert (named(found), found.culprits) == ([5], ())
     line = "torch_npu's status blames rank 2 of node2, the processes rank 5"
     assert said(found) == {"torch_npu-status": (False, (line,))}
@@ -155,7 +155,7 @@ def test_no_library_overrides_the_state_of_a_process(fault: str, count: Sequence
     assert (found.verdict, found.exit_code, found.confidence, found.named) == (
         alone.verdict,
         1,
-        Confidence.CERTAIN,
+        HangConfidence.CERTAIN,
         alone.named,
     )
     assert said(found)["torch_npu-status"][1], "it is shown all the same"
@@ -179,20 +179,20 @@ def test_all_in_the_same_operation_by_the_library_too() -> None:
 def test_somebody_outside_whose_device_has_the_operation_is_not_accused() -> None:
     """Hosts run ahead of their devices: it may have launched what the others wait in."""
     found = judge(numbers(evidence(ONE_SLEEPS, NODES), *(57,) * 8))
-    assert (named(found), found.exit_code, found.confidence) == ([5], 3, Confidence.UNDECIDED)
+    assert (named(found), found.exit_code, found.confidence) == ([5], 3, HangConfidence.UNDECIDED)
     (line,) = said(found)["torch_npu-status"][1]
     assert line.endswith("sees all ranks in the same operation; by the processes, rank 5 has not come to it")
 
 
 def test_a_rank_that_only_the_library_has_behind_is_undecided() -> None:
     found = judge(behind(evidence(["waits"] * 8), 3))
-    assert (found.verdict, found.exit_code, found.named) == (Verdict.HANG, 3, ())
+    assert (found.verdict, found.exit_code, found.named) == (HangState.HANG, 3, ())
     assert "by the processes, all wait in the same operation" in found.sentence
 
 
 def test_different_operations_name_the_pair_and_accuse_nobody() -> None:
     found = judge(crossed(evidence(["waits"] * 4), 4, 1, 2))
-    assert (found.verdict, found.exit_code, found.confidence) == (Verdict.HANG, 3, Confidence.UNDECIDED)
+    assert (found.verdict, found.exit_code, found.confidence) == (HangState.HANG, 3, HangConfidence.UNDECIDED)
     assert [(each.rank, each.cause) for each in found.named] == [(1, Cause.MISMATCH), (2, Cause.MISMATCH)]
     assert found.sentence.startswith("The ranks wait in different collectives")
 
@@ -201,9 +201,9 @@ def test_a_library_that_sees_the_job_move_protects_a_mere_suspect() -> None:
     moving = (tuple(range(50, 58)), tuple(range(51, 59)))
     seen = evidence(ONE_SLEEPS, NODES)
     found = judge(numbers(bare(seen), *moving[0], later=moving[1]))
-    assert (named(found), found.exit_code, found.confidence) == ([5], 3, Confidence.UNDECIDED)
+    assert (named(found), found.exit_code, found.confidence) == ([5], 3, HangConfidence.UNDECIDED)
     sure = judge(numbers(seen, *moving[0], later=moving[1]))
-    assert (named(sure), sure.exit_code, sure.confidence) == ([5], 1, Confidence.STRONG)
+    assert (named(sure), sure.exit_code, sure.confidence) == ([5], 1, HangConfidence.STRONG)
     line = ("torch_npu's status sees the job move; the processes do not",)
     assert said(sure)["torch_npu-status"][1] == said(found)["torch_npu-status"][1] == line
 
@@ -249,9 +249,9 @@ def test_libraries_that_contradict_each_other_are_all_shown() -> None:
 
 def test_the_limit_comes_first() -> None:
     found = judge(behind(evidence(ONE_SLEEPS, NODES, silent=40.0), 5))
-    assert (found.verdict, found.exit_code, found.culprits) == (Verdict.WAITS, 0, ())
+    assert (found.verdict, found.exit_code, found.culprits) == (HangState.WAITS, 0, ())
     moves = judge(behind(evidence(ONE_SLEEPS, NODES, silent=0.2), 5))
-    assert (moves.verdict, moves.exit_code, moves.named) == (Verdict.MOVES, 0, ())
+    assert (moves.verdict, moves.exit_code, moves.named) == (HangState.MOVES, 0, ())
 
 
 def test_a_device_of_which_nobody_knows_the_rank_contradicts_nobody() -> None:
@@ -272,7 +272,7 @@ class TestDevices:
         assert judge(seen).named == ()
         found = judge(behind(seen, 3))
         assert (named(found), found.culprits, found.exit_code) == ([3], (), 3)
-        assert (found.named[0].cause, found.confidence) == (Cause.BEHIND, Confidence.UNDECIDED)
+        assert (found.named[0].cause, found.confidence) == (Cause.BEHIND, HangConfidence.UNDECIDED)
         assert "SUSPECT rank 3 on node2 (pid 4030) is behind the others, by torch_npu's" in text(found)
 
     def test_two_that_disagree_name_nobody(self) -> None:

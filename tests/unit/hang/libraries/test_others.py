@@ -12,7 +12,7 @@ from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.libraries.consult import opinions
 from doctor.hang.libraries.torch_npu import FILE
 from doctor.hang.libraries.utilisation import npu, nvidia
-from doctor.hang.opinions import Kind, Opinion, Source, State, Trust
+from doctor.hang.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from tests.support.library_texts import SAMPLES, SmallJob, job_of, sample, seen, text
 
 STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
@@ -49,51 +49,51 @@ def test_the_name_of_a_status_file() -> None:
 def test_the_smallest_number_is_behind() -> None:
     ops = [(rank, ("0", "all", 57, "start")) for rank in range(3)]
     (found,) = said(job_of(4), *twice(*ops, (3, ("0", "all", 56, "end"))))
-    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {3}, Trust.STRONG)
+    assert (found.kind, found.ranks, found.trust) == (OpinionKind.BLAMES, {3}, Trust.STRONG)
     assert found.evidence == ("group 0 (all): 3 in number 57 (ALLREDUCE); rank 3 of node1 at 56",)
 
 
 def test_all_have_begun_it() -> None:
     (found,) = said(job_of(4), *twice(*[(rank, ("0", "all", 57, "start")) for rank in range(4)]))
-    assert (found.kind, found.subjects) == (Kind.LAUNCHED, ())
+    assert (found.kind, found.subjects) == (OpinionKind.LAUNCHED, ())
 
 
 def test_a_file_that_is_missing_leaves_it_open() -> None:
     (found,) = said(job_of(4), *twice(*[(rank, ("0", "all", 57, "start")) for rank in range(3)]))
-    assert (found.kind, found.subjects) == (Kind.SILENT, ())
+    assert (found.kind, found.subjects) == (OpinionKind.SILENT, ())
 
 
 def test_numbers_that_change_blame_nobody() -> None:
     first = [status(rank, ("0", "all", 56 + rank, "start"), which="a") for rank in range(2)]
     then = [status(rank, ("0", "all", 57 + rank, "start")) for rank in range(2)]
     (found,) = said(job_of(2), *first, *then)
-    assert (found.kind, found.subjects) == (Kind.MOVES, ())
+    assert (found.kind, found.subjects) == (OpinionKind.MOVES, ())
 
 
 @pytest.mark.parametrize("body", ["", "{", '{"last_comm_op": [{"seq": -1, "pg_id": "0"}]}', "[" * 99_999])
 def test_status_files_of_another_form(body: str) -> None:
     texts = [text(Source.TORCH_NPU, body, name=STATUS, which=which, pid=100) for which in "ab"]
     (found,) = said(job_of(1), *texts)
-    assert found.kind is Kind.SILENT
+    assert found.kind is OpinionKind.SILENT
 
 
 def test_a_place_that_lost_its_heartbeat() -> None:
     job = job_of(4, 2)
     (found,) = said(job, text(Source.HEARTBEAT, sample("plog_heartbeat.log"), pid=100))
-    assert (found.kind, found.trust) == (Kind.BLAMES, Trust.STRONG)
+    assert (found.kind, found.trust) == (OpinionKind.BLAMES, Trust.STRONG)
     (subject,) = found.subjects
-    assert (subject.host, subject.device, subject.state) == ("node2", "1", State.UNRESPONSIVE)
+    assert (subject.host, subject.device, subject.state) == ("node2", "1", SubjectState.UNRESPONSIVE)
     assert str(subject) == "device 1 of node2"
 
 
 def test_a_place_that_is_stuck_is_a_vote() -> None:
     (found,) = said(job_of(4, 2), text(Source.HEARTBEAT, sample("plog_stuck.log"), pid=100))
-    assert (found.trust, found.subjects[0].state) == (Trust.VOTE, State.BEHIND)
+    assert (found.trust, found.subjects[0].state) == (Trust.VOTE, SubjectState.BEHIND)
 
 
 def test_the_node_that_the_scheduler_misses() -> None:
     (found,) = said(job_of(4), text(Source.SCHEDULER, sample("scheduler.log")))
-    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {3}, Trust.STRONG)
+    assert (found.kind, found.ranks, found.trust) == (OpinionKind.BLAMES, {3}, Trust.STRONG)
     (found,) = said(job_of(2), text(Source.SCHEDULER, sample("scheduler.log")))
     assert (found.ranks, found.trust) == (set(), Trust.VOTE)
 
@@ -118,8 +118,8 @@ def busy(body: str, name: str = "nvidia-smi") -> list[LibraryText]:
 
 def test_the_idle_device_among_busy_ones() -> None:
     (found,) = said(job_of(4), *busy(sample("nvidia_busy.csv")))
-    assert (found.kind, found.trust, found.ranks) == (Kind.BLAMES, Trust.VOTE, {1})
-    assert found.subjects[0].state is State.IDLE
+    assert (found.kind, found.trust, found.ranks) == (OpinionKind.BLAMES, Trust.VOTE, {1})
+    assert found.subjects[0].state is SubjectState.IDLE
 
 
 def test_idle_devices_that_are_as_many_as_the_busy_ones_say_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 from doctor.hang.evidence import LibraryText
 from doctor.hang.libraries.consult import opinions
 from doctor.hang.libraries.ras import read
-from doctor.hang.opinions import Kind, Opinion, Source, State, Trust
+from doctor.hang.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from tests.support.library_texts import SmallJob, job_of, sample, seen, text
 
 Counts = Mapping[int, int | Mapping[str, int]]
@@ -61,8 +61,10 @@ def asked(first: str, second: str, job: SmallJob | None = None) -> Opinion:
 def test_the_one_that_has_launched_fewest_is_behind() -> None:
     stands = answer(communicator("0x1", {0: 641, 1: 641, 2: 640, 3: 641}))
     said = asked(stands, stands)
-    assert (said.kind, said.trust) == (Kind.BLAMES, Trust.STRONG)
-    assert [(each.rank, each.host, each.state) for each in said.subjects] == [(2, "node2", State.BEHIND)]
+    assert (said.kind, said.trust) == (OpinionKind.BLAMES, Trust.STRONG)
+    assert [(each.rank, each.host, each.state) for each in said.subjects] == [
+        (2, "node2", SubjectState.BEHIND)
+    ]
     assert "AllReduce 640 by rank 2 of node2, up to 641 by the others" in said.evidence[0]
 
 
@@ -76,20 +78,20 @@ def test_counts_that_move_blame_nobody() -> None:
     before = answer(communicator("0x1", {0: 641, 1: 641, 2: 640, 3: 641}))
     after = answer(communicator("0x1", {0: 642, 1: 641, 2: 641, 3: 641}))
     said = asked(before, after)
-    assert (said.kind, said.subjects) == (Kind.MOVES, ())
+    assert (said.kind, said.subjects) == (OpinionKind.MOVES, ())
 
 
 def test_equal_counts_that_stand_lie_below() -> None:
     stands = answer(communicator("0x1", dict.fromkeys(range(4), 640)))
     said = asked(stands, stands)
-    assert (said.kind, said.subjects) == (Kind.LAUNCHED, ())
+    assert (said.kind, said.subjects) == (OpinionKind.LAUNCHED, ())
 
 
 def test_who_is_behind_because_it_waits_elsewhere_is_not_blamed() -> None:
     dp = communicator("0x1", {0: 10, 2: 9})
     tp = communicator("0x2", {2: 50, 3: 49})
     said = asked(answer(dp, tp), answer(dp, tp))
-    assert (said.kind, said.ranks) == (Kind.BLAMES, {3})
+    assert (said.kind, said.ranks) == (OpinionKind.BLAMES, {3})
     assert len(said.evidence) == 2
 
 
@@ -108,11 +110,11 @@ def test_who_may_wait_for_a_message_is_merely_a_vote() -> None:
 )
 def test_each_behind_the_other_is_a_mismatch(groups: Sequence[dict[str, Any]]) -> None:
     said = asked(answer(*groups), answer(*groups))
-    assert (said.kind, said.ranks) == (Kind.MISMATCH, {0, 1})
+    assert (said.kind, said.ranks) == (OpinionKind.MISMATCH, {0, 1})
 
 
-@pytest.mark.parametrize(("dead", "state"), [(False, State.UNRESPONSIVE), (True, State.DEAD)])
-def test_missing_ranks_come_before_those_that_are_behind(dead: bool, state: State) -> None:
+@pytest.mark.parametrize(("dead", "state"), [(False, SubjectState.UNRESPONSIVE), (True, SubjectState.DEAD)])
+def test_missing_ranks_come_before_those_that_are_behind(dead: bool, state: SubjectState) -> None:
     stands = answer(communicator("0x1", {0: 5, 1: 4}, missing=[(3, dead)]))
     said = asked(stands, stands)
     assert [(each.rank, each.state) for each in said.subjects] == [(3, state)]
@@ -121,15 +123,15 @@ def test_missing_ranks_come_before_those_that_are_behind(dead: bool, state: Stat
 def test_missing_once_is_not_missing() -> None:
     before = answer(communicator("0x1", {0: 5, 1: 5}, missing=[(3, False)]))
     after = answer(communicator("0x1", {0: 5, 1: 5, 3: 5}))
-    assert asked(before, after).kind is Kind.LAUNCHED
-    assert asked(after, before).kind is Kind.SILENT
+    assert asked(before, after).kind is OpinionKind.LAUNCHED
+    assert asked(after, before).kind is OpinionKind.SILENT
 
 
 def test_the_answer_of_the_documentation() -> None:
     """Its processes are none of this job."""
     real = sample("ras_missing_2.29.json")
     assert not isinstance(read(real), str)
-    assert asked(real, real).kind is Kind.SILENT
+    assert asked(real, real).kind is OpinionKind.SILENT
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_the_answer_of_the_documentation() -> None:
 )
 def test_what_cannot_be_used_is_said(first: str, why: str) -> None:
     said = asked(first, first)
-    assert (said.kind, said.subjects) == (Kind.SILENT, ())
+    assert (said.kind, said.subjects) == (OpinionKind.SILENT, ())
     assert why in said.words
 
 
@@ -165,4 +167,4 @@ def test_numbers_of_a_container() -> None:
     numbers = LibraryText(source="process-numbers", name="/proc", text="100 7\n101 8\nnonsense")
     said = (text(Source.RAS, inside, which="a"), text(Source.RAS, inside, which="b"), numbers)
     assert opinions(seen(job, *said), job)[0].ranks == {1}
-    assert opinions(seen(job, *said[:2]), job)[0].kind is Kind.SILENT
+    assert opinions(seen(job, *said[:2]), job)[0].kind is OpinionKind.SILENT

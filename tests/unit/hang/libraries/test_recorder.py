@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from doctor.hang.evidence import LibraryText
 from doctor.hang.libraries.consult import opinions
 from doctor.hang.onhost import recorder
-from doctor.hang.onhost.recorder import Refused, numbers, plain
-from doctor.hang.opinions import Kind, Opinion, Source, State, Trust
+from doctor.hang.onhost.recorder import UnreadableDump, numbers, plain
+from doctor.hang.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from tests.support.library_texts import NOW, SAMPLES, job_of, seen, text
 
 KINDS = ("pickle", "json")
@@ -42,8 +42,8 @@ def test_the_rank_asleep_of_a_real_job(waits: str, asleep: str) -> None:
     found = said(
         dump(0, numbers(raw(f"recorder_waits.{waits}"))), dump(1, numbers(raw(f"recorder_asleep.{asleep}")))
     )
-    assert (found.kind, found.trust) == (Kind.BLAMES, Trust.STRONG)
-    assert [(each.rank, each.pid, each.state) for each in found.subjects] == [(1, 101, State.BEHIND)]
+    assert (found.kind, found.trust) == (OpinionKind.BLAMES, Trust.STRONG)
+    assert [(each.rank, each.pid, each.state) for each in found.subjects] == [(1, 101, SubjectState.BEHIND)]
     assert found.evidence == ("group 0: 1 in number 4 (gloo all_reduce); rank 1 of node1 at 3",)
 
 
@@ -73,24 +73,24 @@ def of(*entries: Mapping[str, Any], ranks: Mapping[str, str] | None = None) -> s
 def test_all_in_the_same_collective() -> None:
     body = of(entry(0, 3, True), entry(0, 4, False))
     found = said(dump(0, body), dump(1, body))
-    assert (found.kind, found.subjects) == (Kind.LAUNCHED, ())
+    assert (found.kind, found.subjects) == (OpinionKind.LAUNCHED, ())
 
 
 def test_who_ran_ahead_less_is_not_behind() -> None:
     """Both devices are in number 4; one host has merely enqueued more."""
     far = of(entry(0, 3, True), entry(0, 4, False), entry(0, 5, False), entry(0, 6, False))
-    assert said(dump(0, far), dump(1, of(entry(0, 3, True), entry(0, 4, False)))).kind is Kind.LAUNCHED
+    assert said(dump(0, far), dump(1, of(entry(0, 3, True), entry(0, 4, False)))).kind is OpinionKind.LAUNCHED
 
 
 def test_a_young_collective_may_be_about_to_end() -> None:
     young = entry(0, 4, False, time_created_ns=int((NOW - 1) * 1e9))
     found = said(dump(0, of(entry(0, 3, True), young)), dump(1, of(entry(0, 3, True))))
-    assert (found.kind, found.subjects) == (Kind.SILENT, ())
+    assert (found.kind, found.subjects) == (OpinionKind.SILENT, ())
 
 
 def test_a_dump_from_before_the_stall_blames_nobody() -> None:
     waits, before = of(entry(0, 3, True), entry(0, 4, False)), of(entry(0, 2, True))
-    assert said(dump(0, waits), dump(1, before, at=NOW - 100)).kind is Kind.SILENT
+    assert said(dump(0, waits), dump(1, before, at=NOW - 100)).kind is OpinionKind.SILENT
 
 
 def test_clocks_of_hosts_that_differ() -> None:
@@ -100,13 +100,13 @@ def test_clocks_of_hosts_that_differ() -> None:
     evidence = seen(job, dump(0, waits), of=[("node2", dump(1, late, at=NOW + 3600))])
     ahead = replace(evidence.hosts[1], at=NOW + 3600)
     (found,) = opinions(replace(evidence, hosts=(evidence.hosts[0], ahead)), job)
-    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {1}, Trust.STRONG)
+    assert (found.kind, found.ranks, found.trust) == (OpinionKind.BLAMES, {1}, Trust.STRONG)
 
 
 def test_old_dumps_are_a_vote() -> None:
     waits = of(entry(0, 3, True), entry(0, 4, False, time_created_ns=int((NOW - 900) * 1e9)))
     found = said(dump(0, waits, at=NOW - 700), dump(1, of(entry(0, 3, True)), at=NOW - 700))
-    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {1}, Trust.VOTE)
+    assert (found.kind, found.ranks, found.trust) == (OpinionKind.BLAMES, {1}, Trust.VOTE)
     assert "up to 700 s old" in found.words
 
 
@@ -119,7 +119,7 @@ def test_a_chain_over_groups_ends_at_its_end() -> None:
         dump(3, of(entry(6, 3, True), ranks=members)),
         ranks=4,
     )
-    assert (found.kind, found.ranks) == (Kind.BLAMES, {3})
+    assert (found.kind, found.ranks) == (OpinionKind.BLAMES, {3})
 
 
 def test_the_end_of_a_chain_that_left_no_dump_is_not_replaced_by_its_middle() -> None:
@@ -129,26 +129,26 @@ def test_the_end_of_a_chain_that_left_no_dump_is_not_replaced_by_its_middle() ->
         dump(2, of(entry(5, 9, True), entry(6, 3, True), entry(6, 4, False), ranks=members)),
         ranks=4,
     )
-    assert (found.kind, found.subjects) == (Kind.SILENT, ())
+    assert (found.kind, found.subjects) == (OpinionKind.SILENT, ())
 
 
 def test_who_waits_for_a_message_is_not_blamed() -> None:
     receives = entry(1, 7, False, is_p2p=True, profiling_name="nccl:recv 1<-0")
     found = said(dump(0, of(entry(0, 3, True), entry(0, 4, False))), dump(1, of(entry(0, 3, True), receives)))
-    assert (found.kind, found.subjects) == (Kind.SILENT, ())
+    assert (found.kind, found.subjects) == (OpinionKind.SILENT, ())
 
 
 def test_who_has_ended_what_another_has_not_is_not_behind() -> None:
     """Number 4 is over for rank 1 only: something below does not end it for rank 0."""
     first = of(entry(0, 3, True), entry(0, 4, False), entry(0, 5, False))
     found = said(dump(0, first), dump(1, of(entry(0, 3, True), entry(0, 4, True))))
-    assert (found.kind, found.subjects) == (Kind.SILENT, ())
+    assert (found.kind, found.subjects) == (OpinionKind.SILENT, ())
 
 
 def test_groups_of_one_name_and_other_members_are_not_compared() -> None:
     first = of(entry(1, 3, True), entry(1, 4, False), ranks={"1": "[0, 1]"})
     found = said(dump(0, first), dump(2, of(entry(1, 2, True), ranks={"1": "[2, 3]"})), ranks=4)
-    assert found.kind is Kind.SILENT
+    assert found.kind is OpinionKind.SILENT
 
 
 class Hostile:
@@ -185,7 +185,7 @@ def test_a_hostile_dump_gives_a_sentence_and_runs_nothing(
     data: bytes, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MOST_STEPS", 50_000 if why == "too large" else recorder.MOST_STEPS)
-    with pytest.raises(Refused, match=why):
+    with pytest.raises(UnreadableDump, match=why):
         numbers(data)
     assert not os.path.exists("/tmp/doctor-was-here")
 
@@ -199,9 +199,9 @@ def test_a_dump_that_holds_itself() -> None:
 def test_what_the_host_could_not_read_is_said() -> None:
     problem = LibraryText(source="flight-recorder", name="/tmp/fr_0", pid=100, problem="it is cut off")
     found = said(problem)
-    assert (found.kind, "it is cut off" in found.words) == (Kind.SILENT, True)
+    assert (found.kind, "it is cut off" in found.words) == (OpinionKind.SILENT, True)
 
 
 @pytest.mark.parametrize("body", ["", "[]", "{", '{"entries": 7}', '{"pg_status": {"0": []}}', "[" * 100_000])
 def test_texts_of_another_form(body: str) -> None:
-    assert said(dump(0, body)).kind is Kind.SILENT
+    assert said(dump(0, body)).kind is OpinionKind.SILENT

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from doctor.hang.evidence import Evidence, LibraryText
-from doctor.hang.libraries.ras import Answer, read
+from doctor.hang.evidence import HangEvidence, LibraryText
+from doctor.hang.evidence_file import encoded
+from doctor.hang.libraries.ras import RasAnswer, read
 from doctor.hang.messages import DECODER, Library
-from doctor.hang.redacted import redacted
-from doctor.hang.saved import encoded
+from doctor.hang.redaction import redacted
 from tests.support.library_texts import job_of, sample, seen
 
 SECRET = "hf_" + "a1B2c3D4" * 4
@@ -24,12 +24,12 @@ def test_texts_are_redacted() -> None:
 def test_an_answer_of_ras_is_understood_after_that() -> None:
     said = LibraryText(source="nccl-ras", name="x", text=sample("ras_missing_2.29.json"))
     (host,) = seen(job_of(1), said).hosts
-    assert isinstance(read(redacted(host).libraries[0].text), Answer)
+    assert isinstance(read(redacted(host).libraries[0].text), RasAnswer)
 
 
 def test_a_recording_keeps_the_text() -> None:
     evidence = seen(job_of(1), LibraryText(source="nccl-ras", name="x", text=sample("ras_missing_2.29.json")))
-    assert msgspec.json.decode(encoded(evidence), type=Evidence) == evidence
+    assert msgspec.json.decode(encoded(evidence), type=HangEvidence) == evidence
 
 
 def test_the_message_of_an_agent() -> None:

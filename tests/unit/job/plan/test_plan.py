@@ -10,7 +10,7 @@ import pytest
 from doctor.devices import AMD, ASCEND, NVIDIA, Vendor
 from doctor.job.plan import GUESSES, HostView, JobPlan, draft, is_loopback, matching_interfaces, settle
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Host, Sourced
+from doctor.model import Backend, Host, SourcedValue
 
 OWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.1", "fd00::1"), "ib0": ("10.1.0.1",)}
 
@@ -31,21 +31,24 @@ def env(**variables: str) -> JobWishes:
 
 def test_defaults() -> None:
     plan = draft([Host("b", "b"), Host("a", "a")], JobWishes())
-    assert (plan.backend, plan.head) == (Sourced(Backend.GLOO, "default"), Sourced("b", "first host"))
-    assert (plan.master_port, plan.ranks) == (Sourced(29500, "default"), 0)
+    assert (plan.backend, plan.head) == (
+        SourcedValue(Backend.GLOO, "default"),
+        SourcedValue("b", "first host"),
+    )
+    assert (plan.master_port, plan.ranks) == (SourcedValue(29500, "default"), 0)
     assert (plan.hccl_ports[0], plan.hccl_ports[-1]) == (60000, 60031)
 
 
 def test_wishes_override_defaults() -> None:
     wishes = JobWishes(
-        backend=Sourced(Backend.NCCL, "--backend"),
-        head=Sourced("a", "inventory"),
-        master_port=Sourced(1234, "--master-port"),
-        ranks_per_host=Sourced(8, "--ranks-per-host"),
+        backend=SourcedValue(Backend.NCCL, "--backend"),
+        head=SourcedValue("a", "inventory"),
+        master_port=SourcedValue(1234, "--master-port"),
+        ranks_per_host=SourcedValue(8, "--ranks-per-host"),
     )
     plan = settled({}, [Host("b", "b"), Host("a", "a", ranks=2)], wishes)
     assert (plan.backend, plan.head, plan.master_port) == (wishes.backend, wishes.head, wishes.master_port)
-    assert [host.ranks for host in plan.hosts] == [Sourced(8, "--ranks-per-host")] * 2
+    assert [host.ranks for host in plan.hosts] == [SourcedValue(8, "--ranks-per-host")] * 2
     assert plan.ranks == 16
 
 
@@ -55,14 +58,14 @@ LISTED = "hostfile or inventory"
 @pytest.mark.parametrize(
     ("host", "devices", "ranks"),
     [
-        (Host("a", "a", ranks=4, expected={"devices": "8"}), {NVIDIA: 2}, Sourced(4, LISTED)),
-        (Host("a", "a", expected={"devices": "8"}), {NVIDIA: 2}, Sourced(8, "devices expected")),
-        (Host("a", "a", expected={"devices": "0"}), {NVIDIA: 2}, Sourced(2, "devices found")),
-        (Host("a", "a", expected={"devices": "many"}), {NVIDIA: 2}, Sourced(2, "devices found")),
-        (Host("a", "a"), {}, Sourced(2, "default")),
+        (Host("a", "a", ranks=4, expected={"devices": "8"}), {NVIDIA: 2}, SourcedValue(4, LISTED)),
+        (Host("a", "a", expected={"devices": "8"}), {NVIDIA: 2}, SourcedValue(8, "devices expected")),
+        (Host("a", "a", expected={"devices": "0"}), {NVIDIA: 2}, SourcedValue(2, "devices found")),
+        (Host("a", "a", expected={"devices": "many"}), {NVIDIA: 2}, SourcedValue(2, "devices found")),
+        (Host("a", "a"), {}, SourcedValue(2, "default")),
     ],
 )
-def test_ranks_of_a_host(host: Host, devices: dict[Vendor, int], ranks: Sourced[int]) -> None:
+def test_ranks_of_a_host(host: Host, devices: dict[Vendor, int], ranks: SourcedValue[int]) -> None:
     assert settled({"a": sight(devices=devices)}, [host]).hosts[0].ranks == ranks
 
 
@@ -78,16 +81,16 @@ def test_hccl_ports(base: str, first: int) -> None:
 @pytest.mark.parametrize(
     ("counts", "backend"),
     [
-        ([{}, {}], Sourced(Backend.GLOO, "no accelerator found")),
-        ([{}, {NVIDIA: 1}], Sourced(Backend.NCCL, "devices found")),
-        ([{NVIDIA: 8}, {ASCEND: 8}], Sourced(Backend.HCCL, "devices found")),
-        ([{AMD: 8}, {}], Sourced(Backend.NCCL, "devices found")),
+        ([{}, {}], SourcedValue(Backend.GLOO, "no accelerator found")),
+        ([{}, {NVIDIA: 1}], SourcedValue(Backend.NCCL, "devices found")),
+        ([{NVIDIA: 8}, {ASCEND: 8}], SourcedValue(Backend.HCCL, "devices found")),
+        ([{AMD: 8}, {}], SourcedValue(Backend.NCCL, "devices found")),
     ],
 )
-def test_backend_auto(counts: list[dict[Vendor, int]], backend: Sourced[Backend]) -> None:
+def test_backend_auto(counts: list[dict[Vendor, int]], backend: SourcedValue[Backend]) -> None:
     sights = {name: sight(devices=found) for name, found in zip("ab", counts, strict=True)}
     assert settled(sights).backend == backend
-    assert settled({}).backend == Sourced(Backend.GLOO, "default")
+    assert settled({}).backend == SourcedValue(Backend.GLOO, "default")
 
 
 def by_peers(*addresses: str) -> HostView:
@@ -245,13 +248,13 @@ def test_loopback(address: str, loopback: bool) -> None:
 def test_ranks_on_amd_gpus_are_those_that_no_variable_hides(said: dict[str, str], ranks: int) -> None:
     found = settled({"a": sight(devices={AMD: 8})}, [Host("a", "a")], env(**said))
     assert (found.backend.value, found.vendor) == (Backend.NCCL, AMD)
-    assert found.hosts[0].ranks == Sourced(ranks, "devices found")
+    assert found.hosts[0].ranks == SourcedValue(ranks, "devices found")
 
 
 def test_instinct_gpus_without_a_driver_are_what_the_job_is_for() -> None:
     found = settled({"a": sight(plugged_in={AMD: 8, NVIDIA: 1})}, [Host("a", "a")])
-    assert (found.backend, found.vendor) == (Sourced(Backend.NCCL, "on the PCI bus"), AMD)
-    assert found.hosts[0].ranks == Sourced(8, "on the PCI bus")
+    assert (found.backend, found.vendor) == (SourcedValue(Backend.NCCL, "on the PCI bus"), AMD)
+    assert found.hosts[0].ranks == SourcedValue(8, "on the PCI bus")
 
 
 def test_one_card_for_a_screen_does_not_make_a_job_on_gpus() -> None:
@@ -268,13 +271,13 @@ def test_ranks_are_the_devices_that_the_job_may_see() -> None:
     hosts = [Host("a", "a"), Host("b", "b")]
     found = settle(draft(hosts, JobWishes(env=env)), {"a": sight})
     assert [host.ranks for host in found.hosts] == [
-        Sourced(4, "devices found"),
-        Sourced(4, "as the other hosts"),
+        SourcedValue(4, "devices found"),
+        SourcedValue(4, "as the other hosts"),
     ], "b did not answer"
 
-    def beside(other: HostView) -> Sourced[int] | None:
+    def beside(other: HostView) -> SourcedValue[int] | None:
         return settle(draft(hosts, JobWishes()), {"a": sight, "b": other}).hosts[1].ranks
 
-    assert beside(HostView()) == Sourced(8, "as the other hosts"), "what b has could not be read"
-    assert beside(HostView(devices={ASCEND: 0})) == Sourced(2, "default")
-    assert beside(HostView(devices={ASCEND: 0}, plugged_in={ASCEND: 8})) == Sourced(8, "on the PCI bus")
+    assert beside(HostView()) == SourcedValue(8, "as the other hosts"), "what b has could not be read"
+    assert beside(HostView(devices={ASCEND: 0})) == SourcedValue(2, "default")
+    assert beside(HostView(devices={ASCEND: 0}, plugged_in={ASCEND: 8})) == SourcedValue(8, "on the PCI bus")

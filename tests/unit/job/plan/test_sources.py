@@ -12,12 +12,12 @@ from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Host, Sourced, TableFile
+from doctor.model import Backend, Host, SourcedValue, TableFile
 from doctor.run.flags import apply_flags
 from doctor.run.request import JobFlags, Request
 from doctor.targets.inventory import Targets, read_targets
 
-FLAGGED = Sourced(2, "--ranks-per-host")
+FLAGGED = SourcedValue(2, "--ranks-per-host")
 HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))
 
 
@@ -40,12 +40,12 @@ def plan(hosts: tuple[Host, ...] = HOSTS, **wishes: object) -> JobPlan:
 def test_the_launch_overrides_the_inventory() -> None:
     said = plan(
         launch=told(MASTER_ADDR="10.0.0.2", MASTER_PORT="29611", HCCL_IF_BASE_PORT="50000"),
-        head=Sourced("node1", "inventory a:1"),
-        master_port=Sourced(29999, "inventory a:2"),
+        head=SourcedValue("node1", "inventory a:1"),
+        master_port=SourcedValue(29999, "inventory a:2"),
         env={"MASTER_PORT": "1", "GLOO_SOCKET_IFNAME": "eth0"},
     )
-    assert said.head == Sourced("node2", "--launch MASTER_ADDR")
-    assert said.master_port == Sourced(29611, "--launch MASTER_PORT")
+    assert said.head == SourcedValue("node2", "--launch MASTER_ADDR")
+    assert said.master_port == SourcedValue(29611, "--launch MASTER_PORT")
     assert said.hccl_ports[0] == 50000
     assert said.env["GLOO_SOCKET_IFNAME"] == "eth0"
 
@@ -54,8 +54,8 @@ def test_the_launch_sets_the_ranks_of_a_host(tmp_path: Path) -> None:
     script = tmp_path / "launch.sh"
     script.write_text("torchrun --nnodes=2 --nproc_per_node=4 --master_addr=node2 train.py\n")
     said = draft(HOSTS, apply_flags(Request("check", job=JobFlags(launch=(script,))), JobWishes()))
-    assert [host.ranks for host in said.hosts] == [Sourced(4, "--launch")] * 2
-    assert said.head == Sourced("node2", "--launch MASTER_ADDR")
+    assert [host.ranks for host in said.hosts] == [SourcedValue(4, "--launch")] * 2
+    assert said.head == SourcedValue("node2", "--launch MASTER_ADDR")
     assert plan(launch=told(LOCAL_WORLD_SIZE="2")).ranks == 4
     assert plan(launch=told(LOCAL_WORLD_SIZE="0")).ranks == 0
     assert plan(launch=told(LOCAL_WORLD_SIZE="2"), table=table("node1", "node2")).ranks == 4
@@ -64,20 +64,20 @@ def test_the_launch_sets_the_ranks_of_a_host(tmp_path: Path) -> None:
 def test_the_rank_table_overrides_the_inventory() -> None:
     said = plan(
         table=table("node2", "node1"),
-        backend=Sourced(Backend.GLOO, "inventory a:1"),
-        head=Sourced("node1", "inventory a:2"),
+        backend=SourcedValue(Backend.GLOO, "inventory a:1"),
+        head=SourcedValue("node1", "inventory a:2"),
         env={"MASTER_ADDR": "node1"},
     )
-    assert said.backend == Sourced(Backend.HCCL, "rank table")
-    assert said.head == Sourced("node2", "rank table")
+    assert said.backend == SourcedValue(Backend.HCCL, "rank table")
+    assert said.head == SourcedValue("node2", "rank table")
     assert settle(said, {}).head == said.head
-    flagged = plan(table=table("node2"), backend=Sourced(Backend.GLOO, "--backend"))
+    flagged = plan(table=table("node2"), backend=SourcedValue(Backend.GLOO, "--backend"))
     assert flagged.backend.value is Backend.GLOO
 
 
 def test_the_head_of_the_inventory_overrides_its_variables() -> None:
-    said = plan(head=Sourced("node2", "inventory a:2"), env={"MASTER_ADDR": "node1"})
-    assert said.head == Sourced("node2", "inventory a:2")
+    said = plan(head=SourcedValue("node2", "inventory a:2"), env={"MASTER_ADDR": "node1"})
+    assert said.head == SourcedValue("node2", "inventory a:2")
     assert settle(said, {"node1": HostView(addresses={"eth0": ("10.0.0.1",)})}).head == said.head
 
 
@@ -85,35 +85,35 @@ def test_flags_override_the_launch() -> None:
     flagged = apply_flags(
         Request("check", job=JobFlags(master_port=29700)), JobWishes(launch=told(MASTER_PORT="29611"))
     )
-    assert draft(HOSTS, flagged).master_port == Sourced(29700, "--master-port")
+    assert draft(HOSTS, flagged).master_port == SourcedValue(29700, "--master-port")
 
 
 def test_variables_of_the_inventory_override_defaults() -> None:
     said = plan(env={"MS_SCHED_HOST": "node2", "MS_SCHED_PORT": "8118"})
-    assert said.head == Sourced("node2", "inventory MS_SCHED_HOST")
-    assert said.master_port == Sourced(8118, "inventory MS_SCHED_PORT")
+    assert said.head == SourcedValue("node2", "inventory MS_SCHED_HOST")
+    assert said.master_port == SourcedValue(8118, "inventory MS_SCHED_PORT")
 
 
 @pytest.mark.parametrize("port", ["", "0", "70000", "x", "29500 "])
 def test_an_invalid_port_is_ignored(port: str) -> None:
-    assert plan(launch=told(MASTER_PORT=port)).master_port == Sourced(29500, "default")
+    assert plan(launch=told(MASTER_PORT=port)).master_port == SourcedValue(29500, "default")
 
 
 def test_the_head_is_found_by_the_answers_of_the_hosts() -> None:
     said = plan(launch=told(MASTER_ADDR="train-head"))
-    assert said.head == Sourced("node1", "first host")
+    assert said.head == SourcedValue("node1", "first host")
     sights = {
         "node1": HostView(addresses={"eth0": ("10.0.0.1",)}, names={"train-head": ("10.9.0.2",)}),
         "node2": HostView(addresses={"eth0": ("10.0.0.2",), "eth1": ("10.9.0.2",)}),
     }
-    assert settle(said, sights).head == Sourced("node2", "--launch MASTER_ADDR")
+    assert settle(said, sights).head == SourcedValue("node2", "--launch MASTER_ADDR")
 
 
 def test_a_rank_table_sets_ranks_backend_and_head() -> None:
     said = plan(table=table("10.0.0.2", "node1"))
-    assert said.backend == Sourced(Backend.HCCL, "rank table")
-    assert said.head == Sourced("node2", "rank table")
-    assert [host.ranks for host in said.hosts] == [Sourced(4, "rank table")] * 2
+    assert said.backend == SourcedValue(Backend.HCCL, "rank table")
+    assert said.head == SourcedValue("node2", "rank table")
+    assert [host.ranks for host in said.hosts] == [SourcedValue(4, "rank table")] * 2
     assert [host.server.id for host in said.hosts if host.server] == ["node1", "10.0.0.2"]
     assert said.table_paths == ("/job/hccl.json",)
 
@@ -127,8 +127,8 @@ def test_a_server_may_go_by_an_address_that_only_its_host_knows() -> None:
     }
     settled = settle(said, sights)
     assert [host.server.id for host in settled.hosts if host.server] == ["172.16.0.8", "172.16.0.9"]
-    assert [host.ranks for host in settled.hosts] == [Sourced(4, "rank table")] * 2
-    assert settled.head == Sourced("b", "rank table")
+    assert [host.ranks for host in settled.hosts] == [SourcedValue(4, "rank table")] * 2
+    assert settled.head == SourcedValue("b", "rank table")
     assert settled.data_address("b") == "172.16.0.9"
     flagged = settle(replace(said, hosts=tuple(replace(h, ranks=FLAGGED) for h in said.hosts)), sights)
     assert {host.ranks for host in flagged.hosts} == {FLAGGED}
@@ -187,9 +187,15 @@ def test_a_table_that_names_no_host(text: str, says: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("tasks", "ranks"),
-    [("8(x2)", Sourced(8, "slurm")), ("1(x2)", None), ("8,4", None), ("", None), ("4", Sourced(4, "slurm"))],
+    [
+        ("8(x2)", SourcedValue(8, "slurm")),
+        ("1(x2)", None),
+        ("8,4", None),
+        ("", None),
+        ("4", SourcedValue(4, "slurm")),
+    ],
 )
-def test_slurm_sets_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
+def test_slurm_sets_the_ranks(tasks: str, ranks: SourcedValue[int] | None) -> None:
     environ = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_TASKS_PER_NODE": tasks, "SLURM_NTASKS": "16"}
     found = read_targets((), None, None, False, (), environ)
     assert [host.ranks for host in draft(found.hosts, found.wishes).hosts] == [ranks] * 2

@@ -16,7 +16,7 @@ import pytest
 
 from doctor.logs.fetch import unpack as unpacking
 from doctor.logs.fetch.onhost.agent import MOST_FILES
-from doctor.logs.fetch.unpack import MOST_FOLDERS, MOST_WORDS, TOO_MUCH, UNREADABLE, Taken, unpack
+from doctor.logs.fetch.unpack import MOST_FOLDERS, MOST_WORDS, TOO_MUCH, UNREADABLE, HostLogs, unpack
 from doctor.model import Answer, AnswerEnd
 from doctor.probe.frames import FRAME
 
@@ -53,7 +53,7 @@ def repeated(parts: Iterable[bytes]) -> bytes:
     return sealed(b"".join([*map(zipped.compress, parts), zipped.flush()]))
 
 
-def taken(stdout: bytes, folder: Path, end: AnswerEnd = AnswerEnd.DONE, limit: int = MEGABYTE) -> Taken:
+def taken(stdout: bytes, folder: Path, end: AnswerEnd = AnswerEnd.DONE, limit: int = MEGABYTE) -> HostLogs:
     return unpack(Answer("node1", stdout, b"", 0, end, 0.0, 1.0), TOKEN, folder / "node1", limit)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 
 from doctor.logs.forms.line import said_of
-from doctor.logs.forms.prefix import Layout, layout_of
+from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
 
@@ -21,7 +21,7 @@ def at(text: str) -> float:
     return timegm(moment.timetuple()) + moment.microsecond / 1e6
 
 
-def says(text: str, layout: Layout = Layout()) -> dict[str, object]:  # noqa: B008
+def says(text: str, layout: PrefixLayout = PrefixLayout()) -> dict[str, object]:  # noqa: B008
     """Those values of a line that it has."""
     said = said_of(text, layout, CLOCK)
     party = said.party

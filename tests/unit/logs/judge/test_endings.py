@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from doctor.logs.judge import Known, KnownHost, conclude
-from doctor.logs.model import Conclusion, Outcome, Role
+from doctor.logs.judge import JobFacts, JobHost, conclude
+from doctor.logs.model import Conclusion, LogOutcome, Role
 from doctor.model import UNDECIDED, Confidence
 from tests.support.logs.endings import ADDRESS, Ending, endings
 from tests.support.logs.written import File, logs, shifted
 
-KNOWN = Known(hosts=tuple(KnownHost(name, (address,), 2) for name, address in ADDRESS.items()))
+KNOWN = JobFacts(hosts=tuple(JobHost(name, (address,), 2) for name, address in ADDRESS.items()))
 ALL = {each.name: each for each in endings()}
 
 
@@ -32,11 +32,11 @@ def certain(found: Conclusion) -> set[int | None]:
 
 @pytest.mark.parametrize("known", [None, KNOWN], ids=["logs", "plan"])
 @pytest.mark.parametrize("ending", ALL.values(), ids=ALL)
-def test_the_guilty_is_named(ending: Ending, known: Known | None) -> None:
+def test_the_guilty_is_named(ending: Ending, known: JobFacts | None) -> None:
     if known is None and ending.name == "hccl-heartbeat":
         pytest.skip("without a plan, the device stays a device")
     found = conclude(logs(ending.files), known)
-    assert found.outcome is Outcome.NAMED
+    assert found.outcome is LogOutcome.NAMED
     first = found.charges[0]
     assert first.symptom == ending.symptom
     assert {party.rank for party in first.who if party.rank is not None} == ending.who

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from doctor.logs.judge import Known, conclude
-from doctor.logs.model import Charge, Form, Line, LogFile, Logs, Outcome, Party, Role
+from doctor.logs.judge import JobFacts, conclude
+from doctor.logs.model import Form, LogCause, LogFile, LogLine, LogOutcome, Logs, Party, Role
 from doctor.model import Confidence
 from tests.support.logs import endings as e
 from tests.support.logs.written import Entry, File, logs, symptom
@@ -21,32 +21,32 @@ def steps(first: int, number: int) -> list[Entry]:
 
 
 def test_nothing_read_is_not_healthy() -> None:
-    assert conclude(Logs()).outcome is Outcome.UNKNOWN
-    assert conclude(Logs((LogFile("a.log"),))).outcome is Outcome.UNKNOWN
+    assert conclude(Logs()).outcome is LogOutcome.UNKNOWN
+    assert conclude(Logs((LogFile("a.log"),))).outcome is LogOutcome.UNKNOWN
 
 
 def test_a_file_that_could_not_be_read_is_not_healthy() -> None:
     found = conclude(Logs((LogFile("a.gz", lines=3, problem="damaged archive"),)))
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is LogOutcome.UNKNOWN
     assert "a.gz was not read to its end: damaged archive" in found.open
 
 
 def test_healthy_logs_are_clean() -> None:
     found = conclude(logs(e.rank(n) for n in range(4)))
-    assert (found.outcome, found.charges, found.odd) == (Outcome.CLEAN, (), ())
+    assert (found.outcome, found.charges, found.odd) == (LogOutcome.CLEAN, (), ())
     assert found.read == "4 files of 4 ranks on node[1-2], 12 lines"
 
 
 def test_odd_lines_are_shown_and_nobody_is_guessed() -> None:
     odd = Entry(50, "ERROR: the frobnicator is out of oil", form=Form.PLAIN, odd=True)
     found = conclude(logs([e.rank(0, odd), e.rank(1)]))
-    assert (found.outcome, found.charges) == (Outcome.UNKNOWN, ())
+    assert (found.outcome, found.charges) == (LogOutcome.UNKNOWN, ())
     assert [line.text for line in found.odd] == [odd.text]
 
 
 def test_advice_is_no_evidence() -> None:
     said = Entry(50, "CUDA kernel errors might be asynchronously reported", e.ADVICE)
-    assert conclude(logs([e.rank(0, said)])).outcome is Outcome.CLEAN
+    assert conclude(logs([e.rank(0, said)])).outcome is LogOutcome.CLEAN
 
 
 def test_a_retry_that_succeeded_is_no_fault() -> None:
@@ -56,34 +56,34 @@ def test_a_retry_that_succeeded_is_no_fault() -> None:
     ]
     file = File("rank-1.log", (*tries, *steps(1, 3)), Party(rank=1, host="node1"), 2)
     found = conclude(logs([file, e.rank(0)]))
-    assert (found.outcome, found.charges) == (Outcome.CLEAN, ())
+    assert (found.outcome, found.charges) == (LogOutcome.CLEAN, ())
     assert found.open == ("2 lines complain, and the job went on after that: left out",)
 
 
 def test_once_is_not_repeated() -> None:
     one = Entry(1, "TCP client failed to connect/validate to host node1:29500 - retrying", RETRY)
     rest = [Entry(2, f"line {n}", form=Form.PLAIN) for n in range(9)]
-    assert conclude(logs([File("rank-1.log", (one, *rest), Party(rank=1))])).outcome is Outcome.CLEAN
-    assert conclude(logs([File("rank-1.log", (one,), Party(rank=1))])).outcome is Outcome.UNKNOWN
+    assert conclude(logs([File("rank-1.log", (one, *rest), Party(rank=1))])).outcome is LogOutcome.CLEAN
+    assert conclude(logs([File("rank-1.log", (one,), Party(rank=1))])).outcome is LogOutcome.UNKNOWN
 
 
 def test_what_needs_to_be_last_does_not_count_far_from_the_end() -> None:
     event = Entry(1, "NET/IB : mlx5_0:1: Got non-fatal async event: port error", LAST, Form.NCCL)
     rest = [Entry(1000, f"line {n}", form=Form.PLAIN) for n in range(300)]
-    assert conclude(logs([File("a.log", (event, *rest), Party(rank=0))])).outcome is Outcome.CLEAN
+    assert conclude(logs([File("a.log", (event, *rest), Party(rank=0))])).outcome is LogOutcome.CLEAN
     found = conclude(logs([File("a.log", (event,), Party(rank=0))]))
-    assert found.outcome is Outcome.NAMED
+    assert found.outcome is LogOutcome.NAMED
 
 
 def test_a_lost_connection_after_which_the_job_went_on_is_no_fault() -> None:
     lost = Entry(5, "Connection closed by peer [10.0.0.2]:1", e.CLOSED)
     file = File("rank-0.log", (lost, *steps(1, 3)), Party(rank=0, host="node1"))
-    assert conclude(logs([file])).outcome is Outcome.CLEAN
+    assert conclude(logs([file])).outcome is LogOutcome.CLEAN
 
 
 def test_consequences_alone_name_nobody() -> None:
     found = conclude(logs([e.rank(0, *e.closed(40)(0))]))
-    assert found.outcome is Outcome.NAMED  # of a known fault, which checks can show
+    assert found.outcome is LogOutcome.NAMED  # of a known fault, which checks can show
     assert found.charges[0].role is Role.CONSEQUENCE
     assert found.charges[0].who == ()
     assert found.charges[0].confidence is Confidence.SUSPECT
@@ -114,11 +114,11 @@ def test_the_latest_is_guilty_where_the_clocks_were_compared() -> None:
              Party(rank=n, host=e.HOSTS[n]), 4)
         for n in range(4)
     ]  # fmt: skip
-    known = Known(offsets={"node1": 0.0, "node2": 0.1})
+    known = JobFacts(offsets={"node1": 0.0, "node2": 0.1})
     found = conclude(logs(files), known)
     assert [party.rank for party in found.charges[0].who] == [3]
     assert found.charges[0].says.startswith("rank 3 on node2 came 300 s after the others, who waited 120 s")
-    ahead = Known(offsets={"node1": 0.0, "node2": 300.0})
+    ahead = JobFacts(offsets={"node1": 0.0, "node2": 300.0})
     assert conclude(logs(files), ahead).charges[0].who == ()  # ranks 0 and 1 are late together with nobody
 
 
@@ -157,9 +157,9 @@ def test_a_kill_after_sigterm_is_the_launchers() -> None:
     assert "KeyError: 'loss'" in found.charges[0].says
 
 
-def curve(confidence: Confidence = Confidence.STRONG) -> Charge:
-    line = Line("rank-1.log", 3, "step 2 loss nan")
-    return Charge(
+def curve(confidence: Confidence = Confidence.STRONG) -> LogCause:
+    line = LogLine("rank-1.log", 3, "step 2 loss nan")
+    return LogCause(
         "loss-nan",
         "rank 1: the loss is NaN since step 2",
         (Party(rank=1),),
@@ -170,7 +170,7 @@ def curve(confidence: Confidence = Confidence.STRONG) -> Charge:
 
 def test_a_curve_is_a_cause_where_nothing_crashed() -> None:
     found = conclude(logs(e.rank(n) for n in range(4)), from_curves=[curve()])
-    assert (found.outcome, found.charges[0].symptom) == (Outcome.NAMED, "loss-nan")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "loss-nan")
 
 
 def test_a_crash_explains_the_end_before_a_curve_does() -> None:
@@ -279,9 +279,9 @@ def test_the_progress_of_one_rank_is_that_of_the_job_where_nothing_else_complain
     ]
     caught = Entry(3, "ValueError: caught", form=Form.PYTHON, odd=True)
     other = File("rank-1.log", (*tries, caught), Party(rank=1, host="node2"))
-    assert conclude(logs([e.rank(0), other])).outcome is Outcome.CLEAN
+    assert conclude(logs([e.rank(0), other])).outcome is LogOutcome.CLEAN
     late = File("rank-1.log", (*tries, replace(caught, at=90)), Party(rank=1, host="node2"))
-    assert conclude(logs([e.rank(0), late])).outcome is Outcome.UNKNOWN
+    assert conclude(logs([e.rank(0), late])).outcome is LogOutcome.UNKNOWN
 
 
 def test_a_file_without_text_is_said_to_be_empty() -> None:
@@ -303,4 +303,4 @@ def test_what_a_cancelled_job_led_to_is_not_told_as_its_cause() -> None:
         ),
     )
     found = conclude(logs([ends]))
-    assert (found.outcome, found.charges[0].symptom) == (Outcome.UNKNOWN, "slurm-cancelled")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.UNKNOWN, "slurm-cancelled")

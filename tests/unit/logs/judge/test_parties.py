@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from doctor.job.ranktable import read_table
-from doctor.logs.judge.known import Known, KnownHost
+from doctor.logs.judge.job_facts import JobFacts, JobHost
 from doctor.logs.judge.parties import bare, key, named, numbers, places_of
-from doctor.logs.model import Line, LogFile, Logs, Party
+from doctor.logs.model import LogFile, LogLine, Logs, Party
 from tests.support.paths import ROOT
 
 TABLE = ROOT / "tests" / "samples" / "rank_table" / "v1.0_two_servers.json"
-PLAN = Known(
-    hosts=(KnownHost("node1", ("10.0.0.1", "127.0.0.1"), 2), KnownHost("node2", ("10.0.0.2",), 2)),
+PLAN = JobFacts(
+    hosts=(JobHost("node1", ("10.0.0.1", "127.0.0.1"), 2), JobHost("node2", ("10.0.0.2",), 2)),
 )
 
 
@@ -63,22 +63,22 @@ def test_a_device_is_its_rank_by_the_rank_table() -> None:
     assert table is not None
     entry = next(each for each in table.entries if each.rank)
     server = next(each for each in table.servers if entry in each.entries)
-    places = places_of(Logs(), Known(tables=(table,)))
+    places = places_of(Logs(), JobFacts(tables=(table,)))
     found = places.settled(Party(address=f"{server.host_ip or server.id}/{entry.device}"), None)
     assert (found.rank, found.host) == (entry.rank, places.host_of_rank[entry.rank or 0])
 
 
 def test_a_process_is_its_rank_once_a_line_says_so() -> None:
-    said = Line("a.log", 1, "", who=Party(rank=3, host="node2", pid=70))
-    places = places_of(Logs((LogFile("a.log", progress=(said,)),)), Known())
+    said = LogLine("a.log", 1, "", who=Party(rank=3, host="node2", pid=70))
+    places = places_of(Logs((LogFile("a.log", progress=(said,)),)), JobFacts())
     assert places.settled(Party(host="node2", pid=70), None).rank == 3
     assert places.settled(Party(host="node1", pid=70), None).rank is None
 
 
 def test_a_process_of_two_ranks_is_neither() -> None:
-    lines = tuple(Line("a.log", 1, "", who=Party(rank=rank, pid=70)) for rank in (1, 2))
+    lines = tuple(LogLine("a.log", 1, "", who=Party(rank=rank, pid=70)) for rank in (1, 2))
     file = LogFile("a.log", progress=lines)
-    assert places_of(Logs((file,)), Known()).settled(Party(pid=70), file).rank is None
+    assert places_of(Logs((file,)), JobFacts()).settled(Party(pid=70), file).rank is None
 
 
 def test_who_is_named() -> None:

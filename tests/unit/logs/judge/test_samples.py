@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.judge import Known, KnownHost, conclude
-from doctor.logs.model import Conclusion, Outcome, Role
+from doctor.logs.judge import JobFacts, JobHost, conclude
+from doctor.logs.model import Conclusion, LogOutcome, Role
 from doctor.logs.read import read
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
@@ -36,7 +36,7 @@ def matcher() -> Matcher:
     return Matcher(load_symptoms().symptoms)
 
 
-def explained(*paths: Path, known: Known | None = None) -> Conclusion:
+def explained(*paths: Path, known: JobFacts | None = None) -> Conclusion:
     return conclude(read(paths, matcher(), now=NOW), known)
 
 
@@ -59,7 +59,7 @@ FILES = sorted(
 def test_no_sample_is_misread(path: Path) -> None:
     found = explained(path)
     healthy = path.parent.name == "healthy" or path.name in HEALTHY
-    assert found.outcome is (Outcome.CLEAN if healthy else Outcome.NAMED)
+    assert found.outcome is (LogOutcome.CLEAN if healthy else LogOutcome.NAMED)
     assert all(charge.confidence is not Confidence.CERTAIN for charge in found.charges)  # of one file alone
     assert not any("  " in charge.says or charge.says.endswith(".") for charge in found.charges)
 
@@ -103,7 +103,7 @@ def test_a_heartbeat_names_a_device_that_nothing_maps() -> None:
 
 
 def test_the_plan_makes_a_rank_of_it() -> None:
-    known = Known(hosts=(KnownHost("node1", ("192.0.2.86",), 4),))
+    known = JobFacts(hosts=(JobHost("node1", ("192.0.2.86",), 4),))
     found = explained(SAMPLES / "ascend/plog/heartbeat_cluster_exception_lost.log", known=known)
     assert (ranks(found), found.hosts) == ([1], ("node1",))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.logs.judge import Known, conclude
+from doctor.logs.judge import JobFacts, conclude
 from doctor.logs.judge.clocks import step_of
-from doctor.logs.judge.kinds import Kind, exit_of, kind_of, signal_of
+from doctor.logs.judge.kinds import SuspectKind, exit_of, kind_of, signal_of
 from doctor.logs.judge.waits import limit_of
-from doctor.logs.model import Form, Line, Role, Sighting
+from doctor.logs.model import Form, LogLine, Role, Sighting
 from doctor.model import UNDECIDED, Confidence
 from tests.support.logs import endings as e
 from tests.support.logs.written import Entry, File, logs, symptom
@@ -37,23 +37,23 @@ def test_the_step_that_a_line_states(text: str, step: int | None) -> None:
 
 
 def seen(text: str, form: Form, role: Role = Role.CONFIRMS, **taken: str) -> Sighting:
-    line = Line("a.log", 1, text, form)
+    line = LogLine("a.log", 1, text, form)
     return Sighting(symptom("x", role), line, line, 1, taken)
 
 
 @pytest.mark.parametrize(
     ("text", "form", "signal", "kind"),
     [
-        ("exitcode  : -9 (pid: 5)", Form.ELASTIC, 9, Kind.DIED),
-        ("exitcode  : -15 (pid: 5)", Form.ELASTIC, 15, Kind.STOPPED),
-        ("exitcode  : 1 (pid: 5)", Form.ELASTIC, None, Kind.LEFT),
-        ("exitcode  : -6 (pid: 5)", Form.ELASTIC, 6, Kind.LEFT),
-        ("srun: error: node1: task 3: Exited with exit code 137", Form.SLURM, 9, Kind.DIED),
-        ("process rank 2 exited on signal 11 (Segmentation fault).", Form.MPI, 11, Kind.DIED),
-        ("my script says exit code 1", Form.PLAIN, None, Kind.CONFIRMS),
+        ("exitcode  : -9 (pid: 5)", Form.ELASTIC, 9, SuspectKind.DIED),
+        ("exitcode  : -15 (pid: 5)", Form.ELASTIC, 15, SuspectKind.STOPPED),
+        ("exitcode  : 1 (pid: 5)", Form.ELASTIC, None, SuspectKind.LEFT),
+        ("exitcode  : -6 (pid: 5)", Form.ELASTIC, 6, SuspectKind.LEFT),
+        ("srun: error: node1: task 3: Exited with exit code 137", Form.SLURM, 9, SuspectKind.DIED),
+        ("process rank 2 exited on signal 11 (Segmentation fault).", Form.MPI, 11, SuspectKind.DIED),
+        ("my script says exit code 1", Form.PLAIN, None, SuspectKind.CONFIRMS),
     ],
 )
-def test_how_a_process_ended(text: str, form: Form, signal: int | None, kind: Kind) -> None:
+def test_how_a_process_ended(text: str, form: Form, signal: int | None, kind: SuspectKind) -> None:
     sighting = seen(text, form)
     assert signal_of(sighting) == signal
     assert kind_of(sighting) is kind
@@ -123,6 +123,6 @@ def test_the_few_with_another_tls_switch_are_guilty() -> None:
         text = "wait socket establish timeout"
         taken = {"tls": "DISABLE" if number == 1 else "ENABLE"}
         files.append(e.rank(number, Entry(120, text, e.SOCKET, Form.PLOG, taken=taken), steps=0))
-    found = conclude(logs(files), Known())
+    found = conclude(logs(files), JobFacts())
     assert [party.rank for party in found.charges[0].who] == [1]
     assert found.checks[0] == "device-tls-mismatch"

@@ -9,12 +9,12 @@ from math import inf, log, nan
 import pytest
 
 from doctor.logs.loss.judge import judge_curves, since_of
-from doctor.logs.model import Charge, Curve, Role, Symptom
+from doctor.logs.model import Curve, LogCause, Role, Symptom
 from doctor.model import Confidence
 from tests.unit.logs.loss.curves import curve, falling, pace
 
 
-def one(*curves: Curve) -> Charge:
+def one(*curves: Curve) -> LogCause:
     (charge,) = judge_curves(curves)
     return charge
 

@@ -7,7 +7,7 @@ from math import inf, isnan, nan
 
 import pytest
 
-from doctor.logs.loss.lines import Said, read_line, read_pace, wants
+from doctor.logs.loss.lines import LossValues, read_line, read_pace, wants
 from doctor.logs.model import LossForm
 
 MEGATRON = (
@@ -327,5 +327,5 @@ def test_hostile_lines_take_no_time(line: str) -> None:
 
 
 def test_what_is_said_is_a_value() -> None:
-    assert read_line("step 1 loss 2.5") == Said(LossForm.PLAIN, "loss", 2.5, 1)
-    assert read_line("step 1 loss 2.5") != Said(LossForm.PLAIN, "loss", nan, 1)
+    assert read_line("step 1 loss 2.5") == LossValues(LossForm.PLAIN, "loss", 2.5, 1)
+    assert read_line("step 1 loss 2.5") != LossValues(LossForm.PLAIN, "loss", nan, 1)

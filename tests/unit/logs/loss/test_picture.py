@@ -9,7 +9,7 @@ from math import nan
 import pytest
 from rich.console import Console
 
-from doctor.logs.loss.drawn import drawing
+from doctor.logs.loss.drawing import drawing
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Curve, LossForm, Party
 from doctor.report.html.losses import losses_figure

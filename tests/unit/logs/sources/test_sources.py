@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import EXIT_INCONCLUSIVE
-from doctor.logs.explained import Explained, why_unknown
+from doctor.logs.explanation import Explanation, why_unknown
 from doctor.logs.judge import conclude
 from doctor.logs.model import Logs
 from doctor.logs.read import read
-from doctor.logs.sources import Damaged, Limits, Sources, pieces
+from doctor.logs.sources import DamagedInput, ReadLimits, Sources, pieces
 from doctor.logs.sources.limits import CHUNK
 from doctor.logs.sources.patience import LATE, TOO_LONG, Patience
-from doctor.logs.sources.stream import Ahead, File, Pipe
+from doctor.logs.sources.stream import File, PeekStream, Pipe
 from doctor.logs.sources.text import LONGEST
 from tests.unit.logs.known import MATCHER, NOW, logs_of, one, seen
 
@@ -120,7 +120,7 @@ def test_a_log_that_was_not_read_may_complain(tmp_path: Path) -> None:
     assert not logs_of(tmp_path).missed
     (tmp_path / "b.log.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
     logs = logs_of(tmp_path)
-    explained = Explained(conclude(logs), logs)
+    explained = Explanation(conclude(logs), logs)
     assert explained.exit_code == EXIT_INCONCLUSIVE
     assert why_unknown(explained) == "Nothing complains, but not all was read"
 
@@ -128,10 +128,10 @@ def test_a_log_that_was_not_read_may_complain(tmp_path: Path) -> None:
 def test_more_files_than_are_looked_at(tmp_path: Path) -> None:
     for number in range(3000):
         (tmp_path / f"{number:04}.log").touch()
-    logs = logs_of(tmp_path, limits=Limits(looked_at=100))
+    logs = logs_of(tmp_path, limits=ReadLimits(looked_at=100))
     assert len(logs.files) == 100
     assert logs.left_out == (f"{tmp_path}: more than 100 files were given",)
-    few = logs_of(tmp_path, limits=Limits(read=5))
+    few = logs_of(tmp_path, limits=ReadLimits(read=5))
     assert len(few.files) == 5
     assert few.left_out[0].endswith("and 2,992 more: more than 5 files")
 
@@ -223,7 +223,7 @@ def test_garbage_in_a_file_of_a_zip(tmp_path: Path, form: int) -> None:
 
 @pytest.mark.slow
 def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path: Path) -> None:
-    limits = Limits(free=1 << 20, ratio=50)
+    limits = ReadLimits(free=1 << 20, ratio=50)
     bomb = b"\x00" * (32 << 20)
     path = tmp_path / "bomb"
     for data in (
@@ -249,7 +249,7 @@ def test_the_time_for_reading_is_over(tmp_path: Path) -> None:
     (tmp_path / "b.log").write_bytes(LOST)
     archive = tmp_path / "c.zip"
     archive.write_bytes(zipped({"one.log": LOST, "two.log": LOST}))
-    no_time = Limits(seconds=0, seconds_a_megabyte=0)
+    no_time = ReadLimits(seconds=0, seconds_a_megabyte=0)
     logs = logs_of(tmp_path, limits=no_time)
     assert logs.files == ()
     assert logs.missed
@@ -292,7 +292,7 @@ def test_a_host_takes_the_time_of_no_other(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_time_is_given_for_what_is_read_and_not_for_what_it_unpacks_to(tmp_path: Path) -> None:
-    patience = Patience(Limits(seconds=-1e6, seconds_a_megabyte=1e6))
+    patience = Patience(ReadLimits(seconds=-1e6, seconds_a_megabyte=1e6))
     path = tmp_path / "a.log"
     path.write_bytes(os.urandom(3 << 20))
     assert patience.over
@@ -305,7 +305,7 @@ def test_time_is_given_for_what_is_read_and_not_for_what_it_unpacks_to(tmp_path:
     with hole.open("wb") as out:
         out.seek(1 << 40)
         out.write(zipped({"a.log": LOST}))
-    logs = logs_of(hole, limits=Limits(seconds=-1e6, seconds_a_megabyte=1e6))
+    logs = logs_of(hole, limits=ReadLimits(seconds=-1e6, seconds_a_megabyte=1e6))
     assert logs.left_out == (f"{hole}: {TOO_LONG}",)
 
 
@@ -323,7 +323,7 @@ def test_a_pipe_without_an_end_ends_at_the_deadline() -> None:
 def test_the_rest_of_a_long_line_is_passed_over(size: int, end: bytes) -> None:
     """Whatever its length, and wherever it begins; the lines around it stay as they are, and count."""
     text = b"before" + end + (b"x" * size + end) * 3 + b"after" + end + b"lost"
-    stream = Ahead(Pipe(io.BytesIO(text), Patience(Limits())), Patience(Limits()))
+    stream = PeekStream(Pipe(io.BytesIO(text), Patience(ReadLimits())), Patience(ReadLimits()))
     passed = b"".join(pieces(stream))
     lines = passed.split(end)
     assert len(lines) == 6
@@ -428,7 +428,7 @@ def test_line_numbers_are_those_of_an_editor(tmp_path: Path) -> None:
 def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(LOST)
-    for opened in Sources([path], Limits(), NOW).files():
+    for opened in Sources([path], ReadLimits(), NOW).files():
         with path.open("ab") as more:
             more.write(LOST * 1000)
         assert b"".join(pieces(opened.stream)) == LOST
@@ -437,11 +437,11 @@ def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
 def test_a_file_that_became_shorter_was_not_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(LOST * 200_000)
-    for opened in Sources([path], Limits(), NOW).files():
+    for opened in Sources([path], ReadLimits(), NOW).files():
         text = pieces(opened.stream)
         assert next(text).startswith(LOST)
         os.truncate(path, 0)
-        with pytest.raises(Damaged, match="became shorter"):
+        with pytest.raises(DamagedInput, match="became shorter"):
             list(text)
 
 

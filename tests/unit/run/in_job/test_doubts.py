@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from doctor.run.in_job.hub import Hub, Member
+from doctor.run.in_job.hub import Hub, HubMember
 from doctor.run.in_job.messages import MEMBER, Hello
 from doctor.run.in_job.rank_env import read_job_rank
 
@@ -20,7 +20,7 @@ def of(more: dict[str, str], **sure: bool) -> Hub:
     hub = Hub(read_job_rank({**JOB, **more}), hello(0, "node1"))
     for rank, (host, is_sure) in enumerate(sure.items(), 1):
         link: Any = SimpleNamespace(closed=False)
-        hub.members[rank] = Member(hello(rank, host, is_sure), link)
+        hub.members[rank] = HubMember(hello(rank, host, is_sure), link)
     return hub
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from doctor.model import AnswerEnd, Unreached, UnreachedKind
-from doctor.run.in_job.hub import Hub, Member
+from doctor.model import AnswerEnd, UnreachedHost, UnreachedKind
+from doctor.run.in_job.hub import Hub, HubMember
 from doctor.run.in_job.messages import EndProgram, Hello
 from doctor.run.in_job.rank_env import read_job_rank
 from doctor.run.in_job.relay import JobTransport
 from doctor.run.in_job.relayed_program import MOST_UNREAD, RelayedProgram
 from doctor.run.in_job.wire import PIECE, STDERR, STDOUT
-from doctor.transport import Ended, Script
+from doctor.transport import Script, SessionEnd
 from doctor.transport.errors import CannotReach
 from doctor.transport.question import MeshQuestion
 
@@ -42,7 +42,7 @@ def a_hub(link: Any) -> Hub:
     """Rank 0 on node1, and a rank on node2."""
     job = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
     hub = Hub(read_job_rank(job), Hello(0, 2, "node1", "", 1, 1, 1, "0", env={}))
-    hub.members[1] = Member(Hello(1, 2, "node2", "", 1, 1, 1, "0", env={}), link)
+    hub.members[1] = HubMember(Hello(1, 2, "node2", "", 1, 1, 1, "0", env={}), link)
     link.hub = hub
     return hub
 
@@ -90,12 +90,12 @@ def flood(program: RelayedProgram) -> None:
 def test_the_host_is_named_as_flooding() -> None:
     transport = JobTransport(a_hub(Link(flood)), PLACES, {})
     (outcome,) = transport.run(SCRIPTS, 5)
-    assert isinstance(outcome, Unreached)
+    assert isinstance(outcome, UnreachedHost)
     assert (outcome.host, outcome.kind) == ("node2", UnreachedKind.FLOOD)
     session = transport.open(SCRIPTS)
     ended = session.receive(5)
     session.close()
-    assert isinstance(ended, Ended)
+    assert isinstance(ended, SessionEnd)
     assert ended.unreached
     assert ended.unreached.kind is UnreachedKind.FLOOD
 
@@ -109,6 +109,6 @@ def test_programs_leave_the_hub_at_their_end() -> None:
     transport = JobTransport(hub, PLACES, {})
     for _ in range(3):
         (outcome,) = transport.run(SCRIPTS, 5)
-        assert not isinstance(outcome, Unreached)
+        assert not isinstance(outcome, UnreachedHost)
         assert (outcome.end, outcome.stdout, outcome.rc) == (AnswerEnd.DONE, b"here\nend\n", 0)
     assert hub.programs == {}

@@ -10,13 +10,13 @@ import pytest
 
 from doctor.model import Confidence, Severity
 from doctor.rules.smoke import problem
-from doctor.smoke.events import BatchHashes, Started, TrainStep
+from doctor.smoke.events import BatchHashes, RankStart, TrainStep
 from doctor.smoke.judge import desync, draws, masks
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import RankSeen
+from doctor.smoke.result import RankOutcome
 from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
 from tests.support.smoke.spoilt import (
@@ -271,16 +271,16 @@ def test_the_summary_describes_how_data_deviate(spoil: Spoil, words: str) -> Non
 @pytest.mark.parametrize(
     ("charge", "left"),
     [
-        (Charge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=20), True),
-        (Charge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=12), False),
-        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=13), False),
-        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=15), False),
-        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="audit"), False),
-        (Charge("smoke-hang", "network", "it hangs", ranks=(3,), phase="audit"), True),
-        (Charge("smoke-hang", "hiccup", "", ranks=(3,), phase="train", severity=Severity.WARN), True),
+        (SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=20), True),
+        (SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=12), False),
+        (SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=13), False),
+        (SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=15), False),
+        (SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="audit"), False),
+        (SmokeCharge("smoke-hang", "network", "it hangs", ranks=(3,), phase="audit"), True),
+        (SmokeCharge("smoke-hang", "hiccup", "", ranks=(3,), phase="train", severity=Severity.WARN), True),
     ],
 )
-def test_what_ended_the_run_comes_before_what_followed(charge: Charge, left: bool) -> None:
+def test_what_ended_the_run_comes_before_what_followed(charge: SmokeCharge, left: bool) -> None:
     result = drifted(1, 12)(run_of("3x1"))
     assert bool(judge_data(result, [replace(charge, ranks=(2,))])) == left
 
@@ -296,7 +296,7 @@ def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
         drifted(1, 2),
     )(run_of("2x2"))
     assert {rank for _, _, ranks, _ in verdicts(judge_data(result)) for rank in ranks} == {1, 3}
-    skipped = Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=2 + late)
+    skipped = SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=2 + late)
     assert judge_data(result, [skipped]) == ()
 
 
@@ -305,13 +305,13 @@ def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
 )
 def test_wrong_results_of_mismatched_calls_are_charged_to_no_rank(phase: str, left: bool) -> None:
     result = wrong(1, "all_reduce of 1000 int32", 0, 5, 6, 4)(run_of("2x2"))
-    mismatch = Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase=phase)
+    mismatch = SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase=phase)
     assert bool(judge_data(result, [mismatch])) == left
 
 
 def test_a_hang_of_another_cell_excuses_nothing() -> None:
     result = audited(6, used=True)(run_of("two cells"))
-    hang = Charge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=2)
+    hang = SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=2)
     assert verdicts(judge_data(result, [hang])) == [(CORRUPT, "transient", (6,), False)]
 
 
@@ -372,9 +372,9 @@ def test_references_are_those_of_the_ranks_cell() -> None:
 
 def test_without_data_no_rank_is_charged() -> None:
     plan = plan_of(**SHAPES["4x2"])
-    result = replace(healthy(plan), ranks=tuple(RankSeen(seat.rank) for seat in plan.seats))
+    result = replace(healthy(plan), ranks=tuple(RankOutcome(seat.rank) for seat in plan.seats))
     assert judge_data(result) == ()
-    empty = Started({}, {}, ())
+    empty = RankStart({}, {}, ())
     result = replace(result, ranks=tuple(replace(seen, started=empty) for seen in result.ranks))
     assert judge_data(result) == ()
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.mesh import Link, MeshResult
-from doctor.model import Confidence, Severity, Unreached, UnreachedKind
-from doctor.smoke.judge.charge import Charge
+from doctor.model import Confidence, Severity, UnreachedHost, UnreachedKind
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.crash import judge_crash
 from doctor.smoke.judge.deviation import entries_of, off_schedule
 from doctor.smoke.judge.hang import judge_hang, judge_hiccups
@@ -41,7 +41,7 @@ CELLS = plan_of(4, 2, tp=2, cells=2)
 GONE = ("RuntimeError", "[/pytorch/third_party/gloo/pair.cc:534] Connection closed by peer [10.0.0.{}]:41034")
 
 
-def judged(result: SmokeResult) -> list[Charge]:
+def judged(result: SmokeResult) -> list[SmokeCharge]:
     return [
         *judge_start(result),
         *judge_crash(result),
@@ -51,7 +51,7 @@ def judged(result: SmokeResult) -> list[Charge]:
     ]
 
 
-def one(result: SmokeResult) -> Charge:
+def one(result: SmokeResult) -> SmokeCharge:
     charges = judged(result)
     assert len(charges) == 1, charges
     return charges[0]
@@ -298,7 +298,7 @@ def test_an_agent_that_falls_silent_in_mid_run_is_not_a_failed_start() -> None:
 @pytest.mark.parametrize("kind", ["lost", "still"])
 def test_a_lost_host_is_not_a_hang(kind: str) -> None:
     result = frozen(FOUR, {2: stuck(position(FOUR, 2, "train", "dp", 5))}, kind=kind)
-    lost = Unreached(
+    lost = UnreachedHost(
         "n3", UnreachedKind.LOST, "the connection broke", "look at the network", ("ssh n3 uptime",)
     )
     charge = one(with_host(result, "n3", lost=lost))
@@ -310,7 +310,7 @@ def test_a_lost_host_is_not_a_hang(kind: str) -> None:
 
 def test_the_first_rank_to_die_is_named_although_a_host_was_lost_later() -> None:
     result = died(frozen(FOUR, {2: stuck(150)}, kind="exit"), 2, signal=9)
-    result = with_host(result, "n4", lost=Unreached("n4", UnreachedKind.LOST, "the connection broke", ""))
+    result = with_host(result, "n4", lost=UnreachedHost("n4", UnreachedKind.LOST, "the connection broke", ""))
     assert [(c.kind, c.culprit_hosts(FOUR)) for c in judged(result)] == [
         ("lost", ("n4",)),
         ("killed", ("n3",)),

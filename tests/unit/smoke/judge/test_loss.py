@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.model import Confidence
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.curve import expected, least_of
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.judge.loss import judge_loss, loss_summary
@@ -60,7 +60,7 @@ def leaked(end: float) -> Curve:
     return lambda step, _: 4.6 if step < 3 else end
 
 
-def verdicts(charges: tuple[Charge, ...]) -> list[tuple[str, str, tuple[int, ...], bool]]:
+def verdicts(charges: tuple[SmokeCharge, ...]) -> list[tuple[str, str, tuple[int, ...], bool]]:
     return [(charge.check, charge.kind, charge.ranks, charge.undecided) for charge in charges]
 
 
@@ -212,7 +212,7 @@ def test_a_stall_of_one_cell_blames_that_cell(
 def test_the_first_deviation_counts() -> None:
     result = with_steps(curved(run_of(3, 1, 1), fallen(0.1)), 1, lambda s: changed(s, params="x"), 5)
     assert [charge.check for charge in judge_data(result)] == ["smoke-desync"]
-    hang = Charge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=17)
+    hang = SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=17)
     assert judge_data(curved(run_of(), fallen(0.1)), [hang]) == ()
 
 

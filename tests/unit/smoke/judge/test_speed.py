@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from doctor.model import Confidence, Severity
 from doctor.smoke.events import TrainStep, Transfer
 from doctor.smoke.inject import KINDS
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
 from doctor.smoke.result import SmokeResult
@@ -46,7 +46,7 @@ def waiting(result: SmokeResult, host: str, factor: float) -> SmokeResult:
     return result
 
 
-def named(charges: list[Charge]) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+def named(charges: list[SmokeCharge]) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
     return [(charge.check, charge.ranks, charge.hosts) for charge in charges]
 
 

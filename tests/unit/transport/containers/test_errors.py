@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, UsageError
-from doctor.model import Host, Unreached, UnreachedKind
+from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.probe import through
 from doctor.targets.inventoryfile import read_inventory
 from doctor.text.nodeset import is_host
@@ -19,7 +19,7 @@ from doctor.transport import Script
 from doctor.transport.containers import check_entry, enter_all, entered, not_entered, tool_of
 from tests.support.captures import SAMPLES, sample
 
-SILENT = Unreached("node1", UnreachedKind.NO_SHELL, "the login works, but no POSIX shell ran there", "")
+SILENT = UnreachedHost("node1", UnreachedKind.NO_SHELL, "the login works, but no POSIX shell ran there", "")
 
 
 @pytest.mark.parametrize(

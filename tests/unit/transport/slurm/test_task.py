@@ -6,7 +6,7 @@ import pytest
 
 from doctor.transport.errors import CannotReach
 from doctor.transport.slurm.program import SrunProgram
-from doctor.transport.slurm.task import Ear, Keys, TaskLine, opening, openings
+from doctor.transport.slurm.task import Keys, StreamSplitter, TaskLine, opening, openings
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 ONE, TWO = b"1" * 32, b"2" * 32
@@ -17,9 +17,9 @@ def hello(name: str, key: bytes, task: bytes = b"0: ") -> bytes:
 
 
 @pytest.fixture
-def ear() -> Ear:
+def ear() -> StreamSplitter:
     """Of a step on which node1 has shown itself."""
-    ear = Ear(Keys(TOKEN, ["node1", "node2"]))
+    ear = StreamSplitter(Keys(TOKEN, ["node1", "node2"]))
     assert ear.hear(hello("node1", ONE)) == [TaskLine("node1", "hello")]
     return ear
 
@@ -44,13 +44,13 @@ def test_equal_lines_are_sent_once() -> None:
         b"\xff\xfe",
     ],
 )
-def test_lines_that_are_not_from_a_task(line: bytes, ear: Ear) -> None:
+def test_lines_that_are_not_from_a_task(line: bytes, ear: StreamSplitter) -> None:
     for label in (b"", b"0: "):
         (said,) = ear.hear(label + line + b"\n")
         assert (said.host, said.kind, said.data) == (None, "other", line)
 
 
-def test_a_node_speaks_only_for_itself(ear: Ear) -> None:
+def test_a_node_speaks_only_for_itself(ear: StreamSplitter) -> None:
     """It knows the run's token, and its own key."""
     assert ear.hear(b"0: " + ONE + b" node1 data\n") == [TaskLine("node1", "data", b"data\n")]
     assert [said.host for said in ear.hear(hello("node2", ONE) + hello("node2", TWO))] == [None, None]
@@ -68,7 +68,7 @@ def test_a_node_speaks_only_for_itself(ear: Ear) -> None:
     assert (said.host, said.data) == ("node1", ONE + b" node2 data\n")
 
 
-def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: Ear) -> None:
+def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: StreamSplitter) -> None:
     assert ear.hear(hello("node2", ONE, b"2: ")) == [TaskLine("node2", "hello")]
     assert ear.hear(hello("node2", TWO, b"1: ")) == [TaskLine("node2", "contested")]
     program = SrunProgram("node2", lambda: None, lambda: None)
@@ -80,14 +80,14 @@ def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: Ear) -> None:
         program.finished()
 
 
-def test_a_prolog_that_leaves_its_line_open(ear: Ear) -> None:
+def test_a_prolog_that_leaves_its_line_open(ear: StreamSplitter) -> None:
     (said,) = ear.hear(b"0: loading modules... " + ONE + b" node1 hello\n")
     assert (said.host, said.data) == ("node1", b"hello\n")
     (said,) = ear.hear(b"1: loading modules... " + hello("node2", TWO, b""))
     assert said == TaskLine("node2", "hello")
 
 
-def test_endless_lines_are_bounded(ear: Ear) -> None:
+def test_endless_lines_are_bounded(ear: StreamSplitter) -> None:
     for _ in range(100):
         assert ear.hear(b"x" * 10_000) == []
     (said,) = ear.rest()

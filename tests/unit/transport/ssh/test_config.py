@@ -11,8 +11,8 @@ import pytest
 from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport.ssh.config import HostSettings, SshConfig
-from doctor.transport.ssh.errors import Presented, key_changed
-from doctor.transport.ssh.known_hosts import Judgement, KnownHosts
+from doctor.transport.ssh.errors import PresentedKey, key_changed
+from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts
 from doctor.transport.ssh.settings import SshSettings
 
 
@@ -212,7 +212,7 @@ def line(names: str, blob: bytes, mark: str = "") -> str:
     return f"{mark}{names} {blob[4 : 4 + blob[3]].decode()} {base64.b64encode(blob).decode()} comment\n"
 
 
-def judge(tmp_path: Path, text: str, name: str, blob: bytes) -> Judgement:
+def judge(tmp_path: Path, text: str, name: str, blob: bytes) -> KeyJudgement:
     file = tmp_path / "known"
     file.write_text(text)
     return KnownHosts().known([name], [str(file), "/nonexistent"]).judge(blob)[0]
@@ -221,26 +221,26 @@ def judge(tmp_path: Path, text: str, name: str, blob: bytes) -> Judgement:
 @pytest.mark.parametrize(
     ("text", "name", "expected"),
     [
-        (line("node1,10.0.0.1", ED), "10.0.0.1", Judgement.KNOWN),
-        (line("NODE1", ED), "node1", Judgement.KNOWN),
-        (line("node1", RSA), "node1", Judgement.CHANGED),
-        (line("node1", RSA) + line("node1", ED), "node1", Judgement.KNOWN),
-        (line("node2", ED), "node1", Judgement.UNKNOWN),
-        (line("*.example,!bad.example", ED), "good.example", Judgement.KNOWN),
-        (line("*.example,!bad.example", ED), "bad.example", Judgement.UNKNOWN),
-        (line("[node1]:2222", ED), "[node1]:2222", Judgement.KNOWN),
-        (line("[node?]:2222", ED), "[node1]:2222", Judgement.KNOWN),
-        (line("[node1]:2222", ED), "node1", Judgement.UNKNOWN),
-        (line("node1", ED) + line("*", ED, "@revoked "), "node1", Judgement.REVOKED),
-        (line("node1", ED, "@cert-authority "), "node1", Judgement.UNKNOWN),
+        (line("node1,10.0.0.1", ED), "10.0.0.1", KeyJudgement.KNOWN),
+        (line("NODE1", ED), "node1", KeyJudgement.KNOWN),
+        (line("node1", RSA), "node1", KeyJudgement.CHANGED),
+        (line("node1", RSA) + line("node1", ED), "node1", KeyJudgement.KNOWN),
+        (line("node2", ED), "node1", KeyJudgement.UNKNOWN),
+        (line("*.example,!bad.example", ED), "good.example", KeyJudgement.KNOWN),
+        (line("*.example,!bad.example", ED), "bad.example", KeyJudgement.UNKNOWN),
+        (line("[node1]:2222", ED), "[node1]:2222", KeyJudgement.KNOWN),
+        (line("[node?]:2222", ED), "[node1]:2222", KeyJudgement.KNOWN),
+        (line("[node1]:2222", ED), "node1", KeyJudgement.UNKNOWN),
+        (line("node1", ED) + line("*", ED, "@revoked "), "node1", KeyJudgement.REVOKED),
+        (line("node1", ED, "@cert-authority "), "node1", KeyJudgement.UNKNOWN),
         (
             "# text\n\nnode1\nnode1 ssh-ed25519 ???\n@other node1 a b\n|1|x|y| z w\n",
             "node1",
-            Judgement.UNKNOWN,
+            KeyJudgement.UNKNOWN,
         ),
     ],
 )
-def test_known_hosts(tmp_path: Path, text: str, name: str, expected: Judgement) -> None:
+def test_known_hosts(tmp_path: Path, text: str, name: str, expected: KeyJudgement) -> None:
     assert judge(tmp_path, text, name, ED) is expected
 
 
@@ -258,7 +258,7 @@ def test_looking_up_hashed_names_is_quick(tmp_path: Path) -> None:
 
 def test_commands_are_quoted(home: Path) -> None:
     to = read(home, "", Host("a b", "x;y")).destination()
-    why = key_changed(to, Presented("k", "f", "[x;y]:1"), "old", "/a b", 1, False)
+    why = key_changed(to, PresentedKey("k", "f", "[x;y]:1"), "old", "/a b", 1, False)
     assert why.commands[0] == "ssh-keygen -f '/a b' -R '[x;y]:1'"
     assert why.commands[1].endswith("'me@a b' true")
 

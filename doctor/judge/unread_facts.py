@@ -1,0 +1,54 @@
+"""Facts that a host was asked for in vain although no check says so; noted, so it does not look examined.
+
+A check says what it lacks, unless it can do without; the plan also does without facts that it cannot get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from doctor.api import Check, Fact, OptionalNeed
+from doctor.judge.engine import Facts
+from doctor.judge.hung_tools import HungTools
+from doctor.model import MissingFact, Result, Status
+from doctor.text.nodeset import fold
+
+SHOWN = 8
+MOST = 200
+"""Characters of a reason: hosts wrote some of it."""
+
+
+def unread_facts(
+    always: Sequence[Fact[Any]],
+    checks: Sequence[Check],
+    results: Sequence[Result],
+    facts: Facts,
+    hung: HungTools,
+    cut: Collection[str],
+) -> Iterator[str]:
+    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so is
+    what a tool that `hung` did not answer.
+    """
+    tried = {result.check for result in results if result.status is not Status.SKIP}
+    without = [
+        n.need for check in checks if check.id in tried for n in check.needs if isinstance(n, OptionalNeed)
+    ]
+    told = {
+        (host, result.reason.partition(":")[0])
+        for result in results
+        if result.status in (Status.UNKNOWN, Status.CRASH) and result.reason
+        for host in result.hosts
+    }
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for fact in dict.fromkeys([*always, *(need for need in without if isinstance(need, Fact))]):
+        for host in facts.hosts:
+            asked = fact.name in facts.heard[host].captures or fact.name in facts.heard[host].missing
+            known = host in cut or (host, fact.name) in told or (fact.group and (host, fact.group) in hung)
+            value = facts.get(host, fact) if asked and not known else None
+            if isinstance(value, MissingFact) and not value.absent:
+                lacking.setdefault((fact.name, value.reason[:MOST]), []).append(host)
+    for (name, reason), hosts in list(lacking.items())[:SHOWN]:
+        yield f"{name} of {fold(hosts)} could not be read: {reason}"
+    if len(lacking) > SHOWN:
+        yield f"{len(lacking) - SHOWN} more facts could not be read"

@@ -1,0 +1,212 @@
+"""A conclusion with what was read and what checks on the hosts show: everything in a report of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from enum import Enum
+
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
+from doctor.model import Confidence
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
+from doctor.transport.way import Way
+
+_AT_THE_PORT = {"port-in-use", "port-unreachable", "master-not-here"}
+_MEETS = ("torch", "mindspore")
+"""Families of symptoms whose port is the port of the rendezvous."""
+NO_TIME = "time not known"
+HOSTS = "HOSTS"
+"""Placeholder in a command if no log names a host."""
+
+
+class ProofState(str, Enum):
+    """What the checks on the hosts show about a cause."""
+
+    PROVED = "proved"
+    GONE = "not seen any more"
+    OPEN = "not examined"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """`charge` is an index of Conclusion.charges; `says` is a clause: "kernel-log fails on node3"."""
+
+    charge: int
+    proved: ProofState
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    conclusion: Conclusion
+    logs: Logs = field(default_factory=Logs)
+    command: str = "explain"
+    started: str = ""
+    """In the format of a recording: 2026-01-31T10:00:00Z."""
+    seconds: float = 0.0
+    way: Way = field(default_factory=Way)
+    """How hosts are reached, for the suggested commands."""
+    proofs: tuple[Proof, ...] = ()
+    folder: str = ""
+    """The common folder that was cut off the names of all files, or empty."""
+    fetched: tuple[str, ...] = ()
+    """Hosts that logs were fetched from."""
+    transport: str = ""
+    """How these hosts were reached."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that gave no logs, and why."""
+
+    @property
+    def exit_code(self) -> int:
+        """A named cause counts whatever the hosts show now; a host that gave nothing is not clean."""
+        if self.conclusion.outcome is LogOutcome.NAMED:
+            return EXIT_FAULT
+        clean = self.conclusion.outcome is LogOutcome.CLEAN and not self.silent
+        return EXIT_OK if clean else EXIT_INCONCLUSIVE
+
+    @property
+    def attempts(self) -> int:
+        """How often the job was started, according to its logs."""
+        return len(self.logs.earlier) + 1
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The indices of the charges that no other charge explains."""
+        return tuple(n for n, each in enumerate(self.conclusion.charges) if each.because is None)
+
+    def led_to(self, root: int) -> tuple[LogCause, ...]:
+        """The direct and indirect consequences of a charge, in the order of the conclusion."""
+        charges, found = self.conclusion.charges, {root}
+        for _ in charges:
+            more = {n for n, each in enumerate(charges) if each.because in found} - found
+            if not more:
+                break
+            found |= more
+        return tuple(charges[n] for n in sorted(found - {root}))
+
+    @property
+    def read(self) -> str:
+        said = self.conclusion.read
+        return f"{said}, in {self.folder}" if self.folder and said else said
+
+    def proof_of(self, charge: int) -> Proof | None:
+        return next((each for each in self.proofs if each.charge == charge), None)
+
+    def proves(self) -> tuple[str, ...]:
+        """The commands that show the cause on the live hosts."""
+        return commands(self.conclusion.hosts, self.conclusion.checks, self.way, self.master_port)
+
+    @property
+    def master_port(self) -> int | None:
+        """The port of the rendezvous, if a line of a cause names it and a check looks at it."""
+        named = {self.conclusion.charges[root].symptom for root in self.roots}
+        for each in self.logs.sightings:
+            of_it = each.symptom.id in named and _AT_THE_PORT & set(each.symptom.checks)
+            port = each.taken.get("port", "")
+            if of_it and each.symptom.family in _MEETS and port.isdecimal() and 0 < int(port) < 65536:
+                return int(port)
+        return None
+
+    @property
+    def progress(self) -> tuple[LogLine, ...]:
+        """The last line of each rank that shows its step."""
+        return tuple(line for file in self.logs.files for line in file.progress)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """What was not read, or not to its end, with the reason."""
+        cut = tuple(f"{file.name}: {file.problem}" for file in self.logs.files if file.problem)
+        gone = tuple(f"{host}: {why}" for host, why in self.silent.items())
+        return (*cut, *self.logs.left_out, *gone)
+
+
+def commands(
+    hosts: Sequence[str], checks: Sequence[str], way: Way, port: int | None = None
+) -> tuple[str, ...]:
+    """`doctor check HOSTS --only …`, and `doctor smoke HOSTS` for what only a training run shows."""
+    plain = [id for id in checks if not id.startswith("smoke-")]
+    named = tuple(hosts) or (HOSTS,)
+    only: list[tuple[str, ...]] = [("--only", ",".join(plain))]
+    only += [("--master-port", str(port))] if port and _AT_THE_PORT & set(plain) else []
+    made = [way.typed("check", named, only)] if plain else []
+    return (*made, *([way.typed("smoke", named)] if len(plain) < len(checks) else []))
+
+
+def last_words(explained: Explanation) -> str:
+    """The verdict in one line. Logs never prove that a host is healthy."""
+    found = explained.conclusion
+    if found.outcome is LogOutcome.CLEAN and explained.attempts > 1:
+        before = "the one" if explained.attempts == 2 else "those"
+        return f"Attempt {explained.attempts} went on and does not complain; {before} before it ended early."
+    if found.outcome is LogOutcome.CLEAN:
+        return "Nothing in what was read complains."
+    if found.outcome is LogOutcome.UNKNOWN:
+        return "No cause is named."
+    roots = explained.roots
+    first = found.charges[roots[0] if roots else 0]
+    more = len(roots) - 1
+    name = whom(first.who)
+    of = f" in attempt {explained.attempts}" if explained.attempts > 1 else ""
+    if brief := first.symptom or first.brief:
+        name = f"{name} ({brief})" if name else brief
+    of += f" of {first.job}" if first.job and name else ""
+    beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
+    word = "Suspected" if first.confidence is Confidence.SUSPECT else "Named"
+    return f"{word}: {name or headline(first)}{of}{beside}."
+
+
+def headline(charge: LogCause) -> str:
+    """Who, and what happened."""
+    return f"{charge.job}: " * bool(charge.job) + charge.says.rstrip(".")
+
+
+def why_unknown(explained: Explanation) -> str:
+    found = explained.conclusion
+    wrong = "Something is wrong that doctor does not know"
+    if found.charges and found.charges[0].symptom == "python-interrupted":
+        return "Somebody ended the job; its log does not say whether it hung before"
+    if found.odd or found.charges:
+        return wrong
+    if not any(file.lines for file in explained.logs.files):
+        return "Nothing could be read"
+    if explained.logs.missed or any(file.problem for file in explained.logs.files):
+        return "Nothing complains, but not all was read"
+    return "The log does not say whether the last attempt went on" if explained.attempts > 1 else wrong
+
+
+def whom(who: Sequence[Party]) -> str:
+    """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts are left out."""
+    ranks = [each.rank for each in who if each.rank is not None]
+    hosts = list(dict.fromkeys(each.host for each in who if each.host))
+    pids = [each.pid for each in who if each.pid is not None]
+    named = ranks_text(ranks, most=6) if ranks else f"pid {pids[0]}" if len(set(pids)) == 1 else ""
+    place = fold(hosts) if hosts else ""
+    return f"{named} on {place}" if named and place else named or place
+
+
+def place_of(line: LogLine) -> str:
+    return f"{line.file}:{line.number}"
+
+
+def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:
+    """The time line; the day is shown only if it changes. Entries without a time are last, but not later."""
+    day = ""
+    timed = max((place for place, (at, _) in enumerate(story, 1) if _when(at)), default=0)
+    for place, (at, says) in enumerate(story):
+        when = _when(at)
+        if when is None:
+            yield NO_TIME if place == timed > 0 else "", says
+            continue
+        today = f"{when:%Y-%m-%d}"
+        yield f"{today} {when:%H:%M:%S}" if today != day else f"{when:%H:%M:%S}", says
+        day = today
+
+
+def _when(at: float | None) -> datetime | None:
+    try:
+        return None if at is None else datetime.fromtimestamp(at, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return None

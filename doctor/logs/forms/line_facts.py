@@ -1,0 +1,58 @@
+"""What one line says about itself: its form, its level, its time, and who wrote it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from doctor.logs.model import Form, Party
+
+LEVELS = {
+    **dict.fromkeys(("E", "ERROR", "ERR", "CRITICAL", "EXCEPTION", "SEVERE"), "ERROR"),
+    **dict.fromkeys(("F", "C", "FATAL", "EMERG", "ALERT", "CRIT", "PANIC"), "FATAL"),
+    **dict.fromkeys(("W", "WARN", "WARNING"), "WARN"),
+    **dict.fromkeys(("I", "INFO", "NOTICE", "EVENT", "TRACE", "NORMAL", "VERSION", "ABORT"), "INFO"),
+    **dict.fromkeys(("D", "V", "DEBUG"), "DEBUG"),
+}
+
+
+def level_of(word: str) -> str:
+    return LEVELS.get(word.upper(), "")
+
+
+@dataclass(slots=True)
+class LineFacts:
+    """What is known about a line so far. `start` is where its own text begins, after all prefixes."""
+
+    form: Form = Form.PLAIN
+    level: str = ""
+    at: float | None = None
+    zoned: bool = False
+    rank: int | None = None
+    local: int | None = None
+    """The rank within its host."""
+    host: str | None = None
+    pid: int | None = None
+    device: int | None = None
+    prefix: int = 0
+    """Where the launcher's prefix ends."""
+    stamp: tuple[int, int] = (0, 0)
+    """Where a time stands in the prefix; it differs from line to line."""
+    start: int = 0
+    headed: bool = False
+    """It has a header of its own, so it does not continue the line before."""
+
+    @property
+    def party(self) -> Party:
+        device = self.local if self.device is None else self.device
+        return Party(rank=self.rank, host=self.host, device=device, pid=self.pid)
+
+    def inherit(self, head: LineFacts) -> None:
+        """Fill in what is missing from the line that this one continues."""
+        if self.form is Form.PLAIN:
+            self.form = head.form
+        self.level = self.level or head.level
+        if self.at is None:
+            self.at, self.zoned = head.at, head.zoned
+        for name in ("rank", "local", "host", "pid", "device"):
+            if getattr(self, name) is None:
+                setattr(self, name, getattr(head, name))

@@ -1,0 +1,135 @@
+"""The input of `doctor explain`: files and folders, stdin, or words. Opens files only to recognise them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from doctor.errors import InputErrors, Mistake, UsageError
+from doctor.targets.inputkind import refuse_other
+
+STDIN = "-"
+NOTHING = "Give it a log: doctor explain FILE…, DIR, or - for stdin; or a name, a code, a message."
+ONE = "One at a time: doctor explain FILE…, or doctor explain 'TEXT'."
+HEAD = 4_000_000
+"""A longer file counts as a log: no other kind of input is that long."""
+FEW = 100
+"""Files and folders of a folder that are examined, to see whether all are another kind of input."""
+_SUFFIX = re.compile(
+    r"\.(?:(?:txt|out|err|gz|tgz|zip|tar|xz|bz2|zst|json|jsonl|csv|ya?ml)(?:\.\d{1,4}|\.gz)?|log[\w.*?-]*)\Z",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"\s")
+
+
+@dataclass(frozen=True, slots=True)
+class LogInputs:
+    """Either paths ("-" is stdin) or words."""
+
+    paths: tuple[str, ...] = ()
+    text: str = ""
+    """The words, joined by single spaces; line ends inside them stay."""
+
+
+def given(words: Sequence[str], *, piped: bool = False) -> LogInputs:
+    """A path that exists wins over everything else. `piped`: stdin is not a terminal.
+
+    Raises UsageError if nothing was given or files and words are mixed, InputErrors for a missing path.
+    """
+    named = [word for word in words if word.strip()]
+    if not named:
+        if piped and not words:
+            return LogInputs((STDIN,))
+        raise UsageError("Nothing was given to explain.", NOTHING)
+    there = [word for word in named if word == STDIN or _exists(word)]
+    if len(there) == len(named):
+        if named.count(STDIN) > 1:
+            raise UsageError("- is stdin, which can be read once.")
+        return LogInputs(tuple(dict.fromkeys(named)))
+    lost = [word for word in named if word not in there]
+    looks = [word for word in lost if _like_path(word)]
+    text = " ".join(word.strip() for word in named)
+    if looks and (there or len(looks) == len(named)):
+        raise InputErrors([Mistake(word, None, "does not exist") for word in looks], _near(looks[0]))
+    if len(there) > len(lost) or STDIN in there:
+        raise InputErrors([Mistake(word, None, "does not exist") for word in lost], NOTHING)
+    if len(lost) == 1 and any(map(_like_path, there)):
+        raise UsageError(f"{lost[0]} is not a file; a file and words cannot be explained together.", ONE)
+    return LogInputs(text=text)
+
+
+def refuse_inputs(paths: Sequence[str]) -> None:
+    """Refuse a rank table, a hostfile, an inventory or a recording, and name the right command for it."""
+    for path in paths:
+        if path == STDIN:
+            continue
+        if os.path.isfile(path):
+            _refuse_input(path)
+        elif os.path.isdir(path):
+            _refuse_folder_of_inputs(path)
+
+
+def _refuse_folder_of_inputs(path: str) -> None:
+    """Refuse a folder that holds nothing but such inputs."""
+    found: list[InputErrors | None] = []
+    for folder, _, names in islice(os.walk(path), FEW):
+        found += [_of_other_kind(os.path.join(folder, name)) for name in sorted(names)[:FEW]]
+        if None in found or len(found) >= FEW:
+            return
+    if found and found[0] is not None:
+        raise found[0]
+
+
+def _of_other_kind(path: str) -> InputErrors | None:
+    try:
+        _refuse_input(path)
+    except InputErrors as error:
+        return error
+    return None
+
+
+def _refuse_input(path: str) -> None:
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > HEAD:
+            return
+        with open(path, "rb") as file:
+            text = file.read(HEAD).decode("utf-8")
+    except (OSError, ValueError):
+        return
+    refuse_other(path, text)
+
+
+def _exists(word: str) -> bool:
+    try:
+        return os.path.lexists(word)
+    except ValueError:  # a NUL
+        return False
+
+
+def _like_path(word: str) -> bool:
+    """Whether a word was meant as a file, although none exists. A message has blanks in it."""
+    rooted = word.startswith(("/", "./", "../", "~/"))
+    folder = os.path.dirname(word)
+    if folder not in ("", "/") and "\0" not in word and os.path.isdir(folder) and ": " not in word:
+        return True
+    if _SPACE.search(word):
+        return rooted and ": " not in word
+    return rooted or _SUFFIX.search(word) is not None
+
+
+def _near(word: str) -> str:
+    """A hint: the file with the nearest name, or why there is none."""
+    path = Path(word)
+    try:
+        names = sorted(os.listdir(path.parent))[:5000]
+    except OSError:
+        return "" if path.parent == Path(".") else f"There is no folder {path.parent} either."
+    if any(sign in word for sign in "*?["):
+        return "No file matches that pattern."
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f"Did you mean {str(path.parent / near[0])!r}?" if near else ""

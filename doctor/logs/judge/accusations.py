@@ -1,0 +1,106 @@
+"""Ranks that others name (at an exception, a barrier, in a desync report), and ranks that never came."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.kinds import SuspectKind
+from doctor.logs.judge.parties import Key, key, numbers
+from doctor.logs.judge.words import MOST, told, who
+from doctor.logs.model import Party
+from doctor.model import UNDECIDED, Confidence
+from doctor.text.ranks import ranks_text
+
+_LIST = re.compile(r"connected rankinfo\[LINE \d+\]:((?:\s*,?\s*\[[0-9A-Fa-f]{1,16}\])+)")
+_AGENTS = re.compile(r"Failed to connect agent\[([\d, ]+)\]")
+_JOINED = re.compile(r"(\d{1,7})/(\d{1,7}) clients joined")
+_NEED = re.compile(r"need connect rankNum is \[(\d{1,7})\]")
+_CAME = re.compile(r"total connected num is \[(\d{1,7})\]")
+
+
+def accused(case: LogCase) -> LogBlame | None:
+    """The party that most others name; all of them if several are named equally often."""
+    by: dict[Key, list[tuple[Party, Event]]] = defaultdict(list)
+    for event in case.of(SuspectKind.NAMES):
+        if event.overcome:
+            continue
+        for party in event.who:
+            by[key(party, event.line.file)].append((party, event))
+    if not by:
+        return None
+    accusers = {each: {key(event.by, event.line.file) for _, event in pairs} for each, pairs in by.items()}
+    most = max(len(each) for each in accusers.values())
+    chosen = [each for each in by if len(accusers[each]) == most]
+    together = len({event.id for each in chosen for _, event in by[each]}) == 1
+    one_line = any(len(event.who) == len(chosen) for _, event in by[chosen[0]])
+    parties = tuple(dict.fromkeys(by[each][0][0] for each in chosen))
+    events: list[Event] = []
+    for each in chosen:
+        events += [event for _, event in by[each] if event not in events]
+    writers = tuple(dict.fromkeys(event.by for event in events if key(event.by)[0] != "file"))
+    others = tuple(each for each in writers if each not in parties)
+    how = [f"{who(others)} {'say' if len(others) > 1 else 'says'} so, by name"] if others else []
+    decided = len(chosen) == 1 or (together and one_line)
+    complain = [each.rank for each in parties if each.rank in case.left_alone]
+    if decided and not complain and any(each.rank in case.covered for each in parties):
+        how.append("no complaint of its own is in its log" if len(parties) == 1 else "they do not complain")
+    says = told(parties, events[0]) + ("" if decided else UNDECIDED)
+    sure = Confidence.STRONG if decided else Confidence.SUSPECT
+    if decided and most > 1 and not complain and not case.missing:
+        sure = Confidence.CERTAIN
+    return LogBlame(says, parties, tuple(events), sure, tuple(how))
+
+
+def absent(case: LogCase) -> LogBlame | None:
+    """Ranks that never came to the rendezvous: those that are missing from the head's list."""
+    events = tuple(each for each in case.of(SuspectKind.ABSENT) if not each.overcome)
+    if not events:
+        return None
+    text = "\n".join(line.text for each in events for line in (each.sighting.first, each.sighting.last))
+    lacking, expected, came = _lacking(case, text, events)
+    if lacking and (expected is None or came is None or len(lacking) == expected - came):
+        parties = tuple(case.places.settled(Party(rank=each), None) for each in sorted(lacking))
+        never = f"{who(parties)} never came to the rendezvous"
+        logs = sorted(each for each in lacking if each in case.logged)
+        how = [f"the list of those that came lacks {ranks_text(lacking, most=MOST)}"]
+        how += [f"{ranks_text(logs, most=MOST)} left a log"] if logs else []
+        return LogBlame(never, parties, events, Confidence.STRONG, tuple(how))
+    if not expected or came is None:
+        return LogBlame(events[0].sighting.symptom.title, (), events, Confidence.STRONG)
+    what = "ranks" if {rank for each in events for rank in each.ranks} else "hosts or ranks"
+    never = f"{expected - came} of {expected} {what} never came to the rendezvous"
+    return LogBlame(never, (), events, Confidence.STRONG)
+
+
+def nobody_came(missing: LogBlame) -> bool:
+    """Whether only the head itself was at the rendezvous."""
+    counts = [_JOINED.search(each.line.text) for each in missing.events]
+    return bool(counts) and all(each is not None and int(each[1]) == 1 for each in counts)
+
+
+def _lacking(case: LogCase, text: str, events: tuple[Event, ...]) -> tuple[set[int], int | None, int | None]:
+    joined, need, came = _JOINED.search(text), _NEED.search(text), _CAME.search(text)
+    total = int(joined[2]) if joined else int(need[1]) if need else case.world
+    arrived = int(joined[1]) if joined else int(came[1]) if came else None
+    if total is not None and total > 1_000_000:
+        return set(), None, None
+    if agents := _AGENTS.search(text):
+        return {*numbers(agents[1])}, total, arrived
+    listed: set[int] = {
+        int(each) for line in set(_LIST.findall(text)) for each in re.findall(r"\[(\d{1,16})\]", line)
+    }
+    if listed and total and (arrived is None or arrived == len(listed)):
+        return {*range(total)} - listed, total, len(listed)
+    if listed and not total and (gaps := {*range(max(listed))} - listed):
+        return gaps, None, None
+    if joined and total and arrived is not None:
+        heads = {rank for each in events for rank in each.ranks}
+        if arrived == len(heads) == 1:  # torchrun, which is not a rank, counts hosts
+            return {*range(total)} - heads, total, arrived
+        without = {*range(total)} - case.logged
+        if len(without) == total - arrived and case.world == total:
+            return without, total, arrived
+    return set(), total, arrived

@@ -1,0 +1,197 @@
+"""Ranks and hosts with a cause of their own: killed, crashed, a full disk, a broken device.
+
+An end that follows from another does not count: an exit code after a lost connection, a kill after SIGTERM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
+from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
+from doctor.logs.judge.parties import Key, covers, key
+from doctor.logs.judge.suspect import MOST, Suspect, explains
+from doctor.logs.judge.words import MOST as MOST_RANGES
+from doctor.logs.judge.words import ended, told, who
+from doctor.logs.model import Form, LogLine, Party
+from doctor.model import UNDECIDED, Confidence
+from doctor.text.ranks import ranks_text
+
+_EXCEPTION = "exception of the program"
+_RAISED = "ended with an exception of the program"
+
+
+def suspects(case: LogCase) -> list[Suspect]:
+    deaths = deaths_of(case)
+    others = _by_symptom(case)
+    add_exceptions(case, deaths, others)
+    kept = []
+    for death in known_first(case, deaths):
+        reason = next((each for each in others if _explains_death(each, death)), None)
+        if reason is None:
+            kept.append(death)
+        else:
+            reason.events += death.events
+            reason.exceptions += death.exceptions
+    return [*kept, *others]
+
+
+def _by_symptom(case: LogCase) -> list[Suspect]:
+    """One suspect for each symptom, whoever has it."""
+    found: dict[str, Suspect] = {}
+    for event in case.of(SuspectKind.ROOT):
+        suspect = found.setdefault(event.id, Suspect({}, []))
+        suspect.events.append(event)
+        suspect.who.update(dict.fromkeys(event.who))
+    kept: dict[object, Suspect] = {}
+    for suspect in found.values():
+        same = kept.setdefault(_lines_and_party(suspect), suspect)
+        if same is not suspect:
+            same.events += suspect.events
+    return list(kept.values())
+
+
+def _lines_and_party(of: Suspect) -> object:
+    """A key: two symptoms of the very same lines and parties are one cause."""
+    return of.keys, frozenset((each.line.file, each.line.number) for each in of.events)
+
+
+def _explains_death(reason: Suspect, death: Suspect) -> bool:
+    if any(lacks_memory(each.sighting) for each in death.events):
+        return False
+    one = death.one
+    return any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
+
+
+def _other_size(case: LogCase, suspect: Suspect) -> LogBlame:
+    """Two ranks issued different collectives, and the one with the smaller buffer reports it. Either of them
+    may be wrong.
+    """
+    wrote = (
+        tuple(suspect.who) if any(each.rank is not None for each in suspect.who) else _aborted(case, suspect)
+    )
+    at = {each.rank for each in wrote if each.rank is not None}
+    last = case.world or max(case.covered, default=0) + 1
+    near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
+    parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
+    beside = ranks_text(near - at, most=MOST_RANGES) if near - at else ""
+    beside = f" ({beside})" * bool(beside)
+    says = f"{who(wrote)} or a neighbour{beside} issued another collective than the others"
+    taken = suspect.events[0].sighting.taken
+    came, room = taken.get("received"), taken.get("expected")
+    sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
+    says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
+    how = ["an operation was skipped, added or reordered on one side"]
+    if wrote != tuple(suspect.who):
+        how.append(f"the line has no rank; {who(wrote)} is the one that ended itself (SIGABRT) there")
+    return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
+
+
+def _aborted(case: LogCase, suspect: Suspect) -> tuple[Party, ...]:
+    """The writer of a line without a rank: the only rank that ended itself in the same launcher's log."""
+    files = {each.line.file for each in suspect.events}
+    ended = (
+        each
+        for each in case.of(SuspectKind.LEFT)
+        if each.line.file in files and signal_of(each.sighting) == 6
+    )
+    ranks = {party.rank: party for each in ended for party in each.who if party.rank is not None}
+    return tuple(ranks.values()) if len(ranks) == 1 else tuple(suspect.who)
+
+
+def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlame:
+    head = suspect.head
+    how = []
+    if head is None:
+        line = suspect.exceptions[0]
+        says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
+        return LogBlame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True,
+                     brief=_EXCEPTION)  # fmt: skip
+    if "Received data size" in head.line.text:
+        return _other_size(case, suspect)
+    says = told(tuple(suspect.who), head)
+    if suspect.exceptions:
+        says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
+    if suspect.confirmed:
+        forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
+        how.append(f"{forms} and the launcher agree that it {ended(suspect.events[-1])}")
+    elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
+        told_twice = "the kernel and the launcher both report a kill on this host"
+        how.append(f"{told_twice}; their pids differ, as in a container")
+    elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
+        how.append("no other rank is reported to have ended earlier, and its log does not say why it ended")
+    silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
+    if silent and case.left_alone - {key[1] for key in silent}:
+        does = "these do" if len(silent) > 1 else "this one does"
+        how.append(f"the other ranks complain of a lost connection or of waiting; {does} not")
+    return LogBlame(
+        says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
+        nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
+    )  # fmt: skip
+
+
+def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) -> tuple[list[Suspect], bool]:
+    """The suspects with the likeliest first, and whether only that one can be the cause."""
+    several = list(found)
+    events = {id(each): each.symptoms for each in several}
+    causes = [each for each in several if any(event.sighting.symptom.explains for event in events[id(each)])]
+
+    def is_caused(other: Suspect) -> bool:
+        return any(
+            _caused(case, by, other, events[id(by)], events[id(other)]) for by in causes if by is not other
+        )
+
+    kept = [each for each in several if not is_caused(each)] or several
+
+    kinds = list({each.id: each for each in case.events}.values())
+
+    def rank(each: Suspect) -> tuple[bool, int, int]:
+        tier = 0 if each.confirmed or each.keys & accused else 1 if each.hard else 2
+        symptoms = events[id(each)]
+        reach = sum(any(explains(event, other) for event in symptoms) for other in kinds)
+        return (each.overcome, tier, -reach)
+
+    ranks = {id(each): rank(each) for each in kept}
+    kept.sort(key=lambda each: ranks[id(each)])
+    for place in range(1, len(kept)):
+        best = kept[0]
+        if ranks[id(kept[place])][:2] == ranks[id(best)][:2] and _earlier(case, kept[place], best):
+            kept.insert(0, kept.pop(place))
+    best = kept[0]
+    sure = all(
+        (each.overcome and not best.overcome)
+        or each.keys <= best.keys
+        or _tier_better(ranks[id(best)], ranks[id(each)])
+        or _earlier(case, best, each)
+        for each in kept[1:]
+    )
+    return kept, sure
+
+
+def _tier_better(one: tuple[bool, int, int], other: tuple[bool, int, int]) -> bool:
+    return one[1] == 0 and other[1] > 0
+
+
+def _earlier(case: LogCase, one: Suspect, other: Suspect) -> bool:
+    lines = [_lines(one), _lines(other)]
+    return bool(lines[0] and lines[1]) and all(
+        any(case.clocks.before(a, b) for a in lines[0]) for b in lines[1]
+    )
+
+
+def _lines(of: Suspect) -> list[LogLine]:
+    return ([each.line for each in of.events] or of.exceptions)[:MOST]
+
+
+def _caused(
+    case: LogCase, by: Suspect, other: Suspect, causes: Sequence[Event], effects: Sequence[Event]
+) -> bool:
+    """Whether `by` explains `other` but not the reverse. The events are one of each of their symptoms."""
+    if not any(explains(one, two) for one in causes for two in effects):
+        return False
+    if by.overcome and not other.overcome:
+        return False
+    back = any(explains(two, one) for one in causes for two in effects)
+    return not back and not _earlier(case, other, by)

@@ -1,0 +1,42 @@
+"""Says what was read, in one line."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from doctor.job.launch.launchers.mpirun import MPIRUN
+from doctor.job.launch.launchers.torchrun import TORCHRUN
+from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.words import MOST, folded
+from doctor.logs.model import Form
+
+_FORMS = {
+    Form.PLOG: "plog",
+    Form.CANN: "CANN",
+    Form.MINDSPORE: "MindSpore",
+    Form.TORCH: "torch",
+    Form.ELASTIC: TORCHRUN.name,
+    Form.TORCH_NPU: "torch_npu",
+    Form.NCCL: "NCCL",
+    Form.RAS: "NCCL RAS",
+    Form.MPI: MPIRUN.name,
+    Form.SLURM: "Slurm",
+    Form.KERNEL: "the kernel",
+    Form.PYTHON: "Python",
+}
+
+
+def readout(case: LogCase) -> str:
+    """A summary such as "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines"."""
+    files = [file for file in case.logs.files if file.lines]
+    said = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    ranks = len(case.logged)
+    said += f" of {ranks} rank{'' if ranks == 1 else 's'}" if ranks else ""
+    hosts = {host for rank in case.logged if (host := case.places.host_of_rank.get(rank))}
+    hosts |= {case.places.host(file.who.host) for file in files if file.who.host}
+    said += f" on {folded(hosts)}" if hosts else ""
+    forms = Counter(form for file in files for form in file.forms if form in _FORMS)
+    if forms:
+        said += ", " + ", ".join(_FORMS[form] for form, _ in forms.most_common(MOST))
+    lines = sum(file.lines for file in files)
+    return f"{said}, {lines:,} line{'' if lines == 1 else 's'}"

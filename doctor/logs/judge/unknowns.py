@@ -1,0 +1,100 @@
+"""Says what the logs could not show, and what would show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.kinds import SuspectKind, signal_of
+from doctor.logs.judge.lag import fell_silent
+from doctor.logs.judge.words import MOST, who
+from doctor.logs.model import Form, Party, Role
+from doctor.model import Confidence
+from doctor.text.ranks import ranks_text
+
+FEW = 5
+
+
+def openings(case: LogCase, blames: Sequence[LogBlame]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_openings(case, blames)))
+
+
+def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
+    if not blames and (silent := fell_silent(case.logs.curves)):
+        yield silent
+    sure = bool(blames) and blames[0].confidence is Confidence.CERTAIN
+    if case.missing and not sure and (case.events or case.odd):
+        named = {each.rank for blame in blames for each in blame.who}
+        missing = [rank for rank in case.missing if rank not in named]
+        if missing:
+            yield _no_log(missing, case)
+    if blames and blames[0].role is Role.CONSEQUENCE and not case.interrupted:
+        yield from _first_cause(case)
+    dead = [party for blame in blames if not sure for party in _perhaps_for_memory(blame)]
+    if dead and not any(Form.KERNEL in file.forms for file in case.logs.files):
+        hosts = sorted({each.host for each in dead if each.host})
+        where = f" of {', '.join(hosts[:MOST])}" if hosts else " of its host"
+        yield f"the kernel's log{where} was not given: it would show whether memory ran out"
+    if case.overcome:
+        number = sum(each.sighting.count for each in case.overcome)
+        lines = "lines complain" if number > 1 else "line complains"
+        yield f"{number} {lines}, and the job went on after that: left out"
+    if apart := _unconnected(case, _compared(blames)):
+        yield f"nothing connects the clocks of {', '.join(apart[:MOST])}: their times were not compared"
+    for file in case.logs.files[:FEW]:
+        if file.problem:
+            yield f"{file.name} was not read to its end: {file.problem}"
+    if not any(file.lines for file in case.logs.files):
+        for file in case.logs.files[:FEW]:
+            if not file.problem:
+                yield f"{file.name} holds no text"
+
+
+def _no_log(missing: list[int], case: LogCase) -> str:
+    one = len(missing) == 1
+    parties = [case.places.settled(Party(rank=rank), None) for rank in missing]
+    said = f"no log of {who(parties)} was given"
+    if case.waiting:
+        return f"{said}: {'the one' if one else 'whichever of them'} without a time-out is the one to look at"
+    return f"{said}: {'that one' if one else 'they'} may have ended first"
+
+
+def _first_cause(case: LogCase) -> Iterator[str]:
+    peers = [each for event in case.of(SuspectKind.CLOSED, SuspectKind.WAITS) for each in event.peers]
+    if peers and not case.missing:
+        yield f"what came first is not in these logs: look at {who(dict.fromkeys(peers))}"
+    elif not case.missing:
+        ranks = case.left_alone
+        of = (
+            f" of the ranks that {ranks_text(ranks, most=MOST)} worked with"
+            if ranks
+            else " of the other ranks"
+        )
+        yield f"what came first is not in these logs: the logs{of} would show it"
+
+
+def _perhaps_for_memory(blame: LogBlame) -> Iterator[Party]:
+    """Parties that the kernel may have killed for lack of memory, unless somebody else killed them."""
+    if not blame.nameless:
+        for event in blame.events:
+            if event.kind is SuspectKind.DIED and signal_of(event.sighting) == 9:
+                yield from event.who or (event.by,)
+    elif "memory-low" in blame.checks:
+        yield from blame.who
+
+
+def _compared(blames: Sequence[LogBlame]) -> list[Event]:
+    """Events whose order matters: those of several causes, and the waits of unsure ones."""
+    if len(blames) > 1:
+        return [event for blame in blames for event in blame.events]
+    unsure = (blame for blame in blames if blame.confidence is Confidence.SUSPECT)
+    return [event for blame in unsure for event in blame.events if event.kind is SuspectKind.WAITS]
+
+
+def _unconnected(case: LogCase, events: Sequence[Event]) -> list[str]:
+    found = {}
+    for event in events:
+        if event.line.at is not None and case.clocks.at(event.line) is None:
+            found[case.clocks.of(event.line)[0].removeprefix("file ")] = True
+    return sorted(found)

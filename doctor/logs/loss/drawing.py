@@ -1,0 +1,67 @@
+"""Chooses the curves that are drawn: the guilty ones and some others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doctor.logs.loss.judge import SPIKING, same, since_of
+from doctor.logs.loss.shape import number
+from doctor.logs.model import Curve, LogCause
+from doctor.report.losses import LossDrawing, LossLine, LossRole, axes
+
+MOST_CURVES = 8
+FEW = 4
+"""The least number of healthy losses that are drawn: a line through two points shows nothing."""
+
+
+def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing | None:
+    """The drawing; None if there is nothing to see, such as a few healthy losses."""
+    last: dict[object, Curve] = {}
+    for curve in curves:
+        if curve.steps:
+            last[curve.who.rank if curve.who.rank is not None else (curve.file, curve.who)] = curve
+    guilty = {key: _is_guilty(curve, charges) for key, curve in last.items()}
+    keys = sorted(last, key=lambda key: (not guilty[key], last[key].who.rank or 0))
+    shown = [last[key] for key in keys[:MOST_CURVES]]
+    lines = tuple(_line(last[key], guilty[key]) for key in reversed(keys[:MOST_CURVES]))
+    if sum(len(line.known) for line in lines) < (2 if any(guilty.values()) else FEW):
+        return None
+    upright, left_out = axes(lines), max(len(keys) - MOST_CURVES, 0)
+    said = [charge.says.rstrip(".") for charge in charges if _is_of_losses(charge)]
+    if not said:
+        line = next(each for each in reversed(lines) if each.known)
+        said = [f"The loss of {line.name} went from {number(line.known[0])} to {number(line.known[-1])}"]
+    said += [f"{left_out} more curves are not drawn"] if left_out else []
+    said += ["The axis is logarithmic"] if upright.steep else []
+    begins = ((curve, _since(curve, charges, curves)) for curve in shown)
+    marks = [curve.steps[place] for curve, place in begins if place is not None]
+    return LossDrawing(
+        lines,
+        upright,
+        ". ".join(said) + ".",
+        mark=min(marks, default=None),
+        left_out=left_out,
+        counted=shown[0].counted,
+        peaks=any(charge.symptom == SPIKING for charge in charges),
+    )
+
+
+def _line(curve: Curve, guilty: bool) -> LossLine:
+    rank, file = curve.who.rank, curve.file
+    name = f"rank {rank}" if rank is not None else file.rpartition("/")[2] or file
+    return LossLine(name, curve.steps, curve.losses, LossRole.GUILTY if guilty else LossRole.PLAIN)
+
+
+def _since(curve: Curve, charges: Sequence[LogCause], curves: Sequence[Curve]) -> int | None:
+    """The index of the guilty step in the curve."""
+    places = (since_of(charge, curve, curves) for charge in charges)
+    return next((place for place in places if place is not None), None)
+
+
+def _is_guilty(curve: Curve, charges: Sequence[LogCause]) -> bool:
+    of_losses = filter(_is_of_losses, charges)
+    return any(same(curve.who, who) for charge in of_losses for who in charge.who)
+
+
+def _is_of_losses(charge: LogCause) -> bool:
+    return (charge.symptom or "").startswith("loss-")

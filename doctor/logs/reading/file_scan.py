@@ -1,0 +1,84 @@
+"""The result of reading one file, and the interfaces of what the reader uses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from doctor.logs.forms import learn
+from doctor.logs.forms.names import NameFacts
+from doctor.logs.loss.points import At
+from doctor.logs.loss.shapes import Front
+from doctor.logs.model import Curve, Form, LogLine, Party, Symptom
+from doctor.logs.reading.fold import Fold, UnresolvedParty
+from doctor.logs.reading.mark import PartEnd
+
+
+class LineMatcher(Protocol):
+    """The interface of doctor.logs.symptoms.match.Matcher."""
+
+    symptoms: tuple[Symptom, ...]
+
+    def possible(self, sentences: Iterable[bytes]) -> set[bytes]: ...
+
+    def holds(self, line: bytes) -> bool: ...
+
+    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
+
+
+class LossLineCollector(Protocol):
+    """The interface of doctor.logs.loss.collect.LossCollector."""
+
+    headers: int
+
+    def wants(self, raw: bytes) -> bool: ...
+
+    def begin(self, number: int, at: At) -> None: ...
+
+    def offer(
+        self, text: str, number: int, who: Party = ..., at: float | None = ..., front: Front = ...
+    ) -> bool: ...
+
+    def shapes(self, words: bytes) -> int: ...
+
+    def take(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> Sequence[int]: ...
+
+    def take_back(self, place: int) -> Sequence[int]: ...
+
+    def settle(self) -> None: ...
+
+    def curves(self) -> tuple[Curve, ...]: ...
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is known about one file, or about a part of it."""
+
+    name: str
+    size: int
+    written: float
+    named: NameFacts
+    lines: int = 0
+    forms: Counter[Form] = field(default_factory=Counter)
+    fold: Fold = field(default_factory=Fold)
+    learned: learn.FileFacts = field(default_factory=learn.FileFacts)
+    ranks: set[int] = field(default_factory=set)
+    hosts: Counter[str] = field(default_factory=Counter)
+    pids: Counter[int] = field(default_factory=Counter)
+    first_at: float | None = None
+    last_at: float | None = None
+    last: LogLine | None = None
+    progress: dict[UnresolvedParty, LogLine] = field(default_factory=dict)
+    odd: dict[str, tuple[UnresolvedParty, LogLine]] = field(default_factory=dict)
+    curves: tuple[Curve, ...] = ()
+    problem: str = ""
+    launchers: set[int] = field(default_factory=set)
+    """Processes of torchrun that wrote in it."""
+    tables: set[bytes] = field(default_factory=set)
+    """The hosts in torchrun's tables of failed ranks."""
+    mark: PartEnd | None = None
+    """How it ends, if it is a part of a file."""
+    gave_up: bool = False
+    """The launcher says that it will not restart the ranks."""

@@ -1,0 +1,289 @@
+"""One line for each area with what was measured, and what was not tried.
+
+A line is ticked only if checks of its area passed on all hosts and the area has no finding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from doctor.devices import VENDORS
+from doctor.judge.verdict import Report
+from doctor.model import Status
+from doctor.report import smoke
+from doctor.report.areas import AREAS, area_of
+from doctor.report.fact_words import spread
+from doctor.rules.smoke import passed
+
+APART: Mapping[str, str] = {
+    "kernel-log": "kernel log",
+    "stuck-process": "processes",
+    "neighbour-fixed-wrong": "neighbours entered by hand",
+}
+"""Checks that the line of their area does not mention: if undecided, they are listed as not tried."""
+
+
+JUDGED_BY: Mapping[str, tuple[str, ...]] = {
+    "devices_healthy": tuple(check for vendor in VENDORS for check in vendor.sick),
+    "device_links_up": ("device-link-down",),
+    "device_addresses_set": ("device-ip-missing",),
+    "nvlinks_active": ("nvlink-down",),
+    "ib_ports_up": ("ib-port-down",),
+    "somaxconn": ("somaxconn-low",),
+    "tcp_max_syn_backlog": ("syn-backlog-low",),
+    "reserved_ports": ("ports-not-reserved",),
+    "shm_bytes": ("shm-small",),
+    "memory_free_bytes": ("memory-low",),
+    "nofile": ("nofile-low",),
+    "memlock_bytes": ("memlock-low",),
+}
+"""Facts that may be bad: a line mentions them only if the run has a check that judges them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """`text` may hold untrusted words of hosts: the code that shows it cleans it."""
+
+    area: str
+    text: str
+
+
+def measured(report: Report) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
+    """What was measured and found healthy, and what was not tried, each with its reason."""
+    said = _PassedResults(report)
+    ticked = [
+        Measurement(area, line) for area in AREAS if said.is_proved(area) and (line := _LINES[area](said))
+    ]
+    proved = {line.area for line in ticked}
+    left = [Measurement(area, why) for area in AREAS if area not in proved and (why := said.not_tried(area))]
+    left += said.apart(proved)
+    if "network" in proved and report.plan.several_hosts and not said.passes("port-unreachable"):
+        left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
+    return tuple(ticked), tuple(left)
+
+
+class _PassedResults:
+    """Results by check and by host, and the facts of all hosts in words."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.hosts = tuple(host.name for host in report.hosts)
+        self.rows = {row.key: row for row in report.facts}
+        self.passed: dict[str, set[str]] = {}
+        self.skipped: dict[str, str] = {}
+        for result in report.results:
+            if result.status is Status.PASS:
+                self.passed.setdefault(result.check, set()).update(result.hosts)
+            elif result.status is Status.SKIP and result.reason:
+                self.skipped.setdefault(result.check, result.reason)
+        self.found: dict[str, set[Status]] = {}
+        for finding in report.findings:
+            self.found.setdefault(finding.check, set()).add(finding.status)
+
+    def passes(self, check: str) -> bool:
+        """Whether the check passed on all hosts, without a finding."""
+        return check not in self.found and self.passed.get(check, set()) >= set(self.hosts)
+
+    @property
+    def no_devices(self) -> bool:
+        """Whether every host reported that it has no devices."""
+        row = self.rows.get("devices")
+        return row is not None and not any(row.values.values()) and row.values.keys() >= set(self.hosts)
+
+    def checks(self, area: str) -> list[str]:
+        return [check for check in self.report.scopes if area_of(check) == area]
+
+    def is_proved(self, area: str) -> bool:
+        if not self.hosts or (area == "training" and not self._trained()):
+            return False
+        if area.startswith("device") and self.no_devices:
+            return False
+        checks = self.checks(area)
+        if any(self.found.get(check, set()) - self._waived(check) for check in checks):
+            return False
+        covered = set().union(*(self.passed.get(check, set()) for check in checks))
+        return covered >= set(self.hosts)
+
+    def _waived(self, check: str) -> set[Status]:
+        return {Status.UNKNOWN} if check in APART and check not in self.report.rules.essential else set()
+
+    def _trained(self) -> bool:
+        seen = self.report.smoke
+        return bool(seen and seen.runs and passed(seen.runs[-1])) and not self.report.untrained
+
+    def apart(self, proved: Collection[str]) -> Iterator[Measurement]:
+        for check, name in APART.items():
+            if self.found.get(check) == {Status.UNKNOWN} and area_of(check) in proved:
+                yield Measurement(name, "undecided")
+
+    def not_tried(self, area: str) -> str:
+        """Why nothing of the area was examined; empty if something was, whatever the result."""
+        checks = self.checks(area)
+        if area.startswith("device") and self.no_devices:
+            return "none found" if area == "devices" else ""
+        if area == "training" and not (self.report.smoke and self.report.smoke.runs):
+            return self.report.no_smoke or "doctor smoke"
+        if any(check in self.found or check in self.passed for check in checks):
+            return ""
+        return self.why_not(checks) if checks else "left out"
+
+    def why_not(self, checks: Iterable[str]) -> str:
+        return next((self.skipped[check] for check in checks if check in self.skipped), "")
+
+    def __call__(self, key: str, form: str = "{}", none: str = "") -> str:
+        """A fact in words; `none` if no host reported it, or if all reported that it does not exist."""
+        judges = JUDGED_BY.get(key, ())
+        if judges and not any(check in self.report.scopes for check in judges):
+            return ""
+        row = self.rows.get(key)
+        text = spread(row, self.hosts) if row else ""
+        if row and text and (silent := len(self.hosts) - len(row.values)):
+            text += f" (not reported by {silent} of {len(self.hosts)} hosts)"
+        return form.format(text) if text not in ("", "none", "not installed") else none
+
+
+def _join(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _reach(said: _PassedResults) -> str:
+    count = len(said.hosts)
+    whom = f"{count} hosts" if count > 1 else "1 host"
+    way = said("reached_by")
+    how = way if way == "this machine" else f"{whom} over {way}" if way else whom
+    return _join(
+        how,
+        _clocks(said) if said.passes("clock-skew") else "",
+        "names agree" if said.passes("names-disagree") else "",
+    )
+
+
+def _clocks(said: _PassedResults) -> str:
+    """The largest possible difference between two clocks, uncertainties included."""
+    offset, doubt = said.rows.get("clock_offset_seconds"), said.rows.get("clock_uncertainty_seconds")
+    if not offset or not doubt or offset.values.keys() != set(said.hosts):
+        return ""
+    latest = max(offset.values[host] + doubt.values[host] for host in said.hosts)
+    first = min(offset.values[host] - doubt.values[host] for host in said.hosts)
+    apart = latest - first
+    return f"clocks within {math.ceil(apart * 1e3) or 1} ms" if apart < 1 else f"clocks within {apart:.1f} s"
+
+
+def _devices(said: _PassedResults) -> str:
+    vendor = said.report.plan.vendor
+    things = f"{vendor.thing}s" if vendor else "devices"
+    return _join(
+        said("devices", f"{{}} {things} a host"),
+        said("device_name"),
+        said("devices_healthy", "{} healthy"),
+        "free" if any(said.passes(vendor.busy) for vendor in VENDORS) else "",
+        said("driver", "driver {}"),
+        said("firmware", "firmware {}"),
+    )
+
+
+def _device_network(said: _PassedResults) -> str:
+    speed = said("device_link_mbps", " at {}")
+    rate = said("ib_rate", " at {}")
+    return _join(
+        said("device_links_up", "links up {}") + (speed if said("device_links_up") else ""),
+        said("device_addresses_set", "addresses set {}"),
+        "devices of different hosts reach each other" if said.passes("device-unreachable") else "",
+        said("nvlinks_active", "NVLinks {}"),
+        said("ib_ports_up", "InfiniBand ports up {}") + (rate if said("ib_ports_up") else ""),
+    )
+
+
+def _ports(said: _PassedResults) -> str:
+    port = said.report.plan.master_port.value
+    return _join(
+        said("somaxconn", "somaxconn {}"),
+        said("tcp_max_syn_backlog", "syn backlog {}"),
+        said("ephemeral_ports", "ephemeral {}"),
+        said("reserved_ports", "reserved {}", "none reserved"),
+        f"port {port} free" if said.passes("port-in-use") else "",
+    )
+
+
+def _memory(said: _PassedResults) -> str:
+    return _join(
+        said("shm_bytes", "/dev/shm {}"),
+        said("memory_free_bytes", "{} free") + (said("memory_free_bytes") and said("memory_bytes", " of {}")),
+        said("nofile", "nofile {}"),
+        said("memlock_bytes", "memlock {}"),
+    )
+
+
+def _firewall(said: _PassedResults) -> str:
+    return "no rule stops the job's connections" if said.passes("firewall-blocks") else ""
+
+
+def _network(said: _PassedResults) -> str:
+    return _join(
+        _connections(said), said("mtu", "MTU {}"), said("speed_mbps", "{}"), said("interface", "on {}")
+    )
+
+
+def _connections(said: _PassedResults) -> str:
+    """The connections between ordered pairs of hosts: a pair works if all its tested connections do."""
+    mesh = said.report.mesh
+    if mesh is None or not said.passes("port-unreachable"):
+        return ""
+    tried = [link for link in mesh.links if link.tested]
+    pairs = {(link.source, link.target) for link in tried}
+    good = pairs - {(link.source, link.target) for link in tried if link.failed}
+    both = all((target, source) in good for source, target in good)
+    kinds = {link.kind for link in tried}
+    ports = [f"port {said.report.plan.master_port.value}"] if "master" in kinds else []
+    ports += ["HCCL's ports"] if "hccl" in kinds else []
+    ports += ["ephemeral"] if "ephemeral" in kinds else []
+    possible = len(said.hosts) * (len(said.hosts) - 1)
+    whole = "" if len(pairs) == possible else f"; of {possible} that there can be"
+    ways = " both ways" if both else ""
+    through = f" ({', '.join(ports[:-1])}{' and ' * (len(ports) > 1)}{ports[-1]}{whole})" if ports else ""
+    return f"{len(good)} of {len(pairs)} connections work{ways}{through}" if pairs else ""
+
+
+def _software(said: _PassedResults) -> str:
+    named = (row for row in said.report.facts if row.area == "software" and row.key not in _UNNAMED)
+    return _join(
+        said("os"),
+        said("kernel", "Linux {}"),
+        *(said(row.key, f"{row.title} {{}}", f"no {row.title}") for row in named),
+    )
+
+
+_UNNAMED = ("os", "kernel", "python_path")
+
+
+def _training(said: _PassedResults) -> str:
+    assert said.report.smoke is not None
+    run = said.report.smoke.runs[-1]
+    learned, links, ranks = smoke.loss(run), smoke.links(run), len(run.plan.seats)
+    losses = [value for value in learned.curve if value is not None] if learned else []
+    slowest = links[0] if links else None
+    return _join(
+        f"{ranks} rank{'' if ranks == 1 else 's'}, {learned.steps if learned else 0} steps",
+        f"loss {losses[0]:.2f} → {losses[-1]:.2f}" if losses else "",
+        f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way" if slowest else "",
+    )
+
+
+def _rate(rate: float) -> str:
+    """The text for a rate in bytes per second."""
+    return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.{0 if rate >= 1e8 else 1}f} MB/s"
+
+
+_LINES: Mapping[str, Callable[[_PassedResults], str]] = {
+    "reach": _reach,
+    "devices": _devices,
+    "device network": _device_network,
+    "ports": _ports,
+    "memory": _memory,
+    "firewall": _firewall,
+    "network": _network,
+    "software": _software,
+    "training": _training,
+}

@@ -1,0 +1,52 @@
+"""What was measured and found healthy, with the values, so that a healthy report can be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.judge.verdict import Report
+from doctor.model import Verdict
+from doctor.report.measurements import Measurement, measured
+from doctor.report.passed_checks import passed_lines
+from doctor.report.terminal.page import columns, put_line, wrapped
+from doctor.text.printable import clean_line
+
+TICK, DASH = "✓", "–"
+NOT_TRIED = "not tried"
+
+
+def print_well(report: Report, console: Console, *, verbose: bool = False) -> None:
+    """Prints ticks only if the verdict is healthy; with `verbose` also what passed, whatever the verdict."""
+    if report.verdict is Verdict.HEALTHY:
+        ticked, left = measured(report)
+        rest = ", ".join(f"{each.area} ({each.text})" for each in left)
+        untried = (Measurement(NOT_TRIED, rest),) if rest else ()
+        if ticked:
+            console.print()
+            label = max(len(each.area) for each in (*ticked, *untried))
+            _print_lines(ticked, (TICK, "bold green"), label, console)
+            _print_lines(untried, (DASH, "bold yellow"), label, console)
+    if verbose and (lines := passed_lines(report)):
+        console.print()
+        put_line(Text("Passed", style="bold"), console)
+        _print_lines(lines, (" ", ""), max(len(each.area) for each in lines), console)
+
+
+def _print_lines(lines: Sequence[Measurement], mark: tuple[str, str], label: int, console: Console) -> None:
+    if columns(console) < 2 * label:
+        label = 0  # no room for a second column
+    for each in lines:
+        indent = label + 6
+        area = f"{each.area:<{label}}" if label else f"{each.area}:"
+        text = Text(clean_line(each.text))
+        if not label:
+            text = Text(area + " ") + text
+        for number, line in enumerate(wrapped(text, console, indent if label else 6)):
+            if number:
+                put_line(Text(" " * (indent if label else 6)) + line, console)
+            else:
+                head = Text.assemble("  ", mark, " ", (area + "  ", "dim") if label else "")
+                put_line(head + line, console)

@@ -1,0 +1,56 @@
+"""Whether the injected faults were found: a run that misses one does not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from doctor.model import Severity
+from doctor.smoke.inject import KINDS
+from doctor.smoke.judge.charge import WARNINGS, SmokeCharge
+from doctor.smoke.result import Injection, SmokeResult
+
+
+def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Iterator[SmokeCharge]:
+    """`charges`: all that the run proves. A fault that the run did not reach, because it ended early, is not
+    missed; nor is a second one if the first ended the run.
+    """
+    whole = result.end.kind == "done"
+    injected = [each for each in result.plan.injected if each.kind in KINDS]
+    missed = [each for each in injected if not _found(result, each, charges)]
+    if result.end.kind == "interrupted" or (not whole and len(missed) < len(injected)):
+        return
+    for each in missed:
+        if whole or result.ranks[each.rank].disturbed is not None:
+            kind = KINDS[each.kind]
+            yield SmokeCharge(
+                check=kind.check,
+                kind="not-found",
+                summary=f"the injected fault was not found: {each}",
+                expected=f"it is found at rank {each.rank} ({kind.title})",
+                actual="nothing names it",
+                phase=kind.phase,
+                step=each.step,
+                severity=Severity.FAIL,
+            )
+
+
+def _found(result: SmokeResult, injection: Injection, charges: Sequence[SmokeCharge]) -> bool:
+    """Whether its own check reports it, or another check names the injected ranks."""
+    kind, plan = KINDS[injection.kind], result.plan
+    seat = plan.seat(injection.rank)
+    struck = {injection.rank}
+    if kind.reach != "rank":
+        cell = plan.cells[seat.cell]
+        same = seat.place // plan.tp
+        struck = {
+            rank for place, rank in enumerate(cell) if kind.reach == "everybody" or place // plan.tp == same
+        }
+    hosts = {plan.seat(rank).host for rank in struck}
+    for charge in charges:
+        if charge.check != kind.check and (charge.severity is Severity.WARN or charge.check in WARNINGS):
+            continue
+        named = not struck.isdisjoint(charge.ranks) or not hosts.isdisjoint(charge.hosts)
+        nobody = not charge.ranks and not charge.hosts and charge.check == kind.check
+        if named or (nobody and (not charge.victims or not struck.isdisjoint(charge.victims))):
+            return True
+    return False

@@ -1,0 +1,91 @@
+"""Devices whose results are not the same bits each time: how closely these results may be compared.
+
+If any rank of a cell wavered in the training's first step, numbers are compared instead of hashes, and those
+that lie close together count as equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+
+from doctor.smoke.events import Audit, Solo, Sums
+from doctor.smoke.result import RankOutcome, SmokeResult
+
+K = TypeVar("K", bound=Hashable)
+LEAST, TIMES, MOST = 1e-5, 20, 1e-2
+"""A difference counts if it exceeds TIMES the spread of repeated runs, clamped to LEAST…MOST."""
+
+
+def wavering(result: SmokeResult) -> tuple[int, ...]:
+    """The ranks that computed one gradient several times and did not get the same bits."""
+    return tuple(seen.rank for seen in result.ranks if _wavers(seen))
+
+
+def _wavers(seen: RankOutcome) -> bool:
+    return seen.bits is not None and len(set(seen.bits.tries)) > 1
+
+
+def tolerance(ranks: Iterable[RankOutcome]) -> float | None:
+    """The share of all magnitudes by which equal results of these ranks may differ; None: not by a bit."""
+    spreads = [seen.bits.spread for seen in ranks if seen.bits and _wavers(seen)]
+    return min(max(LEAST, TIMES * max(spreads)), MOST) if spreads else None
+
+
+def close_audits(
+    audits: Mapping[int, Audit], what: Mapping[int, Sequence[Hashable]], within: float
+) -> dict[int, Audit]:
+    """The same audits, with texts instead of hashes: texts of close gradients are equal.
+
+    `what`: place -> what it computed again, its own first. Equal entries should give equal gradients.
+    """
+    said: dict[tuple[int, int], Sums] = {}
+    same: dict[tuple[int, int], Hashable] = {}
+    for place, audit in audits.items():
+        for number, sums in enumerate(audit.sums):
+            said[place, number] = sums
+            same[place, number] = what[place][max(0, number - 1)]
+    words: dict[tuple[int, int], str] = {}
+    for computed in set(same.values()):
+        words |= close({key: said[key] for key in said if same[key] == computed}, within)
+    return {
+        place: msgspec.structs.replace(
+            audit,
+            used=words[place, 0],
+            votes=tuple(words[place, number] for number in range(1, len(audit.sums))),
+        )
+        for place, audit in audits.items()
+        if audit.sums
+    }
+
+
+def close_solos(
+    ranks: Mapping[int, RankOutcome], what: Mapping[int, Sequence[Hashable]], within: float
+) -> dict[int, RankOutcome]:
+    """The same for gradients that ranks computed alone."""
+    audits = {
+        place: Audit(0, "", (), (seen.solo.sums[0], *seen.solo.sums))
+        for place, seen in ranks.items()
+        if seen.solo and seen.solo.sums
+    }
+    return {
+        place: replace(ranks[place], solo=Solo(audit.votes))
+        for place, audit in close_audits(audits, what, within).items()
+    }
+
+
+def close(values: Mapping[K, Sums], within: float) -> dict[K, str]:
+    """Texts for values: equal if no gap between the values is larger than `within` allows."""
+    allowed = within * max((sums[1] for sums in values.values()), default=0.0)
+    words: dict[K, str] = {}
+    first = last = 0.0
+    for key in sorted(values, key=lambda key: values[key][0]):
+        value = values[key][0]
+        if not words or value - last > allowed:
+            first = value
+        last = value
+        words[key] = f"about {first:.6g}"
+    return words

@@ -1,0 +1,244 @@
+"""What a rank outside every collective is said to do, by what the kernel and its stack show."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Frame, HangMember, Look, PythonThread, Thread
+from doctor.hang.judge.activity import doing
+from doctor.hang.judge.judgement import Cause
+from tests.support.hang.written import FORWARD, MAIN
+
+STACK = (FORWARD, MAIN)
+DATALOADER = "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
+LOADING = (
+    Frame(name="select", file="/usr/lib/python3.11/selectors.py", line=415),
+    Frame(name="_MultiProcessingDataLoaderIter._try_get_data", file=DATALOADER, line=1133),
+    Frame(name="_MultiProcessingDataLoaderIter._next_data", file=DATALOADER, line=1327),
+    MAIN,
+)
+LOOP = Frame(name="_worker_loop", file=DATALOADER.replace("dataloader", "_utils/worker"), line=308)
+DECODE = Frame(name="decode", file="/srv/job/data.py", line=12, source="return codec.decode(raw)")
+IDLE = (Frame(name="_poll", file="/usr/lib/python3.11/multiprocessing/connection.py", line=440), LOOP)
+
+
+def seen(
+    waits: str = "",
+    *,
+    state: str = "S",
+    syscall: tuple[str, ...] = (),
+    stack: tuple[Frame, ...] = STACK,
+    gil: bool = False,
+    kernel: tuple[str, ...] = (),
+    files: tuple[str, ...] = (),
+    cpu: tuple[int, int] = (10, 10),
+    pid: int = 7,
+    helps: int | None = None,
+    others: tuple[PythonThread, ...] = (),
+) -> HangMember:
+    look = Look(
+        pid=pid,
+        state=state,
+        cpu=cpu[0],
+        threads=(Thread(tid=pid, name="python", state=state, switches=5, waits=waits, syscall=syscall),),
+        kernel=kernel,
+        files=files,
+        python=(*others, PythonThread(tid=pid, frames=stack, owns_gil=gil)),
+    )
+    return HangMember(
+        host="node1", pid=pid, parent=1, job="j", helps=helps, a=look, b=replace(look, cpu=cpu[1])
+    )
+
+
+class TestAChild:
+    """A rank that waits for a process of its own is only as guilty as that one is idle."""
+
+    RANK = seen("do_wait")
+
+    def test_that_moves_data(self) -> None:
+        child = seen("pipe_read", pid=9, helps=7, stack=())
+        assert child.b is not None
+        moves = replace(child, b=replace(child.b, bytes_moved=300_000))
+        assert doing(self.RANK, [moves], 2.0).works
+
+    def test_that_computes(self) -> None:
+        found = doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=7, stack=())], 2.0)
+        assert (found.cause, found.unproved) == (Cause.CHILD, True)
+
+    def test_that_was_started_or_ended_between_the_looks(self) -> None:
+        child = seen("pipe_read", pid=9, helps=7, stack=())
+        assert child.b is not None
+        for changed in (replace(child, a=None), replace(child, b=Look(pid=9, state=""))):
+            assert doing(self.RANK, [changed], 2.0).unproved
+
+    def test_that_sleeps_excuses_nobody(self) -> None:
+        found = doing(self.RANK, [seen("hrtimer_nanosleep", pid=9, helps=7, stack=())], 2.0)
+        assert (found.cause, found.works, found.unproved) == (Cause.CHILD, False, False)
+
+    def test_of_another_rank_excuses_nobody(self) -> None:
+        assert not doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=8, stack=())], 2.0).unproved
+
+
+def test_a_slow_checkpoint_is_work() -> None:
+    """65 KB a second, to a file system that is far away."""
+    slow = seen("wait_on_page_bit")
+    assert slow.b is not None
+    assert doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 2.0).works
+    assert not doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 30.0).works
+
+
+def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
+    """73 is ppoll on one machine and flock on the other."""
+    flock = seen("locks_lock_inode_wait", syscall=("73", "0x3"), files=("/data/cache.lock",))
+    assert doing(flock, (), 2.0).words == "waits for a lock on a file (open: /data/cache.lock)"
+
+
+@pytest.mark.parametrize(
+    ("member", "cause", "words"),
+    [
+        (seen("hrtimer_nanosleep"), Cause.SLEEPS, "sleeps"),
+        (seen("hrtimer_nanosleep", gil=True), Cause.GIL, "holds the GIL in C code that sleeps"),
+        (seen("futex_do_wait", gil=True), Cause.GIL, "holds the GIL in C code"),
+        (seen("futex_wait_queue_me"), Cause.LOCK, "waits for a lock"),
+        (seen("futex_do_wait", stack=()), Cause.LOCK, "waits for a lock or another thread"),
+        (seen("wait_for_partner"), Cause.PIPE, "waits for somebody to open the other end of a pipe"),
+        (seen("anon_pipe_read"), Cause.PIPE, "reads a pipe that stays empty"),
+        (seen("do_wait"), Cause.CHILD, "waits for a child process"),
+        (seen("sk_wait_data"), Cause.INPUT, "waits for an answer over the network"),
+        (seen("do_epoll_wait"), Cause.INPUT, "waits for input"),
+        (seen("poll_schedule_timeout.constprop.0"), Cause.INPUT, "waits for input"),
+        (seen("", syscall=("7", "0x1")), Cause.INPUT, "waits for input"),
+        (seen("nfs_wait_bit_killable"), Cause.STORAGE, "waits for a file system that does not answer"),
+        (seen("rpc_wait_bit_killable"), Cause.STORAGE, "waits for a file system that does not answer"),
+        (seen("__folio_lock"), Cause.STORAGE, "waits for storage"),
+        (
+            seen("futex_do_wait", kernel=("fuse_request_wait_answer",)),
+            Cause.STORAGE,
+            "waits for a file system that does not answer",
+        ),
+        (seen("some_driver_wait"), Cause.ELSEWHERE, "waits in the kernel (some_driver_wait)"),
+        (seen(""), Cause.ELSEWHERE, "is outside every collective"),
+        (
+            seen(state="R", cpu=(10, 200)),
+            Cause.COMPUTES,
+            "computes: an endless loop or very long work",
+        ),
+        (
+            seen(state="R"),  # on a crowded host it may get no time at all
+            Cause.COMPUTES,
+            "computes: an endless loop or very long work",
+        ),
+    ],
+)
+def test_words(member: HangMember, cause: Cause, words: str) -> None:
+    found = doing(member, (), 2.0)
+    assert (found.cause, found.words, found.works) == (cause, words, False)
+
+
+def test_the_file_that_it_reads_is_named() -> None:
+    files = ("/data/shard-17.jsonl", "/srv/job/out.log")
+    found = doing(seen("request_wait_answer", syscall=("0", "0x9"), files=files), (), 2.0)
+    assert found.words == "waits for a file system that does not answer: /data/shard-17.jsonl"
+    found = doing(seen("__folio_lock", files=("/srv/job/out.log", "/data/a.bin")), (), 2.0)
+    assert found.words == "waits for storage (open: /data/a.bin)"
+
+
+def test_another_thread_that_holds_the_gil() -> None:
+    holder = PythonThread(tid=8, name="worker", owns_gil=True, frames=(DECODE,))
+    found = doing(seen("futex_do_wait", others=(holder,)), (), 2.0)
+    assert (found.cause, found.words) == (
+        Cause.GIL,
+        "waits for the GIL, which another thread of it holds at data.py:12",
+    )
+
+
+class TestDataLoaders:
+    RANK = seen("poll_schedule_timeout", stack=LOADING)
+
+    def test_the_line_of_the_worker(self) -> None:
+        workers = [
+            seen("poll_schedule_timeout", stack=IDLE, pid=20, helps=7),
+            seen("nfs_wait_bit", stack=(DECODE, LOOP), pid=21, helps=7),
+        ]
+        found = doing(self.RANK, workers, 2.0)
+        assert found.cause is Cause.LOADER
+        assert found.words == (
+            "waits for its data loader: worker 21 waits for a file system that does not answer"
+            " in decode, data.py:12"
+        )
+        assert (found.place, found.frames[0], found.certain) == ("data.py:12", DECODE, True)
+
+    def test_a_worker_that_works_is_work(self) -> None:
+        busy = seen(stack=(DECODE, LOOP), pid=21, helps=7)
+        assert busy.b is not None
+        moved = replace(busy, b=replace(busy.b, bytes_moved=3_000_000))
+        assert doing(self.RANK, [moved], 2.0).works
+
+    def test_workers_that_are_gone_idle_or_stopped(self) -> None:
+        says = "waits for its data loader"
+        assert doing(self.RANK, [], 2.0).words == f"{says}, and no worker of it runs"
+        idle = seen("poll_schedule_timeout", stack=IDLE, pid=20, helps=7)
+        assert doing(self.RANK, [idle], 2.0).words == f"{says}, whose workers seem idle"
+        stopped = seen("do_signal_stop", state="T", stack=(DECODE, LOOP), pid=20, helps=7)
+        assert doing(self.RANK, [stopped], 2.0).words == f"{says}: worker 20 is stopped in decode, data.py:12"
+        ended = seen(state="Z", stack=(), pid=20, helps=7)
+        assert doing(self.RANK, [ended], 2.0).words == f"{says}: worker 20 has ended"
+
+
+def test_a_compiler_that_does_nothing_is_no_work() -> None:
+    inductor = Frame(name="compile_fx", file="/opt/site-packages/torch/_inductor/compile_fx.py", line=4)
+    idle = seen("do_epoll_wait", stack=(inductor, MAIN))
+    assert (doing(idle, (), 2.0).words, doing(idle, (), 2.0).works) == ("waits for its compiler", False)
+    helper = seen(cpu=(0, 190), state="R", pid=9, helps=7)
+    assert doing(idle, [helper], 2.0).works
+
+
+class TestSomebodyIsToType:
+    """input(), a debugger: neither an answer of the network nor a lock."""
+
+    ASKS = (Frame(name="main", file="/srv/job/train.py", line=9, source='input("continue? ")'), MAIN)
+    PDB = (
+        Frame(name="Pdb.interaction", file="/usr/lib/python3.11/pdb.py", line=400),
+        Frame(name="Bdb.dispatch_line", file="/usr/lib/python3.11/bdb.py", line=115),
+        *STACK,
+    )
+
+    @pytest.mark.parametrize(
+        "member",
+        [
+            seen("wait_woken", syscall=("0", "0x0"), stack=ASKS),
+            seen("wait_woken", stack=ASKS, kernel=("wait_woken", "n_tty_read")),
+            seen("wait_woken", syscall=("0", "0x0"), stack=()),
+        ],
+    )
+    def test_at_a_terminal(self, member: HangMember) -> None:
+        said = doing(member, (), 2.0)
+        assert (said.cause, said.words) == (Cause.INPUT, "waits for somebody to type")
+
+    def test_in_a_debugger(self) -> None:
+        said = doing(seen("do_select", stack=self.PDB), (), 2.0)
+        assert (said.cause, said.words) == (
+            Cause.INPUT,
+            "waits in a Python debugger for somebody to type",
+        )
+
+    def test_a_socket_is_the_network(self) -> None:
+        said = doing(seen("wait_woken", syscall=("0", "0x7")), (), 2.0)
+        assert said.words == "waits for an answer over the network"
+
+
+def test_one_that_evaluates_alone_is_not_proved_to_hang() -> None:
+    evaluates = Frame(name="evaluate", file="/srv/job/train.py", line=11, source="total += score(model)")
+    said = doing(seen(state="R", cpu=(10, 200), stack=(FORWARD, evaluates, MAIN)), (), 2.0)
+    assert (said.cause, said.unproved) == (Cause.COMPUTES, True)
+    plain = doing(seen(state="R", cpu=(10, 200)), (), 2.0)
+    assert not plain.unproved
+
+
+def test_an_import_that_reads_much_is_no_data() -> None:
+    load = Frame(name="_find_and_load", file="<frozen importlib._bootstrap>", line=1176)
+    member = seen(stack=(load, MAIN))
+    assert member.b is not None
+    said = doing(replace(member, b=replace(member.b, bytes_moved=7_000_000)), (), 2.0)
+    assert (said.cause, said.works) == (Cause.IMPORTS, True)

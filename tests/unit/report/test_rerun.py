@@ -1,0 +1,215 @@
+"""Commands to type again reach the same hosts, and a recording makes none of its own."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+
+from doctor import cli
+from doctor.cli import app
+from doctor.judge.verdict import Report
+from doctor.report.rerun import again, for_the_rest, repeat, verify
+from doctor.run.request import Request
+from doctor.run.way import ASKED, NAMED, REACHED, way_of
+from doctor.targets.inventory import read_targets
+from doctor.transport.way import Way, read_back
+from tests.support.recordings import heard, recording
+from tests.support.reports import NAMES, SMALL_SHM, report
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """The requests of the command lines that are run, which go no further."""
+    requests: list[Request] = []
+
+    def keep(request: Request) -> int:
+        requests.append(request)
+        return 0
+
+    monkeypatch.setattr("doctor.run.examination.run_and_report", keep)
+    return requests
+
+
+def way(requests: list[Request], line: str, environ: dict[str, str] | None = None) -> Way:
+    """What a command line leaves in its recording."""
+    assert cli.run(shlex.split(line)) == 0
+    who = requests[-1].who
+    targets = read_targets(
+        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, environ or {}, who.rank_table
+    )
+    return way_of(requests[-1], targets, "local" if targets.local else "ssh")
+
+
+def sick(over: Way | None, **more: object) -> Report:
+    """Four hosts, one with a small /dev/shm."""
+    seen = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
+    return report(replace(recording(NAMES, heard=seen), way=over, **more))  # type: ignore[arg-type]
+
+
+def test_all_options_that_reach_the_hosts_are_repeated(typed: list[Request], tmp_path: Path) -> None:
+    config, key, python = tmp_path / "my config", tmp_path / "key", "/opt/train/bin/python"
+    config.write_text("")
+    found = way(
+        typed,
+        f"preflight 'node[1-4]' --ssh-config '{config}' --user root --port 2222 -i {key} -J a,b@c:22 --sudo "
+        f"--python {python} --enter 'docker exec -i train' --accept-new --fanout 3 --json x -v",
+    )
+    line = again(sick(found), "check", "--only", "device-*", hosts=["node2", "node3"])
+    assert line == (
+        f"doctor check 'node[2-3]' --only 'device-*' --user root --port 2222 --identity {key} "
+        f"--jump a,b@c:22 --ssh-config '{config}' --enter 'docker exec -i train' --python {python} --sudo "
+        "--fanout 3"
+    )
+
+
+def test_this_machine_is_named_by_its_option(typed: list[Request]) -> None:
+    for line in ("check --local", "check"):
+        assert again(sick(way(typed, line)), "smoke", hosts=["node2"]) == "doctor smoke --local"
+
+
+def test_files_are_named_by_their_whole_path(
+    typed: list[Request], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hosts").write_text("node1\nnode2\nnode3\nnode4\n")
+    Path("inv.yaml").write_text("hosts:\n  node[1-4]: {user: root}\n")
+    Path("conf").write_text("")
+    found = sick(way(typed, "check -F hosts --inventory inv.yaml --ssh-config conf"))
+    rest = f"--inventory {tmp_path}/inv.yaml --ssh-config {tmp_path}/conf"
+    assert again(found, "check") == f"doctor check --hostfile {tmp_path}/hosts {rest}"
+    assert again(found, "check", hosts=["node2"]) == f"doctor check node2 {rest}"
+
+
+@pytest.mark.parametrize("command", ["check", "smoke", "preflight", "facts", "ranktable make"])
+def test_each_command_takes_what_is_repeated(command: str) -> None:
+    """Every option that is recorded, in every command that reaches hosts."""
+    whole = typer.main.get_command(app)
+    for name in command.split():
+        whole = whole.commands[name]  # type: ignore[attr-defined]
+    known = {name for each in whole.params for name in each.opts}
+    every = tuple((name, "x") for name in (*NAMED, *REACHED, *ASKED) if name not in ("--local", "--in-job"))
+    line = Way(every, every, every).typed(command, NAMES, whole=True, job=True)
+    assert {word for word in line.split() if word.startswith("--")} <= known
+
+
+def test_a_user_in_front_of_a_host_stays_there(typed: list[Request]) -> None:
+    found = sick(way(typed, "check root@node[1-3] node4"))
+    assert again(found, "check") == "doctor check 'root@node[1-3],node4'"
+    assert again(found, "check", hosts=["node2"]) == "doctor check root@node2"
+
+
+def test_the_order_of_ranks_is_kept() -> None:
+    assert Way().typed("check", ["node3", "node1"]) == "doctor check node3,node1"
+    assert Way().typed("check", ["node3", "node4"]) == "doctor check 'node[3-4]'"
+    bobs = Way(users={"node2": "bob"})
+    assert bobs.typed("check", ["node1", "node2", "node3"]) == "doctor check node1,bob@node2,node3"
+
+
+def test_what_a_job_was_asked_is_typed_outside_of_it() -> None:
+    asked = Way(asked=(("--backend", "gloo"), ("--in-job",)))
+    assert asked.typed("check", ["node1"], job=True) == "doctor check node1 --backend gloo"
+
+
+def test_the_hosts_that_had_not_answered_get_the_same_examination() -> None:
+    asked = Way(asked=(("--exam", "full"), ("--need-hosts", "3")), reached=(("--sudo",),))
+    left = replace(sick(asked), outstanding=("node3", "node4"))
+    assert for_the_rest(left) == f"doctor {left.run.command} 'node[3-4]' --exam full --sudo"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "preflight 'node[1-4]' --sudo --backend gloo --steps 40 --tp 2 --need-hosts 3 --expect shm=1g",
+        "smoke node1,node2,node3,node4 --user root --smoke-timeout 90 --python /usr/bin/python3.11",
+        "check 'node[1-4]' --exam full --only 'shm-*,port-*' --strict --mesh ring --master-port 29511",
+    ],
+)
+def test_the_whole_run_is_repeated_as_it_was_asked_for(typed: list[Request], line: str) -> None:
+    found = way(typed, line)
+    shown = repeat(sick(found, command=line.split()[0]))
+    asked = typed[-1]
+    assert way(typed, shown.removeprefix("doctor ")) == found
+    assert typed[-1] == replace(asked, who=replace(asked.who, hosts=("node[1-4]",)))
+
+
+def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]) -> None:
+    found = sick(way(typed, "preflight 'node[1-4]' --sudo --backend gloo --need-hosts 3 --steps 40"))
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, small) == "doctor check node2 --only shm-small --backend gloo --sudo"
+    assert verify(found, replace(small, check="port-unreachable")) == (
+        "doctor check 'node[1-4]' --only port-unreachable --need-hosts 3 --backend gloo --sudo"
+    )
+    assert verify(found, replace(small, check="smoke-hang")) == (
+        "doctor smoke 'node[1-4]' --need-hosts 3 --backend gloo --steps 40 --sudo"
+    )
+
+
+def test_a_table_that_was_checked_is_named(typed: list[Request], tmp_path: Path) -> None:
+    table = tmp_path / "table.json"
+    table.write_text("{}")
+    found = way(typed, f"ranktable check {table} 'node[1-4]' --user root")
+    made = sick(found, command="ranktable check")
+    assert repeat(made) == f"doctor ranktable check {table} 'node[1-4]' --user root"
+    assert repeat(sick(None, command="ranktable check")) == ""
+
+
+def test_what_an_older_recording_does_not_say_is_left_out() -> None:
+    assert again(sick(None), "check", hosts=["node2"]) == "doctor check node2"
+
+
+def test_no_secret_is_recorded(typed: list[Request]) -> None:
+    found = way(typed, "check node1 --enter 'docker exec -i -e HF_TOKEN=hf_abcdefghijklmnopqrstuvw train'")
+    assert "hf_abc" not in str(found)
+
+
+def test_a_recording_makes_no_command_of_its_own() -> None:
+    ours = Way(
+        named=(("--hostfile", "/tmp/hosts"),),
+        reached=(
+            ("--sudo",),
+            ("--user", "root"),
+            ("--ssh-config", "/tmp/c"),
+            ("--enter", "docker exec -i x"),
+        ),
+        asked=(("--exam", "full"), ("--expect", "torch=any")),
+        users={"node1": "root"},
+    )
+    assert read_back(ours) == ours
+    theirs = Way(
+        named=(("--hostfile", "hosts"), ("node9",), ()),
+        reached=(
+            ("--ssh-config", "conf"),
+            ("--enter", "sh -c 'evil'"),
+            ("--user", "-oProxyCommand=evil"),
+            ("--jump", "a b"),
+            ("--python", "/tmp/evil"),
+            ("--accept-new",),
+            ("--sudo", "evil"),
+            ("--port",),
+            ("--checks", "/tmp/evil"),
+            ("--transport", "evil\n"),
+        ),
+        asked=(("--json", "/etc/passwd"), ("--only", "$(evil)"), ("--exam", "evil.yaml")),
+        users={"node1": "-oProxyCommand=evil"},
+    )
+    assert read_back(theirs) == Way()
+
+
+def test_every_word_is_quoted() -> None:
+    odd = replace(sick(Way(reached=(("--ssh-config", "/tmp/a;b $(c)"),))), hosts=())
+    assert shlex.split(again(odd, "check", hosts=["node1"])) == [
+        "doctor", "check", "node1", "--ssh-config", "/tmp/a;b $(c)",
+    ]  # fmt: skip
+
+
+def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_path: Path) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text("hosts:\n  node1:\n    address: 10.0.0.1\n    user: carol\n    port: 2200\n  node2: {}\n")
+    found = way(typed, f"doctor check --inventory {file}".removeprefix("doctor "))
+    assert found.logins == {"node1": (("address", "10.0.0.1"), ("--user", "carol"), ("--port", "2200"))}
+    assert found.login("node1", ["true"]) == "ssh -l carol -p 2200 -o HostName=10.0.0.1 node1 true"
+    assert found.login("node2", ["true"]) == "ssh node2 true"

@@ -24,7 +24,7 @@ from doctor.recording import Recording
 
 
 def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, Any]:
-    """By the name of the given; Missing if the run has none."""
+    """By the name of the run value; MissingFact if the run has none."""
     recording, plan, facts = reading.recording, reading.plan, reading.facts
     table = _table(recording, plan, facts)
     return {

@@ -23,14 +23,14 @@ from doctor.logs.reading.readers import Readers, cores
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
 from doctor.logs.reading.sentences import Sentences
-from doctor.logs.sources import Given, ReadLimits, Sources
+from doctor.logs.sources import Input, ReadLimits, Sources
 
 MOST_SIGHTINGS = 200_000
 """In all files together; if there are more, each file keeps an equal share."""
 
 
 def read(
-    given: Sequence[Given],
+    given: Sequence[Input],
     matcher: LineMatcher,
     *,
     loss: Callable[[str], LossLineCollector] | None = None,
@@ -72,7 +72,7 @@ def read(
     )
 
 
-def _several(given: Sequence[Given]) -> bool:
+def _several(given: Sequence[Input]) -> bool:
     """Whether there may be more than one file."""
     return len(given) > 1 or any(isinstance(each, Path) and each.is_dir() for each in given)
 

@@ -79,7 +79,7 @@ FILES = {
 def heard(
     number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | MissingFact
 ) -> HostAnswer:
-    """The answer of the healthy host 10.0.0.NUMBER, with changes: text, files or a Missing."""
+    """The answer of the healthy host 10.0.0.NUMBER, with changes: text, files or a MissingFact."""
     name = names[number - 1]
     texts: dict[str, Any] = dict(HEALTHY)
     texts |= {fact: as_read(files) for fact, files in FILES.items()}

@@ -127,7 +127,8 @@ def _suspects(case: HangCase, found: HangFinding, opinions: Sequence[Opinion]) -
     ):
         return found
     said = {
-        OpinionKind.BLAMES: f"Only {first.source.label} shows who is behind; by the processes alone, nobody is.",
+        OpinionKind.BLAMES: f"Only {first.source.label} shows who is behind; "
+        "by the processes alone, nobody is.",
         OpinionKind.MISMATCH: "The ranks wait in different collectives: one was skipped, added or reordered.",
     }[first.kind]
     return replace(found, named=chosen, accuses=False, confidence=HangConfidence.UNDECIDED, sentence=said)

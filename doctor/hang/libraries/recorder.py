@@ -130,8 +130,8 @@ def _opinion(
     ages = [who.hosts[said.host].at - said.about.at for said, _ in dumps]
     age = max(0.0, *ages)
     text = {
-        OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not entered the collective "
-        "in which the others are",
+        OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not entered the "
+        "collective in which the others are",
         OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
         OpinionKind.LAUNCHED: "all ranks have entered the collective that does not end",
     }[kind]

@@ -75,8 +75,8 @@ def opinion(who: RankFinder) -> Opinion | None:
     kind, behind, words = culprits(standing)
     if kind is not OpinionKind.SILENT:
         text = {
-            OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not begun the collective "
-            "in which the others are",
+            OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not begun the "
+            "collective in which the others are",
             OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
             OpinionKind.LAUNCHED: "every rank has begun the same collective; no device ends it",
         }[kind]

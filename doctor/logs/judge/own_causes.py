@@ -107,8 +107,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
-        return LogBlame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True,
-                     brief=_EXCEPTION)  # fmt: skip
+        return LogBlame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions),
+                       nameless=True, brief=_EXCEPTION)  # fmt: skip
     if "Received data size" in head.line.text:
         return _other_size(case, suspect)
     says = told(tuple(suspect.who), head)

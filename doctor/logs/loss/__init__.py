@@ -1,5 +1,5 @@
 """The losses that a job printed: reads them from its lines, judges and draws them.
 
-lines -> collect -> Curve -> judge -> Charge
+lines -> collect -> Curve -> judge -> LogCause
                           -> picture
 """

@@ -27,7 +27,7 @@ from doctor.logs.sources.limits import (
 from doctor.logs.sources.patience import Patience
 from doctor.logs.sources.stream import File, PeekStream, Pipe, Stream, UnpackedStream, words
 
-Given = Path | BinaryIO
+Input = Path | BinaryIO
 """A path, or a stream such as standard input."""
 _PACKED = frozenset({FileKind.GZIP, FileKind.BZIP2, FileKind.XZ})
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -51,7 +51,7 @@ class Sources:
 
     def __init__(
         self,
-        given: Sequence[Given],
+        given: Sequence[Input],
         limits: ReadLimits,
         now: float,
         deadline: float | None = None,

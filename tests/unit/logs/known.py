@@ -6,7 +6,7 @@ from pathlib import Path
 
 from doctor.logs.model import Form, Logs, Party, Role, Symptom
 from doctor.logs.read import read
-from doctor.logs.sources import Given, ReadLimits
+from doctor.logs.sources import Input, ReadLimits
 from doctor.logs.symptoms.match import Matcher
 
 
@@ -35,7 +35,7 @@ NOW = 1_763_640_000.0
 """2025-11-20 12:00."""
 
 
-def logs_of(*given: Given, limits: ReadLimits | None = None) -> Logs:
+def logs_of(*given: Input, limits: ReadLimits | None = None) -> Logs:
     return read(given, MATCHER, limits=limits, now=NOW)
 
 

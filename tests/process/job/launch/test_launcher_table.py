@@ -73,12 +73,13 @@ transport = LocalTransport()
 (host,) = see([Host("here", "localhost")], transport, choose=lambda _: {}).evidence.hosts
 transport.close()
 archive.write("hook.zip")
+hook = zipfile.ZipFile("hook.zip")
 os.environ.update(RR_RANK="9", RR_RANKS="16", SLURM_PROCID="1", SLURM_NTASKS="2")
 ranks = [each for each in host.members if each.launched == int(sys.argv[1])]
 print(json.dumps({
     "ranks": sorted([each.rank, each.world, each.job, each.launcher, each.helps] for each in ranks),
     "here": place.place()[:2],
-    "in the archive": b"RR_RANK" in zipfile.ZipFile("hook.zip").read("doctor/smoke/hook_impl/rank_variables.py"),
+    "in the archive": b"RR_RANK" in hook.read("doctor/smoke/hook_impl/rank_variables.py"),
 }))
 """
 RANKRUN = """

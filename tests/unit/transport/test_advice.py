@@ -50,7 +50,7 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "int": (1, 7),
     "bool": (False, True),
     "Sequence[str]": ((), ("/root/.ssh/id_rsa", "keys/of me"), ("publickey",)),
-    "Presented": tuple(KNOWN),
+    "PresentedKey": tuple(KNOWN),
     "OSError": (
         OSError(113, "No route to host"),
         TimeoutError(),

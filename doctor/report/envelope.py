@@ -239,12 +239,18 @@ def host_entries(
     """Of a command that makes no checks. Who is only not named is healthy where the verdict is, and nowhere
     else; `unseen` says of whom nothing was seen, and why.
     """
+    findings = tuple(findings)
     guilty = {host: each.headline for each in findings if each.status is Status.FAIL for host in each.hosts}
+    undecided = {
+        host: each.headline for each in findings if each.status is Status.UNKNOWN for host in each.hosts
+    }
     entries = []
     for name in dict.fromkeys((*names, *unseen, *(host for each in findings for host in each.hosts))):
         status, reason = HostStatus.UNEXAMINED, unseen.get(name)
         if name in guilty:
             status, reason = HostStatus.FAULTY, guilty[name]
+        elif reason is None and name in undecided:
+            reason = undecided[name]
         elif reason is None and verdict is Verdict.HEALTHY:
             status = HostStatus.HEALTHY
         elif reason is None:

@@ -53,13 +53,21 @@ BY_HAND = "by-hand"
 SURE = {each.value: each for each in Confidence}
 
 
+def _unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
+    """A job says nothing of the hosts that run none of its ranks."""
+    jobs = (*judgement.jobs, *((judgement.job,) if judgement.job else ()))
+    ranks = {host for job in jobs for host in job.hosts}
+    idle = {host: "no rank of the job runs there" for host in evidence.asked if jobs and host not in ranks}
+    return idle | dict(evidence.unreached)
+
+
 def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | None = None) -> HangReport:
     """`checked`: the report of the suggested checks, if they were run. Their faults count as well."""
     found_more = checked is not None and checked.exit_code == EXIT_FAULT
     exit_code = EXIT_FAULT if found_more else judgement.exit_code
     verdict = verdict_of(exit_code)
     findings = tuple(_findings(judgement))
-    hosts = host_entries(evidence.asked, evidence.unreached, findings, verdict)
+    hosts = host_entries(evidence.asked, _unseen(judgement, evidence), findings, verdict)
     results = result_entries(hosts, findings)
     return HangReport(
         run=EnvelopeRun(

@@ -240,12 +240,18 @@ def host_entries(
     """The hosts of a command that runs no checks. A host that no fault names is healthy only if the verdict
     is healthy; `unseen` maps the hosts of which nothing was seen to the reason.
     """
+    findings = tuple(findings)
     guilty = {host: each.headline for each in findings if each.status is Status.FAIL for host in each.hosts}
+    undecided = {
+        host: each.headline for each in findings if each.status is Status.UNKNOWN for host in each.hosts
+    }
     entries = []
     for name in dict.fromkeys((*names, *unseen, *(host for each in findings for host in each.hosts))):
         status, reason = HostStatus.UNEXAMINED, unseen.get(name)
         if name in guilty:
             status, reason = HostStatus.FAULTY, guilty[name]
+        elif reason is None and name in undecided:
+            reason = undecided[name]
         elif reason is None and verdict is Verdict.HEALTHY:
             status = HostStatus.HEALTHY
         elif reason is None:

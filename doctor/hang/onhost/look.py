@@ -231,7 +231,10 @@ class Looks:
             looks[pid]["python"] = threads
         for pid, why in failed.items():
             looks[pid]["unread"].append("Python stack: " + why)
-        self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
+        if (
+            seconds >= stacks.SECONDS / 2
+        ):  # in less, as between two looks, silence says nothing of the next one
+            self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
         self._sources(found, _until(over, LINES, 1.0))
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:

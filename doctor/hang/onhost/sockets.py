@@ -64,7 +64,8 @@ class _Ss(Tool):
 
 def parse(text: str, wanted: "Wanted" = lambda *_: True) -> "dict[str, dict[str, Any]]":
     found = {}
-    for line in re.sub(r"\n[ \t]+", " ", text).splitlines():
+    # Names of control groups may hold whatever else ends a line.
+    for line in re.sub(r"\n[ \t]+", " ", text).split("\n"):
         own, _, rest = line.partition(" cgroup:")
         named = dict(_PAIRS.findall(own))
         inode, uid = named.get("ino", "0"), int(named.get("uid", 0))

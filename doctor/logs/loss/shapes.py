@@ -207,9 +207,9 @@ def _only_places(numbers: Sequence[re.Match[str]], said: LossValues) -> tuple[di
             (place, each)
             for place, number in enumerate(numbers)
             for each in units
-            if as_number(number[0]) * each == value and (number["whole"] or not whole)
+            if as_number(number[0]) * each == value
         ]
-        if len(same) != 1 or same[0][0] in found.values():
+        if len(same) != 1 or same[0][0] in found.values() or (whole and not numbers[same[0][0]]["whole"]):
             return {}, 1.0
         found[name], unit = same[0]
     return found, unit

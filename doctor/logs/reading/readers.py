@@ -65,7 +65,13 @@ class Readers:
             self._listen()
         pipe, end = os.pipe()
         used, parent = time.process_time(), os.getpid()
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:  # no more processes or memory are to be had
+            os.close(pipe)
+            os.close(end)
+            done(read())
+            return
         if pid == 0:
             os.close(pipe)
             _in_child(end, opened, read, used, parent)

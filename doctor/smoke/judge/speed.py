@@ -59,10 +59,13 @@ def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
 
 
 def _later_steps(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
-    """The last two thirds of the steps: a processor that slows down when it is warm is slow at the end."""
-    said = {step.step: step for step in result.ranks[rank].steps if step.step < result.plan.steps}
-    first = max(SKIPPED, (max(said, default=0) + 1) // 3)
-    return {number: step for number, step in said.items() if number >= first}
+    """The last two thirds of the planned steps: a processor that slows down when it is warm is slow at the
+    end. A run that breaks off early has too few of them to name anybody.
+    """
+    steps = result.plan.steps
+    return {
+        step.step: step for step in result.ranks[rank].steps if max(SKIPPED, steps // 3) <= step.step < steps
+    }
 
 
 def perhaps_slow(result: SmokeResult) -> list[int]:

@@ -76,6 +76,15 @@ def test_it_is_the_same(folder: Path, forked: list[int], monkeypatch: pytest.Mon
     assert len(at_once.curves) == 3
 
 
+def test_without_processes_it_is_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fork() -> int:
+        raise BlockingIOError("Resource temporarily unavailable")
+
+    usual = logs_of(folder)
+    monkeypatch.setattr(os, "fork", fork)
+    assert repr(logs_of(folder)) == repr(usual)
+
+
 def test_one_that_is_killed_is_told(folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(opened: Any, *rest: Any) -> Sequence[Scan]:
         if opened.name.endswith("rank1.log"):

@@ -57,6 +57,9 @@ def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
     plain = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1 {}<-> ts bytes_received:9 lastsnd:3"
     odd = plain.format("cgroup:/a ino:999 uid:0 unacked:7 backoff:5 timer:(persist,1sec,0) <-> b ")
     assert sockets.parse(odd) == sockets.parse(plain.format("")) != {}
+    for end in "\x0b\x0c\r\x1c\x85\u2028":
+        forged = plain.format(f"cgroup:/a{end}" + plain.format("").replace("ino:5", "ino:78") + " sk:1 ")
+        assert set(sockets.parse(forged)) == {"5"}, repr(end)
 
 
 def test_numbers_that_are_lent_to_a_person_are_the_persons(monkeypatch: pytest.MonkeyPatch) -> None:

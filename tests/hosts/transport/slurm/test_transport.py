@@ -83,7 +83,9 @@ def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
 def test_a_node_that_came_back_is_no_longer_of_the_job(slurm: Slurm) -> None:
     """srun would refuse the step to all nodes."""
     failed = "scontrol update nodename=node3 state=down reason='bad fan'\n"
-    back = "scontrol update nodename=node3 state=resume\n"
+    back = """scontrol update nodename=node3 state=resume
+        for _ in $(seq 100); do scontrol show node node3 | grep -q NOT_RESPONDING || break; sleep 0.3; done
+    """
     job = submit(slurm, failed + back + check(), "--no-kill")
     found = report(job)
     assert (job.file("code"), faults(found)) == ("1\n", {"host-unreachable": ["node3"]}), job.output

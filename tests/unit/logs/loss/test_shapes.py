@@ -26,6 +26,9 @@ FORMS: dict[str, Callable[[int, str], str]] = {
     "trainer": lambda step, loss: f"{{'loss': {loss}, 'grad_norm': 1.2, 'epoch': {step / 10000:.4f}}}",
     "plain": lambda step, loss: f"[rank{step % 8}]: step {step // 8} of 1000000 loss {loss} mem 61.2 GiB",
     "json": lambda step, loss: f'{{"step": {step}, "loss": {loss}, "rank": {step % 4}}}',
+    "json with a step that is written as a float": lambda step, loss: (
+        f'{{"step": {step}.0, "loss": {loss}, "gpus": 8}}'
+    ),
     "bare": lambda _, loss: f"loss = {loss}",
 }
 LOSSES = ["2.5", "1.234567", "2.0", "3", "0", "nan", "inf", "-1.5", "1.25E+00", "1e999", "7", "400.3"]

@@ -73,6 +73,15 @@ def test_a_slow_rank(factor: float, first: int, last: int, found: bool) -> None:
     assert all(charge.severity is Severity.WARN for charge in charges)
 
 
+def test_a_run_that_breaks_off_names_no_slow_rank_beside_what_ended_it() -> None:
+    whole = computing(run_of(4), 5, 1.27, 0, 99)
+    result = whole
+    for seen in whole.ranks:
+        result = with_rank(result, seen.rank, steps=[step for step in seen.steps if step.step < 18])
+    assert named(list(judge_speed(whole))) == [(STRAGGLER, (5,), ())]
+    assert list(judge_speed(result)) == []
+
+
 @pytest.mark.parametrize(
     ("fewer_ranks", "fewer_steps", "found"), [(0, 0, True), (1, 0, False), (0, 1, False)]
 )

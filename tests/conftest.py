@@ -41,8 +41,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # whoever runs the tests may have defaults of their own
 # No property test is about how fast this machine is just now.
-settings.register_profile("untimed", deadline=None)
-settings.register_profile(
-    "quick", deadline=None, max_examples=20
-)  # for make quick; make test tries a hundred
-settings.load_profile("untimed")
+# make quick tries few examples, make test some, make test-all a hundred.
+for name, examples in (("quick", 20), ("some", 40), ("all", 100)):
+    settings.register_profile(name, deadline=None, max_examples=examples)
+settings.load_profile("some")

@@ -207,6 +207,12 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
     if lab:
         notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")
+    jobs = facts.all(PROCESSES_OF_JOBS)
+    if apart := [host for host in jobs if any(process.outside for process in jobs[host])]:
+        notes.append(
+            f"a job on {fold(apart)} runs in another network namespace, such as a container's: its launch "
+            "was not judged (--enter names the command that enters it)"
+        )
     refused = [host for host, heard in recording.heard.items() if heard.sudo == "refused"]
     if refused:
         notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")

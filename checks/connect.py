@@ -209,7 +209,10 @@ def firewall_blocks(
 
     How it is known: the rules of nftables and iptables (both back-ends), whatever wrote them (ufw, firewalld,
     Docker, a person), are followed for a new connection from each other host's data address. If real
-    connections prove the contrary, this is a warning; if the rules cannot be evaluated, it is unknown.
+    connections prove the contrary, this is a warning; if the rules cannot be evaluated, it is unknown. A rule
+    that depends on how many connections there are, how fast they come or how long a packet is (connlimit,
+    limit, length) may let one connection through and stop the job's: that is a warning, and the host is not
+    proved healthy.
 
     What to do: let the other hosts' addresses through, instead of switching the firewall off.
     """
@@ -223,26 +226,39 @@ def firewall_blocks(
     interface = next((name for name, held in addresses.items() if own in held), None)
     doubts: list[str] = []
     ways: dict[bool, dict[str, Stopped]] = {}
+    open_ways: dict[bool, dict[str, Stopped]] = {}
     for inbound in (True, False):
         stopped: dict[str, Stopped] = {}
+        perhaps: dict[str, Stopped] = {}
         for stretch in holders.stretches(mine.version, rules.address_cuts):
             peer = stretch.another(mine)
             if peer is None:
                 continue
             ends = (str(holders.address[peer]), own)
             for what, first, last in _wanted(plan, ports, here, inbound):
-                decision, share, span = _decide(rules, inbound, ends, (first, last), interface, ports)
+                decision, span = _decide(rules, inbound, ends, (first, last), interface, ports)
                 if decision is None:
                     continue
-                if not decision.blocked:
+                if decision.blocked or decision.varies:
+                    found = stopped if decision.blocked else perhaps
+                    found.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
+                else:
                     doubts.append(decision.reason)
-                elif share >= MATTERS:
-                    stopped.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
         if stopped:
             ways[inbound] = stopped
-    for inbound, stopped in ways.items():
-        if not _only_answers(stopped) or not ways.get(not inbound):
-            yield _blocked(stopped, inbound, plan, here, mesh)
+        if perhaps:
+            open_ways[inbound] = perhaps
+    for of in (ways, open_ways):
+        for inbound, stopped in of.items():
+            if not _only_answers(stopped) or not of.get(not inbound):
+                yield _blocked(stopped, inbound, plan, here, mesh)
+    for perhaps in open_ways.values():
+        decision, _ = next(iter(perhaps.values()))
+        raise Undecided(
+            f"a rule depends on {decision.reason.rpartition(' depends on ')[2]}, so no connection that works "
+            "proves it harmless: type what the warning says, or --skip firewall-blocks if it is",
+            essential=True,
+        )
     if doubts:
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
 
@@ -269,8 +285,8 @@ def _decide(
     wanted: tuple[int, int],
     interface: str | None,
     ports: Ports,
-) -> tuple[Decision | None, float, str]:
-    """The worst decision in a range of ports, the share of the range to which it applies, and these ports.
+) -> tuple[Decision | None, str]:
+    """The worst decision in a range of ports that applies to a share of it that matters, and these ports.
 
     `ends` are the addresses of the peer and of this host.
     """
@@ -279,12 +295,15 @@ def _decide(
     ephemeral = (ports.ephemeral[0], ports.ephemeral[-1]) if ports.ephemeral else (0, 0)
     source, dest = (peer, own) if inbound else (own, peer)
     spans = rules.decide_ports(source, dest, first, last, interface, ephemeral, incoming=inbound)
-    blocked = [span for span in spans if span.decision.blocked]
     unsure = [span for span in spans if span.decision.action.value == "unknown"]
-    share = sum(span.last - span.first + 1 for span in blocked) / (last - first + 1)
-    if blocked and (share >= MATTERS or not unsure):
-        return blocked[0].decision, share, ", ".join(str(span) for span in blocked[:3])
-    return (unsure[0].decision, 1.0, str(unsure[0])) if unsure else (None, 0.0, "")
+    for some in (
+        [span for span in spans if span.decision.blocked],
+        [span for span in unsure if span.decision.varies],
+        unsure,
+    ):
+        if sum(span.last - span.first + 1 for span in some) >= MATTERS * (last - first + 1):
+            return some[0].decision, ", ".join(str(span) for span in some[:3])
+    return None, ""
 
 
 def _blocked(
@@ -296,8 +315,8 @@ def _blocked(
 ) -> Problem:
     decision, _ = next(iter(stopped.values()))
     way = "from" if inbound else "to"
-    verb = "rejects" if decision.action.value == "reject" else "drops"
-    contrary = _proved_contrary(stopped, inbound, here, plan.holders, mesh)
+    verb = {"reject": "rejects", "unknown": "may stop"}.get(decision.action.value, "drops")
+    contrary = not decision.varies and _proved_contrary(stopped, inbound, here, plan.holders, mesh)
     stretches = {stretch for _, found in stopped.values() for stretch in found}
     peers = peers_in(stretches, here.name, plan, mesh)
     everybody = peers.number == len(plan.hosts) - 1
@@ -310,10 +329,12 @@ def _blocked(
         f"the firewall {verb} what the job needs {way} other hosts"
         + ("; yet real connections got through" if contrary else ""),
         expected=f"new TCP connections {way} the cluster's addresses accepted",
-        actual=f"{', '.join(stopped)}: {verb} {way} {whom}, by {_rule(decision)}",
+        actual=f"{', '.join(stopped)}: {verb} {way} {whom}"
+        + (f": {decision.reason}" if decision.varies else f", by {_rule(decision)}"),
         subject=next(iter(stopped)),
         where=(Place(host=here.name),) if everybody else peers.places(here.name),
-        severity=Severity.WARN if contrary else None,
+        severity=Severity.WARN if contrary or decision.varies else None,
+        confidence=Confidence.SUSPECT if decision.varies else Confidence.CERTAIN,
         evidence=tuple(
             Evidence(
                 f"{d.table} {d.chain}".strip(), f"{what}: {d.rule}" + (f" ({d.reason})" if d.reason else "")

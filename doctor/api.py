@@ -98,11 +98,15 @@ class Skip(Exception):
 
 
 class Undecided(Exception):
-    """Raised by a check that has its facts but cannot decide: unknown for `hosts`, or for all by default."""
+    """Raised by a check that has its facts but cannot decide: unknown for `hosts`, or for all by default.
 
-    def __init__(self, reason: str, hosts: tuple[str, ...] = ()) -> None:
+    `essential`: without it these hosts are not proved healthy, although the check need not be decided always.
+    """
+
+    def __init__(self, reason: str, hosts: tuple[str, ...] = (), *, essential: bool = False) -> None:
         super().__init__(reason)
         self.hosts = hosts
+        self.essential = essential
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,6 +260,8 @@ class Result:
     status: Status
     reason: str | None = None
     problem: Problem | None = None
+    essential: bool = False
+    """It is unknown, and the job cannot do without knowing it here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,3 +295,5 @@ class Finding:
     because: str | None
     seen_from: View = View.HOST
     """Where the observation was made; `view` says whose fault it is: the host's or the container's."""
+    essential: bool = False
+    """See Result."""

@@ -24,7 +24,9 @@ _TOOLS = re.compile(
 
 
 def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
-    """Each part: `p PID PARENT SPAWNS`, a line per variable, perhaps the working folder, the command line."""
+    """Each part: `p PID PARENT SPAWNS`, a line per variable, perhaps the working folder, `o` for another
+    network namespace, the command line.
+    """
     if not capture.stdout.startswith("jobs"):
         raise NotUnderstood("the list of processes has no head")
     if re.search(r"^more$", capture.stdout, re.MULTILINE):
@@ -46,6 +48,7 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
             kept_words(words),
             spawns=numbers[3] == "1",
             folder=folder,
+            outside="o" in rows,
         )
         if _of_a_job(process):
             found.append(process)

@@ -129,7 +129,7 @@ class Ruleset:
                         return stopped(fate, packet)
                 if packet is packets[0]:
                     answer = accepted(fate)
-                states = {state.next_packet(): PacketPath(way.doubt) for state, way in fate.alive.items()}
+                states = {state.next_packet(): replace(way, place=None) for state, way in fate.alive.items()}
         except BudgetExceeded:
             return Decision(Action.UNKNOWN, reason=f"the {self.rules:,} rules are too complex to be followed")
         return answer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from doctor.firewall.evaluate import Fate, PacketPath
@@ -38,6 +38,8 @@ class Decision:
     reason: str = ""
     tool: str = ""
     """What listed the rule, as `Table.tool`; rules of iptables-legacy, say, must be changed with it."""
+    varies: bool = False
+    """It is unknown, and may be another for the next packet: no connection that worked decides it."""
 
     @property
     def blocked(self) -> bool:
@@ -77,9 +79,10 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
         reason = " ".join(filter(None, (which, "dropped or rejected")))
         return _decision(Action.DROP, fate.ends[VerdictKind.DROP], reason)
     way = fate.ends.get(VerdictKind.UNKNOWN) or next(iter(fate.ends.values()))
-    doubts = [way.doubt, *(other.doubt for other in fate.alive.values())]
-    reason = next(filter(None, doubts), "the rules leave it open")
-    return _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
+    ways = sorted((way, *fate.ends.values(), *fate.alive.values()), key=lambda each: not each.varies)
+    reason = next(filter(None, (each.doubt for each in ways)), "the rules leave it open")
+    decision = _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
+    return replace(decision, varies=ways[0].varies)
 
 
 def _ufw(chain: str) -> bool:

@@ -47,10 +47,13 @@ class RulePlace:
 
 @dataclass(frozen=True, slots=True)
 class PacketPath:
-    """How a state was reached: the first doubt on the path, in words, and the last rule that decided."""
+    """How a state was reached: the first doubt on the path, in words, whether it `varies` with the traffic,
+    and the last rule that decided.
+    """
 
     doubt: str = ""
     place: RulePlace | None = None
+    varies: bool = False
 
 
 @dataclass(slots=True)
@@ -98,7 +101,10 @@ class Walk:
         policy = RulePlace(self.table, chain.name, f"policy {self.hook.policy.value}")
         for state, way in self.run(chain, states, 0).items():
             spoke = way.place if self.hook.policy is VerdictKind.ACCEPT and way.place else policy
-            self.settle(self.hook.policy, state, PacketPath(way.doubt, spoke))
+            self.settle(self.hook.policy, state, replace(way, place=spoke))
+        if not self.fate.ends and self.fate.alive.keys() == states.keys():  # its doubts decided nothing
+            for state, way in states.items():
+                self.fate.alive[state] = replace(way, place=self.fate.alive[state].place)
         return self.fate
 
     def settle(self, kind: VerdictKind, state: PacketState, way: PacketPath) -> None:
@@ -140,7 +146,7 @@ class Walk:
     ) -> None:
         """Apply one rule to one state: what goes on joins `after`, what leaves the chain joins `back`."""
         place = RulePlace(self.table, chain.name, rule.text)
-        for step in rule.steps:
+        for number, step in enumerate(rule.steps):
             self.budget.spend()
             if isinstance(step, SetMark | Untrack):
                 state = self.change(step, state)
@@ -148,8 +154,14 @@ class Walk:
             onward: PacketPath | None = None
             for verdict, doubt in self.outcomes(step, state):
                 branch = way
-                if doubt and not way.doubt:
-                    branch = PacketPath(f"`{rule.text}` depends on {doubt}", way.place)
+                if doubt:
+                    weighed = self.weigh(rule.steps[number:], state)
+                    if weighed is None:
+                        after.live(state, way)
+                        return
+                    if not way.doubt:
+                        words = f"`{rule.text}` depends on {weighed.why}"
+                        branch = PacketPath(words, way.place, weighed.varies)
                 if verdict is None:
                     after.live(state, branch)
                 elif verdict.kind is VerdictKind.CONTINUE:
@@ -161,16 +173,41 @@ class Walk:
             way = onward
         after.live(state, way)
 
-    def outcomes(self, step: Step, state: PacketState) -> Iterator[tuple[RuleVerdict | None, str]]:
+    def weigh(self, steps: Sequence[Step], state: PacketState) -> DoubtfulCondition | None:
+        """What the rest of a rule depends on; None if it only logs, or is about another port.
+
+        It varies with the traffic only if the rule is about every packet in question, not about a few ports.
+        """
+        found: list[DoubtfulCondition] = []
+        partly = False
+        for step in steps:
+            if isinstance(step, DoubtfulCondition):
+                found.append(step)
+            elif isinstance(step, Compare):
+                truth = self.compare(step, state)
+                if truth is False:
+                    return None
+                if truth is None:
+                    partly = True
+                    found.append(DoubtfulCondition(step.why))
+            else:
+                found += [DoubtfulCondition(step.why)] if isinstance(step, VerdictMap) else []
+                first = found[0]
+                return replace(first, varies=False) if partly else next((d for d in found if d.varies), first)
+        return None
+
+    def outcomes(
+        self, step: Step, state: PacketState
+    ) -> Iterator[tuple[RuleVerdict | None, DoubtfulCondition | None]]:
         """Each possible outcome of a step, with what it depends on; None leaves the rule."""
         if isinstance(step, RuleVerdict):
-            yield step, ""
+            yield step, None
         elif isinstance(step, DoubtfulCondition):
-            yield None, step.why
-            yield RuleVerdict(VerdictKind.CONTINUE), step.why
+            yield None, step
+            yield RuleVerdict(VerdictKind.CONTINUE), step
         elif isinstance(step, Compare):
             truth = self.compare(step, state)
-            doubt = step.why if truth is None else ""
+            doubt = DoubtfulCondition(step.why) if truth is None else None
             if truth is not True:
                 yield None, doubt
             if truth is not False:
@@ -178,18 +215,20 @@ class Walk:
         elif isinstance(step, VerdictMap):
             yield from self.look_up(step, state)
 
-    def look_up(self, step: VerdictMap, state: PacketState) -> Iterator[tuple[RuleVerdict | None, str]]:
+    def look_up(
+        self, step: VerdictMap, state: PacketState
+    ) -> Iterator[tuple[RuleVerdict | None, DoubtfulCondition | None]]:
         possible = []
         for element, verdict in step.elements:
             truth = self.holds(step.fields, element, state)
             if truth is True:
-                yield verdict, ""
+                yield verdict, None
                 return
             if truth is None:
                 possible.append(verdict)
         default = None if step.otherwise.kind is VerdictKind.CONTINUE else step.otherwise
         for choice in (*possible, default):
-            yield choice, step.why if possible else ""
+            yield choice, DoubtfulCondition(step.why) if possible else None
 
     def follow(
         self,
@@ -214,7 +253,7 @@ class Walk:
             for left, came in self.run(target, {state: way}, depth + 1).items():
                 joined.live(left, came)
         else:
-            self.settle(verdict.kind, state, PacketPath(way.doubt or verdict.why, place))
+            self.settle(verdict.kind, state, PacketPath(way.doubt or verdict.why, place, way.varies))
 
     def compare(self, step: Compare, state: PacketState) -> Truth:
         truth: Truth = False

@@ -26,8 +26,11 @@ REASONS = {
     "limit": "a rate limit", "hashlimit": "a rate limit", "connlimit": "the number of connections",
     "quota": "a quota", "recent": "who connected recently", "time": "the time of day", "statistic": "chance",
     "owner": "the user who connects", "connbytes": "the traffic so far", "rateest": "the traffic so far",
-    "mac": "the hardware address of the sender",
+    "mac": "the hardware address of the sender", "length": "the length of the packet",
+    "string": "the bytes of the packet", "u32": "the bytes of the packet", "bpf": "the bytes of the packet",
 }  # fmt: skip
+FIXED = frozenset({"owner", "mac"})
+"""Those of REASONS that are the same for every packet from one host to another."""
 
 
 def header(given: list[IptablesOption]) -> list[Step]:
@@ -47,9 +50,14 @@ def match_module(name: str, given: list[IptablesOption]) -> list[Step]:
         return [Compare((), ((),), negate=True)]
     known = MODULES.get(name)
     if known is None:
-        return [DoubtfulCondition(REASONS.get(name, f"the match `{name}`"))]
+        return [DoubtfulCondition(REASONS.get(name, f"the match `{name}`"), changes_with_traffic(name))]
     steps = [_one(option, known) for option in given]
     return steps or ([] if name in PROTOCOLS else [DoubtfulCondition(f"the match `{name}`")])
+
+
+def changes_with_traffic(name: str) -> bool:
+    """Whether a match module may hold for one packet of a job and not for the next."""
+    return name in REASONS and name not in FIXED
 
 
 Reader = Callable[[IptablesOption], "Step | None"]

@@ -31,8 +31,10 @@ OTHER_PROTOCOLS = frozenset(
 REASONS = {
     "skuid": "the user who connects", "skgid": "the user who connects", "cgroup": "the program that connects",
     "random": "chance", "numgen": "chance", "time": "the time of day", "hour": "the time of day",
-    "day": "the day",
+    "day": "the day", "length": "the length of the packet",
 }  # fmt: skip
+VARYING = frozenset({"chance", "the time of day", "the day", "the length of the packet"})
+"""Those of REASONS that may hold for one packet and not for the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def match_steps(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
         return [*key_guards(left), special]
     fields = key_fields(left)
     if fields is None:
-        return [*key_guards(left), DoubtfulCondition(_why(left))]
+        return [*key_guards(left), _doubt(left)]
     listed = members(right, sets)
     if listed is not None:
         return [*key_guards(left), *_in_set(fields, listed, operator)]
@@ -77,7 +79,11 @@ def match_steps(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
 def _in_set(fields: tuple[Field, ...], listed: NamedSet, operator: Any) -> list[Step]:
     why = f"the set @{listed.name}, which changes with the traffic"
     if listed.changing or operator not in ("==", "!=", "in"):
-        return [DoubtfulCondition(why if listed.changing else f"the operator {operator!r} on a set")]
+        return [
+            DoubtfulCondition(why, varies=True)
+            if listed.changing
+            else DoubtfulCondition(f"the operator {operator!r} on a set")
+        ]
     if "*" in [element for element in listed.elements if isinstance(element, str)]:
         return [Compare((), ((),), operator == "!=")]
     elements = tuple(key_matchers(fields, element) for element in listed.elements)
@@ -119,7 +125,7 @@ def _special(operator: Any, left: Any, right: Any) -> Step | None:
     if name == "&" and isinstance(inside, list) and len(inside) == 2:
         fields = key_fields(inside[0])
         if fields is None or len(fields) != 1:
-            return DoubtfulCondition(_why(inside[0]))
+            return _doubt(inside[0])
         mask, value = flag_bits(fields[0], inside[1]), flag_bits(fields[0], right)
         if mask is None or value is None or operator not in ("==", "!="):
             return DoubtfulCondition("a mask that was not understood")
@@ -197,6 +203,11 @@ def key_matchers(fields: tuple[Field, ...], value: Any) -> tuple[Matcher, ...]:
     if not isinstance(parts, list) or len(parts) != len(fields):
         return (None,) * len(fields)
     return tuple(element_matcher(name, part) for name, part in zip(fields, parts, strict=True))
+
+
+def _doubt(key: Any) -> DoubtfulCondition:
+    why = _why(key)
+    return DoubtfulCondition(why, why in VARYING)
 
 
 def _why(key: Any) -> str:

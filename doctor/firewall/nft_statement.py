@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from doctor.firewall.iptables_match import changes_with_traffic
 from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
 from doctor.firewall.rules import (
     REWRITING,
@@ -47,7 +48,7 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     if name in PASSING:
         return []
     if name in LIMITS:
-        return [DoubtfulCondition(LIMITS[name])]
+        return [DoubtfulCondition(LIMITS[name], varies=True)]
     if name == "notrack":
         return [Untrack()]
     if name == "vmap":
@@ -56,7 +57,7 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
         return _mangle(body)
     if name == "set":
         inner = body.get("stmt") if isinstance(body, dict) else None
-        return [DoubtfulCondition("a rate limit per address")] if inner else []
+        return [DoubtfulCondition("a rate limit per address", varies=True)] if inner else []
     if name == "xt":
         return _xt(body)
     if name in REWRITING:
@@ -64,8 +65,8 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     return _anything(f"the statement `{name}`")
 
 
-def _anything(what: str) -> list[Step]:
-    return [DoubtfulCondition(what), RuleVerdict(VerdictKind.UNKNOWN, why=f"it depends on {what}")]
+def _anything(what: str, *, varies: bool = False) -> list[Step]:
+    return [DoubtfulCondition(what, varies), RuleVerdict(VerdictKind.UNKNOWN, why=f"it depends on {what}")]
 
 
 def read_verdict(body: Any) -> RuleVerdict | None:
@@ -98,7 +99,7 @@ def _verdict_map(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
         else:
             elements.append((key_matchers(fields, member[0]), verdict))
     if listed.changing:
-        return _anything("a map that changes with the traffic")
+        return _anything("a map that changes with the traffic", varies=True)
     return [*key_guards(key), VerdictMap(fields, tuple(elements), otherwise)]
 
 
@@ -149,7 +150,8 @@ def _xt(body: Any) -> list[Step]:
     if name in XT_PASSING:
         return []
     if kind == "match":
-        return [DoubtfulCondition(f"the iptables match `{name}`, which nft does not show")]
+        why = f"the iptables match `{name}`, which nft does not show"
+        return [DoubtfulCondition(why, changes_with_traffic(str(name)))]
     if kind == "target" and name == "REJECT":
         return [RuleVerdict(VerdictKind.REJECT)]
     if kind == "target":

@@ -66,9 +66,13 @@ Matcher: TypeAlias = "Spans | MaskedSpans | InterfaceNames | None"
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulCondition:
-    """A condition that a rule set alone does not decide; `why` completes "it depends on …"."""
+    """A condition that a rule set alone does not decide; `why` completes "it depends on …".
+
+    `varies`: it may hold for one packet of a job and not for the next, so no connection decides it.
+    """
 
     why: str
+    varies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def _run(
         return
     except Undecided as undecided:
         doubtful = undecided.hosts or hosts
-        yield Result(check.id, doubtful, Status.UNKNOWN, str(undecided))
+        yield Result(check.id, doubtful, Status.UNKNOWN, str(undecided), essential=undecided.essential)
         unsure = set(doubtful)
         sure = tuple(host for host in hosts if host not in unsure)
         if sure and not problems:

@@ -9,7 +9,7 @@ from typing import Any
 from doctor.api import EXPECTS, Check, Fact, Need, OptionalNeed
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
-from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.run import CUT_OFF
@@ -22,6 +22,7 @@ from doctor.judge.fact_table import fact_table
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.hardware import hardware
 from doctor.judge.hung_tools import HungTools, hung_tools
+from doctor.judge.job_python import needed_on, weighed
 from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
@@ -105,7 +106,8 @@ def build_report(
         givens={**givens, EXPECTS.name: expects},
         severities=prepared.exam.severity,
     )
-    results = judge(prepared.checks, case)
+    needed = needed_on(recording.hosts, facts, expects, givens[LAUNCHES.name], reading.smoke)
+    results = [weighed(result, needed) for result in judge(prepared.checks, case)]
     folded = fold_findings(
         results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill, _vendors(facts)
     )
@@ -207,6 +209,12 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
     if lab:
         notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")
+    jobs = facts.all(PROCESSES_OF_JOBS)
+    if apart := [host for host in jobs if any(process.outside for process in jobs[host])]:
+        notes.append(
+            f"a job on {fold(apart)} runs in another network namespace, such as a container's: its launch "
+            "was not judged (--enter names the command that enters it)"
+        )
     refused = [host for host, heard in recording.heard.items() if heard.sudo == "refused"]
     if refused:
         notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")

@@ -88,7 +88,7 @@ def _key(result: Result, check: Check | None, sights: Views) -> object:
     """Results with equal keys are one fault; a fault that names several culprits is not folded."""
     problem = result.problem
     if problem is None:
-        return (result.check, result.status, result.reason)
+        return (result.check, result.status, result.reason, result.essential)
     if len(result.hosts) != 1:
         return None
     words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
@@ -125,6 +125,7 @@ def _finding(
         remedy=_remedy(problem, check, view, seen_from, fill_for(hosts)) if first.problem else None,
         because=None,
         seen_from=seen_from,
+        essential=first.essential,
     )
 
 

@@ -5,6 +5,7 @@ A host is healthy only if all of this is proved:
 - the host answered, and its answer was read completely;
 - no fault names it;
 - each essential check was decided for it, and no check broke on it;
+- what only this job cannot do without was decided too (a firewall's limit, a Python that starts);
 - if the job uses the network of its NPUs, that was read, or the last smoke run passed over it;
 - every source of checks could be loaded;
 - if a smoke run is wanted, the host took part in the last one, which passed, and no run named the host.
@@ -88,7 +89,9 @@ class Rules:
         if finding.status is Status.CRASH:
             return not self.tentative
         return finding.status is Status.UNKNOWN and (
-            finding.check in self.essential or bool(self.unread_on(finding))
+            finding.check in self.essential
+            or (finding.essential and not self.tentative)
+            or bool(self.unread_on(finding))
         )
 
     def unread_on(self, finding: Finding) -> tuple[str, ...]:
@@ -256,7 +259,8 @@ def host_reports(
             for name in finding.hosts:
                 blamed.setdefault(name, finding.check)
         elif rules.open(finding):
-            unread = () if finding.check in rules.essential else rules.unread_on(finding)
+            always = finding.check in rules.essential or finding.essential
+            unread = () if always else rules.unread_on(finding)
             for name in unread or finding.hosts or [host.name for host in hosts]:
                 doubtful.setdefault(
                     name, _unread_sentence(found, (name,)) if unread else _undecided_sentence(finding)

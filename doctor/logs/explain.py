@@ -29,6 +29,7 @@ from doctor.logs.naming import common_folder, renamed, without_folder
 from doctor.logs.options import LogWishes
 from doctor.logs.read import read
 from doctor.logs.report import page_of
+from doctor.logs.search import LogSearch, read_a_job
 from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import MissingFact
 from doctor.report.pages import show_page, terminal_of, write_page
@@ -57,6 +58,9 @@ class LogOrigin:
     named: Callable[[Logs], Logs] | None = None
     """Renames files to the names that they have on their hosts."""
     transport: str = ""
+    asked: tuple[str, ...] = ()
+    """All hosts that were asked."""
+    search: LogSearch | None = None
 
 
 def refuse_outputs(request: Request, wishes: LogWishes, paths: Sequence[str]) -> None:
@@ -98,6 +102,11 @@ def explain_logs(
     if source.missed:
         logs = replace(logs, missed=True, left_out=(*map(redact, source.missed), *logs.left_out))
     conclusion = conclude_all(logs, known, lambda job: judge_curves(job.curves, matcher.symptoms))
+    search = source.search
+    if search and ({*source.asked} <= source.silent.keys() or read_a_job(logs, search)):
+        search = None
+    if search and conclusion.outcome is LogOutcome.CLEAN:
+        conclusion = replace(conclusion, outcome=LogOutcome.UNKNOWN)
     explained = Explanation(
         conclusion,
         logs,
@@ -106,6 +115,8 @@ def explain_logs(
         seconds=round(time.monotonic() - began, 3),
         way=_way(request),
         fetched=source.hosts,
+        asked=source.asked,
+        in_vain=search,
         transport=source.transport,
         silent=source.silent,
         folder=redact(folder),

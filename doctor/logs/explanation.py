@@ -9,6 +9,7 @@ from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
+from doctor.logs.search import LogSearch, read_instead
 from doctor.model import Confidence
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -54,6 +55,10 @@ class Explanation:
     """The common folder that was cut off the names of all files, or empty."""
     fetched: tuple[str, ...] = ()
     """Hosts that logs were fetched from."""
+    asked: tuple[str, ...] = ()
+    """Hosts that were asked for logs."""
+    in_vain: LogSearch | None = None
+    """What they were asked for, if no log of a job was found."""
     transport: str = ""
     """How these hosts were reached."""
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +121,16 @@ class Explanation:
         return tuple(line for file in self.logs.files for line in file.progress)
 
     @property
+    def not_found(self) -> tuple[str, ...]:
+        """What was looked for in vain, and where."""
+        if self.in_vain is None:
+            return ()
+        since = f" written since {self.in_vain.since}" if self.in_vain.since else ""
+        read = "; ".join(read_instead(self.logs)) or "nothing"
+        where = ", ".join(self.in_vain.patterns)
+        return (f"{no_log_of_a_job(self)}: looked for {where}{since}; read instead: {read}",)
+
+    @property
     def unread(self) -> tuple[str, ...]:
         """What was not read, or not to its end, with the reason."""
         cut = tuple(f"{file.name}: {file.problem}" for file in self.logs.files if file.problem)
@@ -144,7 +159,8 @@ def last_words(explained: Explanation) -> str:
     if found.outcome is LogOutcome.CLEAN:
         return "Nothing in what was read complains."
     if found.outcome is LogOutcome.UNKNOWN:
-        return "No cause is named."
+        in_vain = explained.in_vain and not (found.odd or found.charges)
+        return "No log of a job was read." if in_vain else "No cause is named."
     roots = explained.roots
     first = found.charges[roots[0] if roots else 0]
     more = len(roots) - 1
@@ -170,11 +186,19 @@ def why_unknown(explained: Explanation) -> str:
         return "Somebody ended the job; its log does not say whether it hung before"
     if found.odd or found.charges:
         return wrong
+    if explained.in_vain:
+        return no_log_of_a_job(explained)
     if not any(file.lines for file in explained.logs.files):
         return "Nothing could be read"
     if explained.logs.missed or any(file.problem for file in explained.logs.files):
         return "Nothing complains, but not all was read"
     return "The log does not say whether the last attempt went on" if explained.attempts > 1 else wrong
+
+
+def no_log_of_a_job(explained: Explanation) -> str:
+    heard = [host for host in explained.asked if host not in explained.silent]
+    where = f" on {fold(heard)}" if heard else ""
+    return f"No log of a job was found{where}"
 
 
 def whom(who: Sequence[Party]) -> str:

@@ -15,6 +15,7 @@ from doctor.logs.explanation import (
 )
 from doctor.logs.loss.drawing import drawing
 from doctor.logs.model import LogCause, LogFile, LogLine, LogOutcome
+from doctor.logs.search import read_instead
 from doctor.model import Confidence
 from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.text.nodeset import fold
@@ -32,6 +33,8 @@ LED_TO = 4
 FEW = 8
 LEFT = 4
 CAUSES = 4
+ELSEWHERE = "/data/run7/*.log"
+"""An example of a place where a job writes."""
 
 
 def page_of(explained: Explanation) -> Page:
@@ -66,7 +69,9 @@ def _cards(explained: Explanation) -> Iterator[Card]:
     """One card for each cause; without a cause, one for each charge. HTML pages also get the consequences."""
     found = explained.conclusion
     if found.outcome is LogOutcome.UNKNOWN:
-        yield Card("UNKNOWN", says=why_unknown(explained), on=Medium.TEXT)
+        rows = () if found.odd or found.charges else tuple(_looked_for(explained))
+        on = Medium.ALL if rows else Medium.TEXT
+        yield Card("UNKNOWN", says=why_unknown(explained), rows=rows, on=on)
         for place, charge in enumerate(found.charges):
             yield Card(says=headline(charge), rows=tuple(_rows(explained, place)), on=Medium.ALL)
     for place in explained.roots if found.outcome is LogOutcome.NAMED else ():
@@ -75,6 +80,19 @@ def _cards(explained: Explanation) -> Iterator[Card]:
             rows = tuple(_rows(explained, found.charges.index(charge), alone=False))
             tag = charge.symptom or ""
             yield Card("LED TO", says=headline(charge), tag=tag, rows=rows, on=Medium.HTML, follows=True)
+
+
+def _looked_for(explained: Explanation) -> Iterator[Row]:
+    """Where a log of the job was looked for in vain, what was read instead, and what to type."""
+    if (search := explained.in_vain) is None:
+        return
+    since = f", written since {search.since}" if search.since else ""
+    yield Row("looked in", (", ".join(search.patterns) + since,))
+    quiet = ("nothing there complains",) if explained.logs.files else ()
+    yield Row("read", (*read_instead(explained.logs), *quiet) or ("nothing",))
+    command = explained.way.typed("logs", explained.asked, (("--path", ELSEWHERE),))
+    older = " (--since 7d also finds older ones)" if search.since else ""
+    yield Row("do", (f"# Say where the job writes its logs{older}:", command), RowForm.TYPED)
 
 
 def _cause(explained: Explanation, place: int) -> Card:
@@ -136,13 +154,14 @@ def _parts(explained: Explanation) -> Iterator[Part]:
         yield Chart("Loss", losses, Medium.ALL if _draws_losses(explained) else Medium.FULL)
     if commands := explained.proves():
         yield Row("Prove it on the hosts", commands, RowForm.TYPED)
-    if unknown := (*found.open, *explained.unread):
+    told = explained.in_vain and found.outcome is LogOutcome.UNKNOWN and not (found.odd or found.charges)
+    if unknown := (*found.open, *(() if told else explained.not_found), *explained.unread):
         yield Row("Not known", unknown, few=LEFT, noun="such lines")
     else:  # an HTML page has room to say that nothing was left out
         yield Row("Not known", ("Everything that was given was read.",), on=Medium.HTML)
     if files := explained.logs.files:
         heads = ("File", "Lines", "Written by", "Ranks and hosts")
-        yield Table("What was read", heads, tuple(map(_file, files)), Medium.HTML)
+        yield Table("What was read", heads, tuple(map(_file, files)), Medium.HTML | Medium.VERBOSE)
 
 
 def _draws_losses(explained: Explanation) -> bool:

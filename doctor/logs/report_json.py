@@ -21,7 +21,7 @@ from doctor.logs.envelope import (
 )
 from doctor.logs.explanation import Explanation, headline, last_words, place_of, whom
 from doctor.logs.model import Curve, LogFile, LogLine
-from doctor.model import Status
+from doctor.model import Status, Verdict
 from doctor.report.envelope import (
     EnvelopeRun,
     EvidenceEntry,
@@ -41,7 +41,7 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> LogsRe
     verdict = verdict_of(explained.exit_code)
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
     seen = (*explained.fetched, *(file.who.host for file in explained.logs.files if file.who.host))
-    hosts = host_entries(seen, explained.silent, findings, verdict)
+    hosts = host_entries(seen, explained.silent, findings, Verdict.INCONCLUSIVE)  # no log proves one healthy
     results = result_entries(hosts, findings)
     return LogsReport(
         run=EnvelopeRun(
@@ -76,7 +76,7 @@ def _part(explained: Explanation) -> LogsPart:
         odd=tuple(map(_line, found.odd)),
         progress=tuple(map(_line, explained.progress)),
         beside=found.beside,
-        open=found.open,
+        open=(*found.open, *explained.not_found),
         unread=explained.unread,
         files=tuple(map(_file, logs.files)),
         curves=tuple(map(_curve, logs.curves)),

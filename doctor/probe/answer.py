@@ -218,8 +218,13 @@ def _why_unusable(
         return f"the {fact.group.seconds} s for its tool were used up before it"
     if rc in NOT_INSTALLED:
         return "its command is not installed there"
-    last = stderr.strip().splitlines()[-1:] or [""]
-    return f"its command ended with {rc}" + (f": {last[0][:200]}" if last[0] else "")
+    lines = stderr.strip().splitlines()
+    said = [line for line in lines if line.strip() and not line.startswith(_IN_STACK)] or lines or [""]
+    return f"its command ended with {rc}" + (f": {said[-1].strip()[:200]}" if said[-1] else "")
+
+
+_IN_STACK = (" ", "\t", "Current thread ")
+"""How lines of a stack begin, which Python prints below the error if it cannot start."""
 
 
 def _no_answer(answer: Answer) -> UnreachedHost:

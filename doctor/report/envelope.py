@@ -85,7 +85,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
     product: str | None = None
     """`atlas-a2`, `nvidia`, `cpu` and so on; null if the command does not ask."""
     status: HostStatus
-    """`healthy` only if the command examined it and proved that nothing is wrong there."""
+    """`healthy` only if the command examined it and proved that nothing is wrong there; logs never do."""
     reason: str | None = None
     """Why it is faulty or unexamined."""
     facts: dict[str, str | int | float | list[str | int]] = {}

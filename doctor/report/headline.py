@@ -122,7 +122,9 @@ def last_line(report: Report) -> str:
     if report.verdict is Verdict.FAULTY:
         return guilty_line(report) + unexamined(report)
     if report.verdict is Verdict.INCONCLUSIVE:
-        left = report.npu_network_unread or "something essential could not be examined"
+        open_here = ", ".join(dict.fromkeys(f.check for f in report.findings if f.essential))
+        left = report.npu_network_unread or (f"{open_here} could not be decided" if open_here else "")
+        left = left or "something essential could not be examined"
         return f"Inconclusive: {'a check broke' if report.broken else left}.{unexamined(report)}"
     return _healthy(report)
 

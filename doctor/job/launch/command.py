@@ -54,6 +54,13 @@ def kept_words(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(redact("\t".join(shown)).split("\t"))
 
 
+def runs_python(command: LaunchCommand) -> bool:
+    """Whether it starts Python; a launcher of any program does so only if its command line says it."""
+    if command.launcher is None or not command.launcher.outer or command.program.endswith(".py"):
+        return True
+    return any(_PYTHON.fullmatch(_name(word)) for word in command.shown)
+
+
 def bare_program(words: Sequence[str]) -> str:
     """The program of a command that starts neither; "" if it is known to train nothing."""
     for word in words[:20]:

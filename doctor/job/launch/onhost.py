@@ -1,7 +1,8 @@
 """The script of grep and awk that finds the processes of jobs on a host.
 
 Only what matters to a job leaves the host: no other variables, and nothing of a command line after the
-program.
+program. What started doctor, and what doctor started, are not listed. A process in another network namespace,
+such as a container's, is marked: its addresses and ports are not those of the host.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ function enter(p, w) { lone[p] = maybe[p] = 0; w = base(w); begun[p] = starts[w]
   if (w in then) { first[p] = then[w]; at[p] = "launch" } else at[p] = starts[w] }
 function begin(p, w) { last(p, w); if (is_launcher(w)) enter(p, w); else
   if (is_python(w)) at[p] = "py"; else if (base(w) ~ "^(" wrapped ")$") at[p] = "wrap" }
-function word(p, w, a) { a = at[p]
+function is_mine(p, w, n) { n = ++words[p]
+  if (n == 1) { pure[p] = is_python(w); return base(w) == "doctor" }
+  if (!pure[p] || w ~ /^-/) return 0
+  pure[p] = 0; return base(w) == "doctor" }
+function word(p, w, a) { a = at[p]; if (is_mine(p, w)) mine[p] = 1
   if (a == "end") return
   if (skip[p] > 0) { skip[p]--; return }
   if (value[p]) { put(p, w); value[p] = 0; return }
@@ -121,8 +126,14 @@ function same(p, q, i) { if (by_device(p) && who[p, "DEVICE_ID"] != who[q, "DEVI
 function above(p, q, n) { q = up[p]
   for (n = 0; n < 50 && (q in name); n++) { if (name[q] !~ wrapper) return q; q = up[q] }
   return "" }
+function is_kin(p, n) {
+  for (n = 0; n < 50 && (p in name); n++) { if (p in mine) return 1; p = up[p] }
+  return 0 }
 END { n = 0; count = split(numbers, keys, " "); tables = split(told, table, " ")
-  for (p in name) if (name[p] !~ wrapper && (own == 0 || session[p] != own) && name[p] != "") {
+  for (k = split(outside, t, " "); k > 0; k--) away[t[k]] = 1
+  for (p in mine) { q = p; for (k = 0; k < 50 && (q in name); k++) { host[q] = 1; q = up[q] } }
+  for (p in name) if (name[p] !~ wrapper && (own == 0 || session[p] != own) && name[p] != "" \
+      && !(p in host) && !is_kin(p)) {
     q = above(p)
     if (q != "" && same(p, q) && (numbered(p) || helper[p] || line[p] == line[q])) {
       if (line[p] ~ /multiprocessing.spawn/) spawns[q] = 1 }
@@ -130,7 +141,7 @@ END { n = 0; count = split(numbers, keys, " "); tables = split(told, table, " ")
   for (p in kept) { if (++n > most) { print "more"; exit }
     if (held[p] != "") put(p, held[p])
     if (folder[p] != "") env[p] = env[p] "f " folder[p] "\n"
-    print "p " p " " up[p] " " (p in spawns) "\n" env[p] "a" said[p] } }
+    print "p " p " " up[p] " " (p in spawns) "\n" env[p] (p in away ? "o\n" : "") "a" said[p] } }
 """
 
 
@@ -158,11 +169,13 @@ read -r _ _ _ _ _ own _ </proc/self/stat
 l=$(grep -lsazE '{_SIGNS}' [0-9]*/environ [0-9]*/cmdline 2>&1)
 case $l in ''|[0-9]*) ;; *) exit 127;; esac
 echo jobs
-seen=' ' e= c= s= n=0
+seen=' ' e= c= s= o= n=0
+[ self/ns/net -ef self/ns/net ] 2>/dev/null && net=self/ns/net || net=
 for f in $l; do
   p=${{f%/*}}
   [ -O $p ] || continue
   case $f in */cmdline) case $seen in *" $p "*) continue;; esac;; esac
+  [ -z "$net" ] || [ ! -e $p/ns/net ] || [ $p/ns/net -ef $net ] || o="$o $p"
   seen="$seen$p " e="$e $p/environ" c="$c $p/cmdline" s="$s $p/stat" n=$((n+1))
   [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
 done
@@ -171,5 +184,5 @@ r=$(grep -lsazE '^({"|".join(TABLES)})=[^/]' $e)
 {{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({JOB_VARIABLES})=' $e
 for f in $r; do printf '%s:%s\\0' ${{f%/*}}/folder "$(readlink ${{f%/*}}/cwd 2>/dev/null)"; done
 }} | tr '\\0\\n' '\\n\\001'; }} |
-awk -v "own=${{own:-0}}" {shlex.join(awk_words())}
+awk -v "own=${{own:-0}}" -v "outside=$o" {shlex.join(awk_words())}
 """

@@ -26,7 +26,8 @@ class JobProcess:
     """A process of a job, with those variables and words of its command line that matter to the job.
 
     `spawns`: it started ranks by multiprocessing, whose variables only they know. `folder` is its working
-    directory, if it was given a relative path of a rank table.
+    directory, if it was given a relative path of a rank table. `outside`: it is in another network namespace,
+    so the host's addresses and ports say nothing about it.
     """
 
     pid: int
@@ -35,6 +36,7 @@ class JobProcess:
     command: tuple[str, ...] = ()
     spawns: bool = False
     folder: str | None = None
+    outside: bool = False
 
 
 Key = Callable[[ProcessEnv], Hashable]
@@ -58,7 +60,7 @@ _KEYS = (
 
 
 def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[Launch, ...]:
-    """One launch for each job.
+    """One launch for each job that uses the network of its host.
 
     Jobs are distinguished by their program and by an id from a scheduler or torchrun. Beyond that, processes
     with different masters are separate jobs only if each of these is complete, or if they have the same ranks
@@ -68,6 +70,7 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
         ProcessEnv(f"process {p.pid}", host, p.env, p.command, pid=p.pid, parent=p.parent, folder=p.folder)
         for host, processes in by_host.items()
         for p in processes
+        if not p.outside
     ]
     jobs: dict[str, list[ProcessEnv]] = {}
     for each in told:

@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from doctor.logs.fetch.unpack import HostLogs, unpack
 from doctor.logs.model import Logs
 from doctor.logs.naming import renamed
 from doctor.logs.options import FetchWishes
+from doctor.logs.search import LogSearch
 from doctor.model import Answer, UnreachedHost
 from doctor.probe import new_token, through
 from doctor.run.host_session import HostSession, open_session
@@ -71,9 +72,7 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
             session.close()
         _tell_left_out(taken)
         empty = [host for host, of in taken.items() if not of.files and not of.missed]
-        if not any(of.files for of in taken.values()):
-            tell("doctor: no logs were found there: say where they are with --path.\n")
-        elif empty:
+        if empty and len(empty) < len(taken):
             tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
         hosts = tuple(host for host, of in taken.items() if of.files)
         names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
@@ -81,10 +80,18 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
             tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
         missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
         named = partial(_rename_files, names, str(folder), transport == "local")
-        source = LogOrigin(hosts, silent, missed, named, transport)
+        search = LogSearch(wanted.globs(), _since(wanted.minutes), named=bool(wanted.paths))
+        asked = tuple(host.name for host in session.hosts)
+        source = LogOrigin(hosts, silent, missed, named, transport, asked, search)
         paths = [str(_of_host(folder, host)) for host in hosts]
         check = request if wishes.check else None
         return explain_logs(paths, request, wishes.logs, fetched=source, check=check)
+
+
+def _since(minutes: int | None) -> str:
+    if minutes is None:
+        return ""
+    return f"{datetime.fromtimestamp(time.time() - 60 * minutes, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
 def _wanted(request: Request, wishes: FetchWishes) -> LogRequest:

@@ -41,3 +41,15 @@ def test_the_hosts_prove_what_the_logs_say(lab: Lab) -> None:
     done = lab.doctor("logs", ALL, "--path", "/tmp/a job/*.log", "--check", "--json", "-")
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["findings"][0]["logs"]["proved"]["on_hosts"] == "not seen any more"
+
+
+def test_logs_that_are_not_of_a_job_are_no_all_clear(lab: Lab) -> None:
+    alone = lab.doctor("logs", ALL)
+    said = " ".join(alone.stdout.split())
+    assert alone.returncode == 3, alone.stdout + alone.stderr
+    assert "No log of a job was found on node[1-3]" in said
+    assert "/var/log/syslog" in said.partition("looked in")[2]
+    assert "--path '/data/run7/*.log'" in said.partition(" do ")[2]
+    lab["node2"].do('for n in 1 2 3; do echo "step $n loss 2.$((9 - n))"; done >~/train.log')
+    healthy = lab.doctor("logs", ALL)
+    assert healthy.returncode == 0, healthy.stdout + healthy.stderr

@@ -231,8 +231,8 @@ def test_a_log_that_was_not_fetched_is_no_all_clear(tmp_path: Path) -> None:
 def test_no_log_is_found(tmp_path: Path) -> None:
     ran = doctor("logs", "--local", "--path", str(tmp_path / "none*"))
     assert ran.returncode == 3
-    assert "no logs were found there" in ran.stderr
-    assert "Nothing could be read" in ran.stdout
+    assert "No log of a job was found" in ran.stdout
+    assert f"looked in {tmp_path}/none*" in " ".join(ran.stdout.split())
 
 
 @pytest.mark.parametrize("byte", [pytest.param(b"x", marks=pytest.mark.long), b"\0"])

@@ -83,3 +83,20 @@ def test_a_packed_log_is_not_cut_into_nonsense(tmp_path: Path) -> None:
     done = doctor("logs", "--local", "--path", f"{tmp_path}/*.log*", "--max-mb", "1")
     assert done.returncode == 3, done.stdout
     assert "is packed, so it was not cut" in " ".join(done.stdout.split())
+
+
+def test_without_a_log_of_a_job_there_is_no_all_clear(tmp_path: Path) -> None:
+    """Other files complain of nothing either; what has steps is a log of a job, and so is what is named."""
+    env = {"HOME": str(tmp_path)}
+    (tmp_path / "setup.log").write_text("installed\n")
+    done = doctor("logs", "--local", "-v", cwd=tmp_path, env=env)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 3, done.stdout
+    assert "No log of a job was found" in said
+    assert "~/ascend/log" in said
+    assert "doctor logs --path '/data/run7/*.log' --local" in said
+    assert "setup.log" in said.partition("What was read")[2]
+    named = doctor("logs", "--local", "--path", f"{tmp_path}/*.log", env=env)
+    assert named.returncode == 0, named.stdout
+    (tmp_path / "train.log").write_text("".join(f"step {n} loss {3 / n:.3f}\n" for n in range(1, 30)))
+    assert doctor("logs", "--local", cwd=tmp_path, env=env).returncode == 0

@@ -224,6 +224,48 @@ def test_the_doctor_is_not_a_job(bench: Bench, tmp_path: Path) -> None:
     assert bench.seen(HERE[0], {**TORCH, "NCCL_MARK": bench.mark}) == []
 
 
+@each_shell
+def test_what_the_doctor_starts_and_what_starts_it_are_not_jobs(shell: str, bench: Bench) -> None:
+    """As in a job script: a launcher starts the doctor, and the doctor calls srun."""
+    doctor, srun = bench.folder / "doctor", bench.folder / "srun"
+    below = "import subprocess, sys; subprocess.run([sys.executable, *%r])\n"
+    srun.write_text(bench.script.read_text())
+    doctor.write_text(below % ([str(srun), ""],))
+    bench.torchrun.write_text(below % (["-u", str(doctor), "preflight"],))
+    bench.start(TORCH, sys.executable, str(bench.torchrun), "--nnodes=2", "train.py")
+    assert bench.seen(shell) == []
+    rank = bench.start(TORCH)
+    assert [process.pid for process in bench.seen(shell)] == [rank.pid]
+
+
+NEEDS_NAMESPACES = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a network namespace")
+
+
+@NEEDS_NAMESPACES
+@each_shell
+def test_a_rank_in_another_network_namespace_is_marked(shell: str, bench: Bench) -> None:
+    rank = (sys.executable, str(bench.script), "")
+    inside = bench.start({**TORCH, "RANK": "1"}, "unshare", "-n", *rank)
+    here = bench.start(TORCH, *rank)
+    assert {each.pid: each.outside for each in bench.seen(shell)} == {inside.pid: True, here.pid: False}
+
+
+@NEEDS_NAMESPACES
+@pytest.mark.parametrize("enter", [(), ("unshare", "-n")], ids=["here", "in a container"])
+def test_a_launch_is_held_against_the_addresses_of_its_own_namespace(
+    enter: tuple[str, ...], bench: Bench
+) -> None:
+    """The address of a master in a container is not one of the host's, and should not be."""
+    alone = {**TORCH, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "198.18.77.1"}
+    bench.start(alone, *enter, sys.executable, str(bench.script), "")
+    report = bench.folder / "report.json"
+    ran = doctor("check", "--local", "--only", "master-not-here", "--json", str(report))
+    assert report.exists(), ran.stderr
+    found = [each for each in json.loads(report.read_text())["findings"] if bench.mark in json.dumps(each)]
+    assert bool(found) is not bool(enter), found
+    assert ("another network namespace" in " ".join(ran.stdout.split())) is bool(enter)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of somebody else")
 @each_shell
 def test_processes_of_others_are_not_read(shell: str, bench: Bench) -> None:
@@ -334,3 +376,19 @@ def test_who_holds_a_port_and_who_has_started_it() -> None:
     (bound,) = [each for each in found if each.port == port]
     assert bound.pids == (child.pid, os.getpid())
     assert bound.process.endswith(f"(pid {child.pid})")
+
+
+@NEEDS_NAMESPACES
+def test_a_port_that_is_bound_in_another_network_namespace_is_free_here() -> None:
+    code = (
+        "import socket, sys; s = socket.create_server(('0.0.0.0', 29517));"
+        "print('up', flush=True); sys.stdin.read()"
+    )
+    command = ["unshare", "-n", sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as inside:
+        assert inside.stdout
+        assert inside.stdout.readline() == b"up\n"
+        heard = ask([LISTENERS], HERE[0], ports=(29517,))
+        found = Facts({"here": heard}).get("here", LISTENERS)
+        assert not [each for each in found if each.port == 29517]
+        inside.communicate()

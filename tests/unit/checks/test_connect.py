@@ -13,7 +13,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import MeshResult
-from doctor.model import Host, HostStatus, Status
+from doctor.model import Host, HostStatus, Severity, Status
 from tests.support.recordings import heard, mesh, recording, report
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "port-unreachable")
@@ -113,3 +113,23 @@ def test_rules_say_nothing_where_all_peers_are_of_the_other_family() -> None:
                 RULES, {"eth0": ("fd00::3",)}, PORTS, draft(hosts, JobWishes()), Here("c", False), None
             )
         )
+
+
+def test_a_limit_is_a_warning_that_leaves_the_host_unproved() -> None:
+    many = "-A INPUT -p tcp -m connlimit --connlimit-above 4 -j REJECT"
+    rules = combine(iptables=parse_iptables_save(f"*filter\n:INPUT ACCEPT [0:0]\n{many}\nCOMMIT\n", "ip"))
+    found = BLOCKS.run(
+        rules,
+        {"eth0": ("10.0.0.1",)},
+        PORTS,
+        with_data("10.0.0.1", "10.0.0.2", "10.0.0.3"),
+        Here("a", is_head=True),
+        None,
+    )
+    problem = next(found)
+    assert problem.summary == "the firewall may stop what the job needs from other hosts"
+    assert "depends on the number of connections" in problem.actual
+    assert problem.severity is Severity.WARN
+    with pytest.raises(Undecided, match="the number of connections") as caught:
+        next(found)
+    assert caught.value.essential

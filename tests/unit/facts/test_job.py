@@ -55,6 +55,10 @@ def test_what_a_step_of_slurm_calls_is_no_rank() -> None:
             "jobs\np 7 1 0\ne RANK=1\ne MS_TOKEN=x\na\tpython\tt.py\t--key\tx\n",
             (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py")),),
         ),
+        (
+            "jobs\np 7 1 0\ne RANK=1\no\na\tpython\tt.py\n",
+            (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py"), outside=True),),
+        ),
     ],
 )
 def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:

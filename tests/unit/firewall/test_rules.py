@@ -74,6 +74,14 @@ def test_recorded_hosts(name: str, source: str, port: int, action: Action, manag
     assert decision.manager is manager, decision
 
 
+@pytest.mark.parametrize("name", sorted({path.name.split(".")[0] for path in SAMPLES.glob("*.*4*")}))
+def test_usual_firewalls_let_no_traffic_decide_about_a_job(name: str) -> None:
+    """ufw limits its logs and SSH; Kubernetes spreads the connections to its own ports by chance."""
+    for ends, incoming in (((PEER, HERE), True), ((HERE, PEER), False)):
+        spans = sample(name).decide_ports(*ends, 32768, 60999, "eth0", incoming=incoming)
+        assert not [span for span in spans if span.decision.varies]
+
+
 def test_the_decision_names_the_rule() -> None:
     decision = decide(sample("ufw_port_range"), BAD, HERE, 29511, "eth0")
     assert (decision.table, decision.chain) == ("ip filter", "ufw-user-input")

@@ -46,6 +46,7 @@ def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
     assert trained(job.output) == ["node1", "node2", "node3", "node4"]
     assert "Healthy: node[1-4]." in job.output
     assert "Smoke  8 ranks (4 hosts × 2), gloo" in job.output
+    assert "a job runs on" not in job.output, "only the script's own job runs"
 
 
 def test_three_faults_at_once_are_distinguished_and_nothing_trains(slurm: Slurm) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -137,3 +138,10 @@ def test_agents_without_ranks_are_a_launch() -> None:
 def test_a_program_that_spawns_its_ranks() -> None:
     (launch,) = running(node1=[process(1, {"MASTER_ADDR": "a", "MASTER_PORT": 1}, spawns=True)])
     assert [told.pid for told in launch.told] == [1]
+
+
+def test_processes_in_another_network_namespace_are_of_no_launch() -> None:
+    here = ranks([torch_rank(0), torch_rank(1)])
+    apart = [replace(each, outside=True) for each in ranks([torch_rank(2)], first=200)]
+    (launch,) = running(node1=[*here, *apart])
+    assert [each.pid for each in launch.told] == [each.pid for each in here]

@@ -1,0 +1,58 @@
+"""Where the job runs in Python: a host on which that does not start is not proved healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from doctor.expect import Expect
+from doctor.facts.smoke import SmokeRounds
+from doctor.facts.software import PYTHON
+from doctor.job.launch import Launch
+from doctor.job.launch.command import read_command, runs_python
+from doctor.judge.engine import Facts
+from doctor.model import Host, MissingFact, Result, Status
+from doctor.rules.smoke import passed
+
+CHECK = "torch-missing"
+"""The check that looks at the interpreter of each host."""
+FRAMEWORKS = frozenset({"torch", "torch-npu", "mindspore"})
+
+
+def needed_on(
+    hosts: Sequence[Host],
+    facts: Facts,
+    expects: Mapping[str, Expect],
+    launches: tuple[Launch, ...] | MissingFact,
+    seen: SmokeRounds | None,
+) -> frozenset[str]:
+    """The hosts whose interpreter the job needs, for all that is known, and no training has proved.
+
+    Somebody named it, or torch is expected of it, or the launch starts Python, or the interpreter of another
+    host of the job has torch or MindSpore.
+    """
+    named = {host.name for host in hosts if host.python}
+    wanted = {name for name, expect in expects.items() if expect.torch}
+    if _starts_python(launches) or any(
+        FRAMEWORKS & {*python.packages, *python.unversioned} for python in facts.all(PYTHON).values()
+    ):
+        wanted |= {*facts.hosts}
+    last = seen.runs[-1] if seen and seen.runs else None
+    trained = {*last.plan.hosts} if last and passed(last) else set()
+    return frozenset((named | wanted) - trained)
+
+
+def _starts_python(launches: tuple[Launch, ...] | MissingFact) -> bool:
+    if isinstance(launches, MissingFact):
+        return False
+    told = (each for launch in launches if launch.asked or not launch.live for each in launch.told)
+    return any((command := read_command(each.command)) and runs_python(command) for each in told)
+
+
+def weighed(result: Result, needed: frozenset[str]) -> Result:
+    """The result, essential if it leaves open whether a Python starts that the job needs."""
+    if result.check != CHECK or result.status is not Status.UNKNOWN or not needed.issuperset(result.hosts):
+        return result
+    why = (result.reason or "").removeprefix(f"{PYTHON.name}: ")
+    then = "start it there to see why, or name another with --python"
+    return replace(result, reason=f"the job's Python could not be examined ({why}): {then}", essential=True)

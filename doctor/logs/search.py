@@ -1,0 +1,64 @@
+"""Which logs on hosts were looked for, and whether one of those that were read is of a job.
+
+The kernel's log and other people's files complain of nothing either when a job dies: they are no all-clear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doctor.logs.fetch.onhost.agent import KERNEL
+from doctor.logs.model import Form, LogFile, Logs
+
+FEW = 4
+_OF_JOBS = frozenset(Form) - {Form.KERNEL, Form.PYTHON, Form.PLAIN}
+"""Forms that only a job writes: any Python program writes tracebacks."""
+_SYSTEM = re.compile(rf"(?:^|[:/]){KERNEL}$|/var/log/(?:messages|syslog|kern\.log)\b")
+_PLACES = re.compile(
+    r"(?:^|[:/])(?:slurm-[^/]*\.out$|torchelastic_|none_[^/]*/attempt_|msrun_log[^/]*/|ascend/log/)"
+)
+"""Places in which only jobs write."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogSearch:
+    """What hosts were asked for. `named`: the user said where the logs of the job are."""
+
+    patterns: tuple[str, ...]
+    since: str = ""
+    """When a file must have been written, in words; empty: at any time."""
+    named: bool = False
+
+
+def read_a_job(logs: Logs, search: LogSearch) -> bool:
+    """Whether a log of a job was read: by its name, its lines, or because the user named it."""
+    if search.named or logs.earlier or logs.jobs:
+        return bool(logs.files)
+    curves = {curve.file for curve in logs.curves}
+    return any(_is_of_a_job(file) or file.name in curves for file in logs.files if not _is_system(file))
+
+
+def _is_of_a_job(file: LogFile) -> bool:
+    if _PLACES.search(file.name) or file.ranks or file.progress or file.world is not None:
+        return True
+    return file.who.rank is not None or not _OF_JOBS.isdisjoint(file.forms)
+
+
+def _is_system(file: LogFile) -> bool:
+    return _SYSTEM.search(file.name) is not None
+
+
+def read_instead(logs: Logs) -> tuple[str, ...]:
+    """What was read, in a few words."""
+    kernel = [file for file in logs.files if file.name.endswith(KERNEL)]
+    others = [file for file in logs.files if file not in kernel]
+    names = ", ".join(file.name for file in others[:FEW]) + ", …" * (len(others) > FEW)
+    kinds = (("the kernel's log", kernel), (names, others))
+    return tuple(f"{name}: {_lines(files)}" for name, files in kinds if files)
+
+
+def _lines(files: Sequence[LogFile]) -> str:
+    lines = sum(file.lines for file in files)
+    return f"{lines:,} line{'' if lines == 1 else 's'}"

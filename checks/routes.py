@@ -149,7 +149,6 @@ def rule_diverts_traffic(
     interface = job_interface(addresses, plan.data_address(here.name))
     for detour in detours(here.name, policy, interface, plan, mesh):
         way, peers = detour.way, fold(detour.peers)
-        address = plan.data_address(detour.peers[0]) or ""
         yield Problem(
             _diverted(detour, interface),
             expected=f"packets to hosts of the job leave by {interface or 'the interface of its address'}",
@@ -163,7 +162,7 @@ def rule_diverts_traffic(
                 Evidence("ip route show table all", str(way.route)),
             ),
             commands=(
-                f"ip route get {quote(address)} from {quote(plan.data_address(here.name) or '')}",
+                "ip rule show",
                 f"sudo ip rule del priority {way.rule.text.partition(':')[0]}",
             ),
         )

@@ -23,8 +23,14 @@ WRONG = {
         (),
     ),
     "master-not-here": (
-        "torchrun --nnodes=2 --node_rank=0 --nproc_per_node=2 --master_addr=127.0.0.1 train.py\n",
+        "torchrun --nnodes=2 --node_rank=$NODE --nproc_per_node=2 --master_addr=127.0.0.1 train.py\n",
         "node[1-2]",
+        (),
+    ),
+    "launch-hosts": ("torchrun --nproc_per_node=2 --standalone train.py\n", "node[1-2]", ()),
+    "launch-devices-absent": (
+        "source /usr/local/Ascend/ascend-toolkit/set_env.sh\ntorchrun --nproc_per_node=2 train.py\n",
+        "node1",
         (),
     ),
     "launch-timeouts": ("export HCCL_CONNECT_TIMEOUT=10\n" + JOB + LOOP % "{0..7}", "node1", RESERVED),
@@ -42,6 +48,23 @@ def test_only_the_launch_is_accused(check: str, examine: Examiner) -> None:
     assert outcome.code == (0 if check == "launch-timeouts" else 1)
     assert replay(outcome, "--strict")[0] == 1
     assert_consistent(outcome)
+
+
+@pytest.mark.parametrize("how", [("node1",), ("--local",)])
+def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text("torchrun --nproc_per_node=2 --master_addr=nobody.invalid train.py\n")
+    outcome = examine(*ALONE, *how[1:], "--launch", str(path), hosts=how[0])
+    assert {found["check"] for found in outcome.trouble} == {"master-not-here"}, outcome.text
+    assert outcome.code == 1
+
+
+def test_a_launch_with_spare_hosts(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text("torchrun --nproc_per_node=2 train.py\n")
+    outcome = examine(*ALONE, "--need-hosts", "1", "--launch", str(path), hosts="node[1-2]")
+    assert not outcome.trouble
+    assert outcome.code == 0
 
 
 def test_a_rank_table_takes_devices_that_do_not_train_together(

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.api import NEEDED, PLAN, Evidence, JobPlan, Problem, Scope, Severity, Undecided, check, fold
+from doctor.api import (
+    NEEDED,
+    PLAN,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    View,
+    check,
+    fold,
+    maybe,
+)
 from doctor.facts.job import LAUNCHES, directory
+from doctor.facts.system import VIEW
 from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.launch.launcher import ToldNumber, nodes_in
 from doctor.job.launch.rank_env import (
@@ -22,8 +36,10 @@ from doctor.rules.launch_names import LaunchNames, remark
 from doctor.rules.launch_ranks import goes_by_node_rank
 
 
-@check("launch-hosts", LAUNCHES, PLAN, NEEDED, scope=Scope.CLUSTER)
-def launch_hosts(launches: tuple[Launch, ...], plan: JobPlan, needed: int) -> Iterator[Problem]:
+@check("launch-hosts", LAUNCHES, PLAN, NEEDED, maybe(VIEW), scope=Scope.CLUSTER)
+def launch_hosts(
+    launches: tuple[Launch, ...], plan: JobPlan, needed: int, views: Mapping[str, View]
+) -> Iterator[Problem]:
     """The launch is for another number of hosts, or starts the same ranks on each of them.
 
     Why it matters: a launch for one host that is started on several trains a model of its own on each, and
@@ -39,12 +55,14 @@ def launch_hosts(launches: tuple[Launch, ...], plan: JobPlan, needed: int) -> It
     hosts have scripts of their own, give --launch all of them.
     """
     book = directory(plan, {}, {}, {})
+    in_pods = View.CONTAINER in (views or {}).values()
     doubts = []
     for launch in launches:
         if launch.live:
             continue
         names = LaunchNames(launch, book)
-        for found in (*_number_of_hosts(names, plan, needed), *_same_on_every_host(names, plan, needed)):
+        numbers = _number_of_hosts(names, plan, needed, in_pods)
+        for found in (*numbers, *_same_on_every_host(names, plan, needed)):
             if isinstance(found, Problem):
                 yield found
             else:
@@ -53,8 +71,13 @@ def launch_hosts(launches: tuple[Launch, ...], plan: JobPlan, needed: int) -> It
         raise Undecided("; ".join(doubts))
 
 
-def _number_of_hosts(names: LaunchNames, plan: JobPlan, needed: int) -> Iterator[Problem | str]:
-    """What is wrong with the number of hosts; a text if this may be a part of the job's hosts."""
+def _number_of_hosts(
+    names: LaunchNames, plan: JobPlan, needed: int, in_pods: bool
+) -> Iterator[Problem | str]:
+    """What is wrong with the number of hosts; a text if this may be a part of the job's hosts.
+
+    Operators of pods set the variables that stand for options.
+    """
     told = names.launch.told
     spans = {span[:2]: (process, span[2]) for process in told if (span := _span(process))}
     if len(spans) != 1:
@@ -84,6 +107,8 @@ def _number_of_hosts(names: LaunchNames, plan: JobPlan, needed: int) -> Iterator
             remark(f"--need-hosts {most}, if the others are spare hosts"),
             severity=Severity.WARN,
         )
+    elif in_pods and _may_be_inherited(process):
+        yield f"{process.source} does not say for how many hosts it is, and its pods may ({said})"
     elif not _is_meant_for_each(told):
         yield _one_host(names, [process], plan, said, _hosts_option(process))
 
@@ -107,6 +132,12 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
         number_of_hosts = world.value // each.value
         return number_of_hosts, number_of_hosts, f"{_shown(world)}, {_shown(each)}"
     return None
+
+
+def _may_be_inherited(process: ProcessEnv) -> bool:
+    """Whether a variable of the environment may say the number of hosts, because no option does."""
+    agent = launcher(process)
+    return agent is not None and bool(agent.launcher.options.variables) and agent.given("nnodes") is None
 
 
 def _shown(number: ToldNumber) -> str:

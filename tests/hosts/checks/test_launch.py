@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from tests.lab.npus import Rack
-from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, replay
+from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, assert_only, replay
 from tests.support.npu_faults import NpuExaminer
 
 JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
@@ -57,6 +58,25 @@ def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> No
     outcome = examine(*ALONE, *how[1:], "--launch", str(path), hosts=how[0])
     assert {found["check"] for found in outcome.trouble} == {"master-not-here"}, outcome.text
     assert outcome.code == 1
+
+
+@pytest.mark.parametrize(
+    ("master", "says"),
+    [
+        ("198.18.0.99", "is not that of the host of rank 0"),
+        pytest.param("nobody.invalid", "the name of the master cannot be resolved", marks=pytest.mark.long),
+    ],
+)
+def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine: Examiner) -> None:
+    """The job cannot start; its hosts are sound. The launch is known only from the processes that run."""
+    for rank, name in enumerate(("node1", "node2")):
+        host = examine.lab[name]
+        host.write("/job/train.py", "import time; time.sleep(60)\n")
+        env = (f"RANK={rank}", "WORLD_SIZE=2", f"MASTER_ADDR={master}", "MASTER_PORT=29611")
+        host.spawn(["env", *env, sys.executable, "/job/train.py"])
+    outcome = examine(*ALONE, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "master-not-here", [])
+    assert says in found["summary"]
 
 
 def test_a_launch_with_spare_hosts(examine: Examiner) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Severity
+from doctor.model import Severity, View
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -128,6 +128,16 @@ def test_one_host_of_a_larger_job_decides_nothing(tmp_path: Path) -> None:
     problems, doubt = judged(CHECK, [read(tmp_path, TORCHRUN.format(node=0))], a_plan(hosts=1))
     assert problems == []
     assert "is for 2 hosts, and one was examined" in doubt
+
+
+def test_pods_may_say_what_the_script_does_not(tmp_path: Path) -> None:
+    """PET_NNODES, which operators set, stands for --nnodes."""
+    pods = {"view": {"node1": View.CONTAINER, "node2": View.CONTAINER}}
+    problems, doubt = judged(CHECK, [read(tmp_path, "torchrun train.py\n")], facts=pods)
+    assert problems == []
+    assert "its pods may" in doubt
+    problems, _ = judged(CHECK, [read(tmp_path, "torchrun --nnodes=1 train.py\n")], facts=pods)
+    assert len(problems) == 1
 
 
 def test_an_env_file_of_one_host_decides_nothing(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ ASCEND = Vendor(
         r"|--(?:\w+[-_])?backend[= ]+['\"]?hccl\b|--device[-_]target[= ]+['\"]?[Aa]scend\b"
     ),
     replaces=(Backend.NCCL,),  # MindSpeed
-    launch_hints=r"\bHCCL_[A-Z0-9_]+=|\bmsrun(?=\s)",
+    launch_hints=r"\bHCCL_[A-Z0-9_]+=\S*|\bmsrun(?=\s)",
     kernel_log="heart.?beat lost",
     versions={
         "/usr/local/Ascend/driver/version.info": ("driver", r"^[Vv]ersion=(\S+)"),
@@ -138,7 +138,7 @@ NVIDIA = Vendor(
     driver_version=_NVIDIA_VERSION,
     visible=("CUDA_VISIBLE_DEVICES",),
     launch_needs=r"--(?:\w+[-_])?backend[= ]+['\"]?nccl\b|--nproc[-_]per[-_]node[= ]+gpu\b",
-    launch_hints=r"\bNCCL_(?:IB|NET_GDR|P2P|NVLS|CROSS_NIC)_?[A-Z0-9_]*=|\bCUDA_VISIBLE_DEVICES=\w[\w,-]*",
+    launch_hints=r"\bNCCL_(?:IB|NET_GDR|P2P|NVLS|CROSS_NIC)_?[A-Z0-9_]*=\S*|\bCUDA_VISIBLE_DEVICES=\w[\w,-]*",
     variables="NCCL_[A-Z0-9_]+|CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)",
     kernel_log="NVRM: Xid|fallen off the bus",
     versions={

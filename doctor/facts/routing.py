@@ -15,6 +15,8 @@ EVERYWHERE = IPv4Network("0.0.0.0/0")
 DISCARDS = ("blackhole", "unreachable", "prohibit")
 _OTHERWISE = ("local", "broadcast", "multicast", "anycast", "nat", "throw")
 MAIN = "main"
+KERNELS = (MAIN, "default")
+"""The tables of the rules that every host has, apart from that of its own addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,13 @@ def _best(routes: Sequence[Route], target: IPv4Address, ignores: int) -> Route |
     return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
 
 
-_ASK = r"""
+_ASK = """
 command -v ip >/dev/null || exit 0
-t=$(printf '\t') r=$(ip -4 rule show 2>/dev/null) || exit 0
-[ "$r" = "0:${t}from all lookup local
-32766:${t}from all lookup main
-32767:${t}from all lookup default" ] && exit
-printf '%s\ntables\n' "$r"
+r=$(exec ip -4 rule show 2>/dev/null) || exit 0
+[ "$r" = "0:\tfrom all lookup local
+32766:\tfrom all lookup main
+32767:\tfrom all lookup default" ] && exit
+echo "$r"; echo tables
 ip -4 route show table all 2>/dev/null | awk '{ print } NR > 2000 { exit }'
 :
 """
@@ -94,6 +96,8 @@ def _policy(capture: Capture) -> Policy:
     rules, _, routes = capture.stdout.partition("tables\n")
     numbered = re.findall(r"^(\d{1,10}):\s+(.{1,400}?)\s*$", rules, re.MULTILINE)
     known = [rule for number, text in numbered if (rule := _rule(f"{number}: {text}", text.split()))]
+    if all(rule.action in KERNELS for rule in known):
+        return Policy()
     tables: dict[str, list[Route]] = {}
     for line in routes.splitlines():
         if found := _route(line.split()):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from doctor.devices import VENDORS
+from doctor.text.redact import redact
 
 MOST = 8
 
@@ -28,6 +29,6 @@ def marks_in(text: str) -> tuple[Mark, ...]:
         for vendor in VENDORS:
             for strong, pattern in ((True, vendor.launch_needs), (False, vendor.launch_hints)):
                 for match in re.finditer(pattern, code) if pattern else ():
-                    words = match[0].strip()[:80]
+                    words = redact(match[0].strip())[:80]
                     found.setdefault((vendor.name, words), Mark(vendor.name, words, number, strong))
     return tuple(found.values())[:MOST]

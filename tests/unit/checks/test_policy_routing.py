@@ -120,7 +120,7 @@ def test_a_firewall_is_not_blamed_on_a_rule() -> None:
 
 def test_without_rules_of_its_own_nothing_is_printed() -> None:
     assert printed(POLICY, "").rules == ()
-    assert [rule.action for rule in printed(POLICY, policy("")).rules] == ["main", "default"]
+    assert printed(POLICY, policy("")).rules == (), "busybox prints the kernel's rules otherwise"
 
 
 # mac-address-twice

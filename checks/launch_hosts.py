@@ -29,8 +29,9 @@ from doctor.job.launch.rank_env import (
     node_rank_of,
     nodes_of,
     rank_of,
+    role_of,
 )
-from doctor.job.launch.rank_starts import file_of, ranks_by_script, world_said
+from doctor.job.launch.rank_starts import file_of, world_said
 from doctor.job.launch.ranks import counted
 from doctor.rules.launch_names import LaunchNames, remark
 from doctor.rules.launch_ranks import goes_by_node_rank
@@ -84,8 +85,8 @@ def _number_of_hosts(
         return  # options that differ are reported as such
     ((fewest, most), (process, said)) = spans.popitem()
     hosts = len(plan.hosts)
-    if fewest <= hosts and most >= needed:
-        return
+    if fewest <= hosts and (most >= needed or fewest < most):
+        return  # what is beyond a range waits to step in
     if hosts == 1:
         yield f"{process.source} is for {fewest} hosts, and one was examined ({said})"
     elif fewest > hosts:
@@ -203,10 +204,10 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
 
 def _same_ranks(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
     """The problem of a script that starts ranks with fixed numbers, only some of the job's or all of them."""
-    scripts, world = ranks_by_script(names.launch), world_said(names.launch)
-    if len(scripts) != 1 or world is None or world.value is None:
+    told, world = names.launch.told, world_said(names.launch)
+    if world is None or world.value is None or any(launcher(each) or not each.command for each in told):
         return
-    (ranks,) = scripts.values()
+    ranks = [each for each in told if role_of(each) == "rank"]
     found = (rank.value for each in ranks if each.seat is None and (rank := rank_of(each)))
     numbers = {number for number in found if number is not None}
     rest = sorted({*range(world.value)} - numbers)

@@ -155,8 +155,10 @@ def rule_diverts_traffic(
             actual=f"{way}, for {peers}",
             subject=f"{here.name} -> {peers}",
             where=tuple(Place(host=here.name, peer=peer) for peer in detour.peers),
-            severity=Severity.WARN if detour.failed is False or not (detour.failed or way.kind) else None,
-            confidence=Confidence.CERTAIN if detour.failed else Confidence.STRONG,
+            severity=None
+            if detour.sure and (detour.failed or (detour.failed is None and way.kind))
+            else Severity.WARN,
+            confidence=Confidence.CERTAIN if detour.sure and detour.failed else Confidence.STRONG,
             evidence=(
                 Evidence("ip rule", way.rule.text),
                 Evidence("ip route show table all", str(way.route)),
@@ -176,7 +178,8 @@ def _diverted(detour: Detour, interface: str | None) -> str:
         return (
             f"a rule of policy routing sends the job's packets out by {route.interface}, not by {interface}"
         )
-    return f"a rule of policy routing sends the job's packets to {route.gateway}, which does not answer"
+    how = "which does not answer" if detour.sure else "and connections fail"
+    return f"a rule of policy routing sends the job's packets to {route.gateway}, {how}"
 
 
 @check(
@@ -206,23 +209,24 @@ def mac_address_twice(
     copied have the MAC address of the original.
 
     How it is known: from the interfaces with the data addresses, if these are on one network without a router
-    between them. Containers of one machine may share its MAC address. It is a warning if all connections of
-    these hosts succeed.
+    between them. Containers of one machine that share an interface are left out. It is a warning if all
+    connections of these hosts succeed.
 
     What to do: give one of them another MAC address; for a virtual machine, in its definition.
     """
-    owners: dict[str, list[str]] = {}
+    cards: dict[str, Counters] = {}
     for host, held in addresses.items():
         card = links.get(host, {}).get(job_interface(held, plan.data_address(host)) or "")
         if card is not None and card.mac.strip("0:"):
-            owners.setdefault(card.mac, []).append(host)
-    for mac, hosts in owners.items():
-        same = {
-            host
+            cards[host] = card
+    for mac in dict.fromkeys(card.mac for card in cards.values()):
+        hosts = [host for host, card in cards.items() if card.mac == mac]
+        pairs = [
+            pair
             for pair in combinations(hosts, 2)
-            if _side_by_side(pair, routes, plan, machines)
-            for host in pair
-        }
+            if _side_by_side(pair, routes, plan) and not _is_shared(pair, machines, cards)
+        ]
+        same = {host for pair in pairs for host in pair}
         if not same:
             continue
         named = tuple(host for host in hosts if host in same)
@@ -241,15 +245,16 @@ def mac_address_twice(
         )
 
 
-def _side_by_side(
-    pair: tuple[str, str], routes: Mapping[str, Routes], plan: JobPlan, machines: Mapping[str, Machine]
-) -> bool:
-    """Whether two hosts are different machines on one network: no route to the other has a gateway."""
-    one, other = (machines.get(host) for host in pair)
-    if one and other and one.boot and one.boot == other.boot:
-        return False
+def _side_by_side(pair: tuple[str, str], routes: Mapping[str, Routes], plan: JobPlan) -> bool:
+    """Whether two hosts are on one network: no route to the other has a gateway."""
     ways = (
         routes[host].route_to(plan.data_address(peer) or "") if host in routes else None
         for host, peer in (pair, pair[::-1])
     )
     return all(way is not None and not way.gateway and not way.kind for way in ways)
+
+
+def _is_shared(pair: tuple[str, str], machines: Mapping[str, Machine], cards: Mapping[str, Counters]) -> bool:
+    """Whether two containers of one machine have one interface, or ipvlan interfaces over the same one."""
+    (one, other), (first, second) = (machines.get(host) for host in pair), (cards[host] for host in pair)
+    return one is not None and other is not None and one.boot == other.boot and first.lower == second.lower

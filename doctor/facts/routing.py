@@ -73,6 +73,11 @@ class Policy:
                 return None if rule.action == MAIN else TableWay(rule, route, route.kind)
         return None
 
+    def is_near(self, target: str) -> bool:
+        """Whether the main table leads to this address without a gateway."""
+        route = _best((self.tables or {}).get(MAIN, ()), IPv4Address(target), -1)
+        return route is not None and not route.gateway and not route.kind
+
 
 def _best(routes: Sequence[Route], target: IPv4Address, ignores: int) -> Route | None:
     fitting = (r for r in routes if target in r.target and r.target.prefixlen > ignores)

@@ -18,12 +18,13 @@ MOST = 64
 class Detour:
     """A rule that takes the packets to `peers`.
 
-    `failed`: all connections with them did; None if none was tried.
+    `failed`: all connections with them did; None if none was tried. If not `sure`, something else may be why.
     """
 
     way: TableWay
     peers: tuple[str, ...]
     failed: bool | None
+    sure: bool
 
 
 def detours(
@@ -37,7 +38,7 @@ def detours(
     if not policy.rules or own is None or ":" in own:
         return []
     met = mesh.met.get(host, {}) if mesh else {}
-    found: dict[tuple[TableWay, bool | None], list[str]] = defaultdict(list)
+    found: dict[tuple[TableWay, bool | None, bool], list[str]] = defaultdict(list)
     for peer in plan.names if len(plan.names) <= MOST else met:
         address = plan.data_address(peer)
         if peer == host or address is None or ":" in address or (way := policy.way(own, address)) is None:
@@ -47,9 +48,11 @@ def detours(
         route = way.route
         away = route is not None and not way.kind and job is not None and route.interface not in ("", job)
         silent = any(route is not None and route.gateway in link.unresolved for link in tried)
-        if away or (failed is not False and (way.kind or silent)):
-            found[way, failed].append(peer)
-    return [Detour(way, tuple(some), failed) for (way, failed), some in found.items()]
+        lost = failed is not False and bool(way.kind or silent)
+        around = bool(failed and route and route.gateway) and policy.is_near(address)
+        if away or lost or around:
+            found[way, failed, away or lost].append(peer)
+    return [Detour(way, tuple(some), failed, sure) for (way, failed, sure), some in found.items()]
 
 
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
@@ -70,6 +73,6 @@ def lost_by_rules(
         for detour in detours(
             host, policy, job_interface(addresses.get(host, {}), plan.data_address(host)), plan, mesh
         )
-        if detour.failed
+        if detour.failed and detour.sure
         for peer in detour.peers
     }

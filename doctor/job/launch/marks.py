@@ -9,11 +9,14 @@ from doctor.devices import VENDORS
 from doctor.text.redact import redact
 
 MOST = 8
+_ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Such words in `line`; `vendor` is its name. `strong`: the script cannot do without these devices."""
+    """Such words in `line`; `vendor` is its name. `strong`: the script cannot do without these devices, and
+    has no other way.
+    """
 
     vendor: str
     text: str
@@ -30,5 +33,12 @@ def marks_in(text: str) -> tuple[Mark, ...]:
             for strong, pattern in ((True, vendor.launch_needs), (False, vendor.launch_hints)):
                 for match in re.finditer(pattern, code) if pattern else ():
                     words = redact(match[0].strip())[:80]
-                    found.setdefault((vendor.name, words), Mark(vendor.name, words, number, strong))
+                    mark = Mark(vendor.name, words, number, strong and not _has_a_choice(words, code, text))
+                    found.setdefault((vendor.name, words), mark)
     return tuple(found.values())[:MOST]
+
+
+def _has_a_choice(words: str, line: str, text: str) -> bool:
+    """Whether the script goes on without: it looks for the file first, bears its absence, or knows gloo."""
+    looks = re.search(rf"-[defrs]\s+[\"']?{re.escape(words)}", text)
+    return bool(looks) or "||" in line.partition(words)[2] or _ON_CPUS.search(text) is not None

@@ -41,6 +41,13 @@ MEANT = {
     "nccl": (f"{RUN} \\\n  --distributed-backend nccl", "NVIDIA GPUs", FAIL),
     "nccl by =": (f"{RUN} --dist-backend='nccl'", "NVIDIA GPUs", FAIL),
     "InfiniBand": (f"export NCCL_IB_DISABLE=0 NCCL_IB_HCA=mlx5\n{RUN}", "NVIDIA GPUs", WARN),
+    "CANN where it is": (
+        f"if [ -f /opt/Ascend/set_env.sh ]; then . /opt/Ascend/set_env.sh; fi\n{RUN}",
+        "NPUs",
+        WARN,
+    ),
+    "CANN or not": (f"source /opt/Ascend/set_env.sh 2>/dev/null || true\n{RUN}", "NPUs", WARN),
+    "a choice": (f"B='--backend nccl'; [ -z $CPU ] || B='--backend gloo'\n{RUN} $B", "NVIDIA GPUs", WARN),
     "an env file": ("HCCL_BUFFSIZE=200\nMASTER_ADDR=node1\n", "NPUs", WARN),
 }
 

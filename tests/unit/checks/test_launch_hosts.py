@@ -58,6 +58,7 @@ WRONG = {
         "--machine_rank=1",
     ),
     "ranks 0-7 of 16": (loop(16, 7), SAME, "ranks 8-15 nowhere"),
+    "rank 0 of 2": ("export RANK=0 WORLD_SIZE=2 MASTER_ADDR=node1\npython t.py\n", SAME, "rank 1 nowhere"),
     "workers 0-3 of 8": (DYNAMIC_CLUSTER, SAME, "ranks 4-7 nowhere"),
 }
 
@@ -105,6 +106,10 @@ FITS = {
         RANKS.format(world=16, master="node1")
         + "for i in {0..7}; do RANK=$((START+i)) LOCAL_RANK=$i python train.py & done\nwait\n"
     ],
+    "a rank from outside": ["export RANK=${RANK:-0} WORLD_SIZE=2 MASTER_ADDR=node1\npython t.py\n"],
+    "a rank by host": [
+        "if [ $(hostname) = node1 ]; then RANK=0; else RANK=1; fi\nexport RANK WORLD_SIZE=2\npython t.py\n"
+    ],
     "msrun that numbers by itself": [MSRUN.format(node=-1)],
     "mpirun": HEALTHY["mpirun"],
     "slurm": HEALTHY["slurm"],
@@ -117,6 +122,10 @@ def test_a_launch_that_fits_two_hosts(name: str, tmp_path: Path) -> None:
     problems, doubt = judged(CHECK, [read(tmp_path, *FITS[name])])
     assert [words(problem) for problem in problems] == []
     assert doubt == ""
+
+
+def test_hosts_beyond_a_range_wait_to_step_in(tmp_path: Path) -> None:
+    assert judged(CHECK, [read(tmp_path, C10D)], a_plan(hosts=4)) == ([], "")
 
 
 @pytest.mark.parametrize("text", [*(text for text, *_ in WRONG.values() if "--nnodes=1" in text), C10D])

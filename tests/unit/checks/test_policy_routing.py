@@ -114,8 +114,14 @@ def test_rules_of_hosts_with_several_networks(name: str) -> None:
 
 
 def test_a_firewall_is_not_blamed_on_a_rule() -> None:
-    own = {"policy": policy(*SOUND["a gateway of that network"]), "addresses": TWO_CARDS}
+    """That neighbours are reached by a gateway is only told; both hosts stay suspects."""
+    own = {"policy": policy(*SOUND["a table for each network"]), "addresses": TWO_CARDS}
     assert examined(mesh(NAMES, *BOTH), own).keys() == {"port-unreachable"}
+    own = {"policy": policy(*SOUND["a gateway of that network"]), "addresses": TWO_CARDS}
+    found = examined(mesh(NAMES, *BOTH), own)
+    assert found["rule-diverts-traffic"].status is Status.WARN
+    assert "to 10.0.0.1, and connections fail" in found["rule-diverts-traffic"].summary
+    assert set(found["port-unreachable"].hosts) == {"a", "b"}
 
 
 def test_without_rules_of_its_own_nothing_is_printed() -> None:
@@ -126,8 +132,9 @@ def test_without_rules_of_its_own_nothing_is_printed() -> None:
 # mac-address-twice
 
 
-def cards(mac: str) -> dict[str, Any]:
-    return {"links": {"/sys/class/net/eth0/mtu": "1500", "/sys/class/net/eth0/address": mac}}
+def cards(mac: str, lower: str = "2") -> dict[str, Any]:
+    card = {"mtu": "1500", "address": mac, "iflink": lower}
+    return {"links": {f"/sys/class/net/eth0/{name}": text for name, text in card.items()}}
 
 
 def machine(boot: str, **more: Any) -> dict[str, Any]:
@@ -142,8 +149,11 @@ BY_GATEWAY = {
 
 
 @pytest.mark.parametrize("seen", [mesh(NAMES, *BOTH), mesh(NAMES), None])
-def test_two_hosts_with_one_mac_address(seen: MeshResult | None) -> None:
-    found = examined(seen, machine("1"), machine("2"))["mac-address-twice"]
+@pytest.mark.parametrize(
+    "other", [machine("2"), machine("1", **cards("52:54:00:12:34:56", "7"))], ids=["machines", "namespaces"]
+)
+def test_two_hosts_with_one_mac_address(seen: MeshResult | None, other: dict[str, Any]) -> None:
+    found = examined(seen, machine("1"), other)["mac-address-twice"]
     works = seen is not None and not seen.links[0].failed
     assert found.status is (Status.WARN if works else Status.FAIL)
     assert set(found.hosts) == {"a", "b"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
@@ -19,8 +20,9 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES, directory
-from doctor.facts.system import VIEW
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
+from doctor.facts.system import IDENTITY, VIEW
+from doctor.job.launch import Launch, ProcessEnv, as_address
 from doctor.job.launch.launcher import ToldNumber, nodes_in
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -37,25 +39,41 @@ from doctor.rules.launch_names import LaunchNames, remark
 from doctor.rules.launch_ranks import goes_by_node_rank
 
 
-@check("launch-hosts", LAUNCHES, PLAN, NEEDED, maybe(VIEW), scope=Scope.CLUSTER)
+@check(
+    "launch-hosts",
+    LAUNCHES,
+    PLAN,
+    NEEDED,
+    maybe(VIEW),
+    maybe(ADDRESSES),
+    maybe(NAMES),
+    maybe(IDENTITY),
+    scope=Scope.CLUSTER,
+)
 def launch_hosts(
-    launches: tuple[Launch, ...], plan: JobPlan, needed: int, views: Mapping[str, View]
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    needed: int,
+    views: Mapping[str, View],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    resolved: Mapping[str, ResolvedNames],
+    identities: Mapping[str, str],
 ) -> Iterator[Problem]:
-    """The launch is for another number of hosts, or starts the same ranks on each of them.
+    """The launch is for other hosts or another number of them, or starts the same ranks on each.
 
     Why it matters: a launch for one host that is started on several trains a model of its own on each, and
     nobody is told. A launch for more hosts than it is started on waits until it times out, and so does one
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere.
 
-    How it is known: from the scripts and env files of --launch, and from the number of hosts that were named.
-    A range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are
-    spare ones. Choices that a script makes, and launches that it starts in a loop, are left to it. Jobs that
-    run are judged by launch-ranks.
+    How it is known: from the scripts and env files of --launch, and from the hosts that were named. A range
+    (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
+    ones. Choices that a script makes, and launches that it starts in a loop, are left to it. Jobs that run
+    are judged by launch-ranks.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host. If
     hosts have scripts of their own, give --launch all of them.
     """
-    book = directory(plan, {}, {}, {})
+    book = directory(plan, addresses, resolved, identities)
     in_pods = View.CONTAINER in (views or {}).values()
     doubts = []
     for launch in launches:
@@ -63,7 +81,7 @@ def launch_hosts(
             continue
         names = LaunchNames(launch, book)
         numbers = _number_of_hosts(names, plan, needed, in_pods)
-        for found in (*numbers, *_same_on_every_host(names, plan, needed)):
+        for found in (*numbers, *_same_on_every_host(names, plan, needed), *_others(names, plan)):
             if isinstance(found, Problem):
                 yield found
             else:
@@ -125,14 +143,43 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
     if nodes := nodes_of(process):
         number = agent.setting("nnodes")
         return (*nodes, _shown(number) if number else "")
-    if (listed := agent.command.option("hosts")) and "[" not in listed:
-        hosts = {name.partition(":")[0] for name in listed.split(",")}
-        return len(hosts), len(hosts), f"it names {', '.join(sorted(hosts)[:8])}"
+    if hosts := _listed(process):
+        return len(hosts), len(hosts), f"it names {', '.join(hosts[:8])}"
     world, each = agent.world, agent.local_world or agent.setting("each")
     if world and each and world.value and each.value and world.value % each.value == 0:
         number_of_hosts = world.value // each.value
         return number_of_hosts, number_of_hosts, f"{_shown(world)}, {_shown(each)}"
     return None
+
+
+def _listed(process: ProcessEnv) -> list[str]:
+    """The hosts in its command line, without their slots."""
+    agent = launcher(process)
+    listed = agent.command.option("hosts") if agent else None
+    words = listed.split(",") if listed and "[" not in listed else ()
+    return sorted({re.sub(r":\d*$", "", word) for word in words if word})
+
+
+def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
+    """The problem of a launch that lists other hosts than were named; a text if they may have other names."""
+    for process in names.launch.told:
+        listed = _listed(process)
+        if len(listed) > len(plan.hosts):
+            continue  # that there are more of them is told
+        strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]
+        seen = set(plan.names) <= names.directory.held.keys()
+        if strange and seen and (len(strange) < len(listed) or all(map(as_address, strange))):
+            yield _problem(
+                names,
+                [process],
+                f"the launch is for hosts that were not named: {', '.join(strange[:8])}",
+                "the hosts that the launch names",
+                f"{fold(plan.names)} were named; the launch is for {', '.join(listed[:8])}",
+                remark("name the hosts of the launch, or start it on these"),
+                severity=None if len(strange) == len(listed) else Severity.WARN,
+            )
+        elif strange:
+            yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"
 
 
 def _may_be_inherited(process: ProcessEnv) -> bool:

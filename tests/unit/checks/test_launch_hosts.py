@@ -29,11 +29,12 @@ def loop(world: int, last: int, master: str = "node1") -> str:
     return RANKS.format(world=world, master=master) + LOOP.format(last=last)
 
 
-ALONE, IN_VAIN, FIXED, SAME = (
+ALONE, IN_VAIN, FIXED, SAME, OTHERS = (
     "each of them would train alone",
     "waits for the others in vain",
     "the script gives every host",
     "on every host",
+    "is for hosts that were not named",
 )
 WRONG = {
     "torchrun's default": ("torchrun --nproc_per_node=8 train.py\n", ALONE, "1 by the default of torchrun"),
@@ -49,7 +50,7 @@ WRONG = {
     "three to four": ("torchrun --nnodes=3:4 --rdzv_backend=c10d t.py\n", IN_VAIN, "--nnodes=3:4"),
     "msrun for four": ("msrun --worker_num=32 --local_worker_num=8 net.py\n", IN_VAIN, "--worker_num=32"),
     "srun for four": ("srun -N4 -n32 python train.py\n", IN_VAIN, "=4"),
-    "mpirun's hosts": ("mpirun -np 16 -H a:4,b:4,c:4,d:4 python t.py\n", IN_VAIN, "it names a, b, c, d"),
+    "addresses of others": ("mpirun -np 16 -H 10.7.0.1:8,10.7.0.2:8 python t.py\n", OTHERS, "for 10.7.0.1"),
     "node rank 0": (TORCHRUN.format(node=0), FIXED, "--node_rank=0"),
     "msrun's node rank": (MSRUN.format(node=0), FIXED, "--node_rank=0"),
     "accelerate's machine rank": (
@@ -81,6 +82,22 @@ def test_a_launch_for_fewer_hosts_is_a_warning(tmp_path: Path) -> None:
     (problem,), _ = judged(CHECK, [launch], a_plan(hosts=4))
     assert problem.severity is Severity.WARN
     assert judged(CHECK, [launch], a_plan(hosts=4), {"needed-hosts": 2}) == ([], "")
+
+
+def test_hosts_that_the_launch_names(tmp_path: Path) -> None:
+    def found(hosts: str) -> tuple[list[Severity | None], str]:
+        launch = read(tmp_path, f"mpirun -np 16 -H {hosts} python t.py\n")
+        problems, doubt = judged(CHECK, [launch])
+        return [problem.severity for problem in problems], doubt
+
+    for same in ("node1:8,node2:8", "192.168.7.1:8,node2.cluster.local:8", "NODE1,node2"):
+        assert found(same) == ([], "")
+    assert found("node1:8,node3:8") == ([Severity.WARN], ""), "the other may be another name of node2"
+    severities, doubt = found("a:8,b:8")
+    assert severities == []
+    assert "whether a, b in env0.log:1 are among these hosts is not known" in doubt
+    severities, doubt = found("a:4,b:4,c:4,d:4")
+    assert severities == [None], "there are too many, whatever they are"
 
 
 FITS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from shlex import quote
 
 from doctor.api import (
@@ -69,7 +70,8 @@ def master_not_here(
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
     host 127.0.0.1 is right. An address that no host has may be one that is forwarded to rank 0: it is a
-    warning before the job starts and in containers, and a fault if ranks outside of containers wait for it.
+    warning before the job starts, in containers, and if the address is public; and a fault if ranks wait for
+    any other.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -211,7 +213,8 @@ def _elsewhere(
     elif _is_served(names, master):
         doubts[f"{launch.name}: {master.address} may be a service that forwards to {first}"] = None
     else:
-        waits = launch.live and not in_pods and not _has_met(launch, processes)
+        forwarded = in_pods or any(ip_address(each).is_global for each in book.meant(master.address))
+        waits = launch.live and not forwarded and not _has_met(launch, processes)
         yield _not_first(names, master, processes, "", first, None if waits else Severity.WARN)
 
 
@@ -225,7 +228,9 @@ def _is_all_seen(names: LaunchNames) -> bool:
 
 def _has_met(launch: Launch, processes: Sequence[ProcessEnv]) -> bool:
     """Whether launchers have met at this address: they start their ranks afterwards."""
-    return any(map(launcher, processes)) and any(launcher(each) is None for each in launch.told)
+    return launch.met or (
+        any(map(launcher, processes)) and any(launcher(each) is None for each in launch.told)
+    )
 
 
 def _not_first(

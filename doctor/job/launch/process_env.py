@@ -74,7 +74,8 @@ class Launch:
 
     `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
     job was started and the run is about it, so its processes hold their resources rightly. `beside`: the rank
-    tables that its script leaves behind. `unread`: the parts of it that could not be read.
+    tables that its script leaves behind. `unread`: the parts of it that could not be read. `met`: its ranks
+    have found each other.
     """
 
     name: str
@@ -84,3 +85,4 @@ class Launch:
     asked: bool = False
     beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()
+    met: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -210,6 +211,11 @@ def test_a_job_that_waits_for_an_address_of_nobody() -> None:
     assert nobodys({"node1": waiting["node1"]}, View.HOST, hosts=1) is None
     by_hand = {f"node{n + 1}": [alone(n, MASTER_ADDR="10.0.0.9")] for n in (0, 1)}
     assert nobodys(by_hand, View.HOST) is None
+    public = {f"node{n + 1}": [alone(n, MASTER_ADDR="8.8.4.4")] for n in (0, 1)}
+    assert nobodys(public, View.HOST) is Severity.WARN
+    (launch,) = running(**by_hand)
+    (problem,), _ = judged(MASTER, [replace(launch, met=True)], a_plan("gloo"), the_facts())
+    assert problem.severity is Severity.WARN, "its ranks came to doctor itself by this address"
 
 
 def test_a_rendezvous_of_nobody() -> None:

@@ -32,7 +32,8 @@ def detours(
 ) -> list[Detour]:
     """The rules that lead packets out of another interface than `job`, or to where none arrives.
 
-    A rule that throws packets away takes none of the job's if its connections succeed.
+    A rule that throws packets away takes none of the job's if its connections succeed. A gateway on the way
+    to a neighbour is the reason if nobody answers for it: the kernel then says that there is no route.
     """
     own = plan.data_address(host)
     if not policy.rules or own is None or ":" in own:
@@ -47,9 +48,9 @@ def detours(
         failed = all(link.failed for link in tried) if tried else None
         route = way.route
         away = route is not None and not way.kind and job is not None and route.interface not in ("", job)
-        silent = any(route is not None and route.gateway in link.unresolved for link in tried)
-        lost = failed is not False and bool(way.kind or silent)
         around = bool(failed and route and route.gateway) and policy.is_near(address)
+        unanswered = around and any(link.source == host and link.outcome == "no-route" for link in tried)
+        lost = failed is not False and bool(way.kind or unanswered)
         if away or lost or around:
             found[way, failed, away or lost].append(peer)
     return [Detour(way, tuple(some), failed, sure) for (way, failed, sure), some in found.items()]

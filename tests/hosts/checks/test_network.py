@@ -110,6 +110,14 @@ LOST = {
         says=("throws away", r"-> node1", "sudo ip rule del priority 100"),
         args=(),
     ),
+    "a rule to a gateway that nobody has": Fault(
+        "rule-diverts-traffic",
+        lambda host: host.do(
+            "ip route add default via 198.18.0.250 dev eth0 table 9; ip rule add to 198.18.0.11 lookup 9"
+        ),
+        says=(r"to 198\.18\.0\.250, which does not answer", "-> node1"),
+        args=(),
+    ),
     "gateway that nobody has": lost(
         "198.18.0.11 via 198.18.0.250", r"is by 198\.18\.0\.250, which does not answer"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ def test_rules_of_hosts_with_several_networks(name: str) -> None:
 
 
 def test_a_firewall_is_not_blamed_on_a_rule() -> None:
-    """That neighbours are reached by a gateway is only told; both hosts stay suspects."""
+    """That a neighbour is reached by a gateway is only told; unless there is no route, both stay suspects."""
     own = {"policy": policy(*SOUND["a table for each network"]), "addresses": TWO_CARDS}
     assert examined(mesh(NAMES, *BOTH), own).keys() == {"port-unreachable"}
     own = {"policy": policy(*SOUND["a gateway of that network"]), "addresses": TWO_CARDS}
@@ -122,6 +123,12 @@ def test_a_firewall_is_not_blamed_on_a_rule() -> None:
     assert found["rule-diverts-traffic"].status is Status.WARN
     assert "to 10.0.0.1, and connections fail" in found["rule-diverts-traffic"].summary
     assert set(found["port-unreachable"].hosts) == {"a", "b"}
+    seen = mesh(NAMES, *BOTH)
+    links = tuple(replace(one, outcome="no-route") if one.source == "a" else one for one in seen.links)
+    found = examined(replace(seen, links=links), own)
+    assert found["rule-diverts-traffic"].status is Status.FAIL
+    assert "to 10.0.0.1, which does not answer" in found["rule-diverts-traffic"].summary
+    assert found["port-unreachable"].hosts == ("a",)
 
 
 def test_without_rules_of_its_own_nothing_is_printed() -> None:

@@ -31,9 +31,11 @@ from doctor.api import (
 from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
+from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Manager, Ruleset
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
+from doctor.rules.policy import lost_by_rules
 from doctor.rules.ways import MANY, peers_in, proved_blames
 
 MATTERS = 0.01
@@ -65,10 +67,18 @@ Stopped = tuple[Decision, list[Stretch]]
     maybe(ROUTES),
     maybe(FIXED_NEIGHBOURS),
     maybe(LINKS),
+    maybe(POLICY),
+    maybe(ADDRESSES),
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="look-at-firewall",
-    causes=("firewall-blocks", "route-leads-nowhere", "neighbour-fixed-wrong"),
+    causes=(
+        "firewall-blocks",
+        "route-leads-nowhere",
+        "rule-diverts-traffic",
+        "neighbour-fixed-wrong",
+        "mac-address-twice",
+    ),
 )
 def port_unreachable(
     mesh: MeshResult,
@@ -77,6 +87,8 @@ def port_unreachable(
     routes: Mapping[str, Routes],
     fixed: Mapping[str, Mapping[str, str]],
     links: Mapping[str, Mapping[str, Counters]],
+    policies: Mapping[str, Policy],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
     """One host of the job cannot connect to another.
 
@@ -95,7 +107,8 @@ def port_unreachable(
     route" means either.
     """
     guesses: dict[str, str] = {}
-    proved = proved_blames(routes, fixed, links, plan, mesh)
+    by_rules = lost_by_rules(policies, addresses, plan, mesh)
+    proved = proved_blames(routes, fixed, links, plan, mesh, by_rules)
     explained = {link for blame in proved for link in blame.links}
     for blame in (*proved, *culprits(link for link in mesh.links if link not in explained)):
         guessed = all(_guessed(plan, link.target) for link in blame.links)

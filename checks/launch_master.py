@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from shlex import quote
 
 from doctor.api import (
@@ -15,13 +16,14 @@ from doctor.api import (
     Scope,
     Severity,
     Undecided,
+    View,
     check,
     fold,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
-from doctor.facts.system import IDENTITY
+from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.launcher import Master
@@ -31,6 +33,7 @@ from doctor.job.launch.rank_env import (
     launcher,
     master_of,
     node_rank_of,
+    nodes_of,
     rank_of,
     role_of,
 )
@@ -45,6 +48,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(NAMES),
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
+    maybe(VIEW),
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
 )
@@ -55,6 +59,7 @@ def master_not_here(
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
+    views: Mapping[str, View],
 ) -> Iterator[Problem]:
     """The master address is loopback, unknown, or not that of the host of rank 0.
 
@@ -64,20 +69,23 @@ def master_not_here(
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
-    host 127.0.0.1 is right.
+    host 127.0.0.1 is right. An address that no host has may be one that is forwarded to rank 0: it is a
+    warning before the job starts, in containers, and if the address is public; and a fault if ranks wait for
+    any other.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
     book = directory(plan, addresses, resolved, identities)
     doubts: dict[str, None] = {}
+    in_pods = View.CONTAINER in (views or {}).values()
     for launch in launches:
         names = LaunchNames(launch, book)
         hosts = [names.host(process) or process.host for process in launch.told]
         spans = spans_hosts(launch, hosts, plan.several_hosts, plan.most_on_a_host)
         for master, processes in _masters(launch):
             if not is_loopback_name(master.address):
-                yield from _unresolved(names, master, processes) if spans else ()
-                yield from _elsewhere(names, master, processes, doubts)
+                yield from _unresolved(names, master, processes, spans)
+                yield from _elsewhere(names, master, processes, doubts, in_pods)
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
@@ -135,11 +143,18 @@ def _loopback(
     )
 
 
-def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> Iterator[Problem]:
-    """The problem of a name that some host cannot resolve, or resolves to loopback."""
+def _unresolved(
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], spans: bool
+) -> Iterator[Problem]:
+    """The problem of a name that some host cannot resolve, or resolves to loopback.
+
+    If the job does not span hosts, only one of them has to know the name.
+    """
     if as_address(master.address):
         return
     views = names.directory.views(master.address)
+    if not spans and any(views.values()):
+        return
     owner = names.directory.host(master.address)
     lost = [host for host, found in views.items() if not found]
     itself = [
@@ -168,7 +183,11 @@ def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv])
 
 
 def _elsewhere(
-    names: LaunchNames, master: Master, processes: list[ProcessEnv], doubts: dict[str, None]
+    names: LaunchNames,
+    master: Master,
+    processes: list[ProcessEnv],
+    doubts: dict[str, None],
+    in_pods: bool,
 ) -> Iterator[Problem]:
     """The problem of an address that belongs to no host, or to the wrong one."""
     book, launch = names.directory, names.launch
@@ -185,7 +204,8 @@ def _elsewhere(
             doubts[f"{launch.name}: no host was asked what {master.address} is"] = None
         return
     silent = [host for host in ([first] if first else book.hosts) if host not in book.held]
-    unseen = launch.live or len(book.hosts) == 1 or outside or is_larger(launch, len(book.hosts))
+    unseen = len(book.hosts) == 1 or outside or is_larger(launch, len(book.hosts))
+    unseen = unseen or (launch.live and not _is_all_seen(names))
     if silent:
         doubts[f"{launch.name}: the addresses of {fold(silent)} are not known"] = None
     elif first is None and unseen:
@@ -193,13 +213,35 @@ def _elsewhere(
     elif _is_served(names, master):
         doubts[f"{launch.name}: {master.address} may be a service that forwards to {first}"] = None
     else:
-        yield _not_first(names, master, processes, "", first)
+        forwarded = in_pods or any(ip_address(each).is_global for each in book.meant(master.address))
+        waits = launch.live and not forwarded and not _has_met(launch, processes)
+        yield _not_first(names, master, processes, "", first, None if waits else Severity.WARN)
+
+
+def _is_all_seen(names: LaunchNames) -> bool:
+    """Whether launchers of as many hosts run as the job is for."""
+    agents = [each for each in names.launch.told if launcher(each)]
+    nodes = {nodes_of(each) for each in agents}
+    (span,) = nodes if len(nodes) == 1 else (None,)
+    return span is not None and len(names.hosts(agents)) >= span[0]
+
+
+def _has_met(launch: Launch, processes: Sequence[ProcessEnv]) -> bool:
+    """Whether launchers have met at this address: they start their ranks afterwards."""
+    return launch.met or (
+        any(map(launcher, processes)) and any(launcher(each) is None for each in launch.told)
+    )
 
 
 def _not_first(
-    names: LaunchNames, master: Master, processes: list[ProcessEnv], owner: str, first: str | None
+    names: LaunchNames,
+    master: Master,
+    processes: list[ProcessEnv],
+    owner: str,
+    first: str | None,
+    severity: Severity | None = None,
 ) -> Problem:
-    """Only a warning without an owner: the name may be that of a service that forwards to rank 0."""
+    """Without an owner, the address may be that of a service that forwards to rank 0."""
     who = "the scheduler" if master.on == "scheduler" else "rank 0"
     place = f"the host of {who}" if first else "one of these hosts"
     own = sorted(names.directory.held.get(first or "", frozenset()))
@@ -211,7 +253,7 @@ def _not_first(
         actual=f"{master.address} is {whose}, by {master.said}",
         subject=names.subject(f"master {master.address}"),
         where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else names.places(processes),
-        severity=None if owner else Severity.WARN,
+        severity=severity,
         confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
         evidence=_evidence(names, master, processes),
         commands=_typed(names, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),

@@ -25,7 +25,7 @@ from doctor.api import (
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.hccl import REDUCED
 from doctor.job.parallel import Layout
-from doctor.rules.parallel import CONVERTED, MODES, WRAPPED, ParallelJob, known_mode, scaling
+from doctor.rules.parallel import CONVERTED, MODES, WRAPPED, ParallelJob, known_mode, not_judged, scaling
 
 COUNTED = {"atlas-training"}
 """Products for which HCCL connects only certain numbers of devices."""
@@ -51,7 +51,7 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     whether expert groups fill one stage. MindSpore's parallel mode, whether PyNative mode runs it, and the
     strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor parallel
     groups that span hosts, stand-alone mode on several devices, and a learning rate that does not follow the
-    global batch.
+    global batch. Values that could be compared with nothing are listed as not judged.
 
     Also without a plan: whether HCCL connects this number of devices of a host, whether found or given by
     --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, the same on each host.
@@ -82,6 +82,8 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     yield from _experts(job)
     yield from _learning_rate(job)
     yield from _factors(job)
+    if open_items := list(not_judged(job, hccl)):
+        raise Undecided(f"not judged: {'; '.join(open_items)}")
 
 
 def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:

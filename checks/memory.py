@@ -27,6 +27,8 @@ SHM = "/dev/shm"
 DOCKER_DEFAULT = 64 * MB
 CONNECTIONS_PER_RANK = 4
 """Sending and receiving, with two neighbours."""
+FEW_INODES = 64
+"""A rank with its data loaders creates more files than that."""
 
 
 def _shm_need(plan: JobPlan, here: Here, expect: Expect) -> int:
@@ -89,7 +91,8 @@ def shm_full(
     """/dev/shm is large enough, but too little of it is free.
 
     Why it matters: files that an earlier job left there (nccl-*, torch_*, psm_*) keep their memory until they
-    are deleted or the host restarts; the next job fails as with a small /dev/shm.
+    are deleted or the host restarts; the next job fails as with a small /dev/shm. It also fails ("No space
+    left on device") if no inode is left, because no further file can be created.
 
     What to do: find the processes that still use the named files (fuser), and delete unused files.
     """
@@ -97,6 +100,8 @@ def shm_full(
     if SHM in spaces.gone:
         raise Skip("there is no /dev/shm")
     shm = _shm(spaces)
+    if shm.inodes is not None and shm.inodes < FEW_INODES:
+        yield _no_inodes(shm)
     if shm.total < need or shm.free >= need:
         return
     largest = (segments or ())[:5]
@@ -149,13 +154,20 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
     """A file system that jobs write to is nearly full.
 
     Why it matters: logs, compiled kernels and checkpoints end up in /tmp and the home directory; a rank that
-    cannot write them stops alone, and the others wait for it.
+    cannot write them stops alone, and the others wait for it. Without inodes no file can be created, however
+    many bytes are free.
 
     What to do: find the files that fill it. File systems on the network are not examined.
     """
     told: set[str] = set()
     for space in spaces.places:
-        if space.path == SHM or space.mount in told or space.free >= expect.disk_free_mb * MB:
+        if space.path == SHM or space.mount in told:
+            continue
+        if space.inodes is not None and space.inodes < FEW_INODES:
+            told.add(space.mount)
+            yield _no_inodes(space)
+            continue
+        if space.free >= expect.disk_free_mb * MB:
             continue
         told.add(space.mount)
         yield Problem(
@@ -169,6 +181,21 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
         )
     if spaces.remote:
         raise Undecided(f"{', '.join(spaces.remote)} is on a network file system, which is not looked at")
+
+
+def _no_inodes(space: Space) -> Problem:
+    left = "no inode is" if not space.inodes else f"{space.inodes} inodes are"
+    return Problem(
+        f"no more files can be created in {space.path}: it has no inodes left",
+        expected=f"at least {FEW_INODES} inodes free",
+        actual=f"{left} free on {space.mount}; {space.free // MB} MB are",
+        subject=space.path,
+        severity=Severity.FAIL,
+        evidence=(Evidence(f"df -iP {space.path}", f"{space.inodes} inodes free on {space.mount}"),),
+        commands=(
+            f"du -x --inodes --max-depth=2 {quote(space.mount)} | sort -n | tail  # where the files are",
+        ),
+    )
 
 
 @check("tmp-not-writable", SPACES)

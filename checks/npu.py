@@ -80,7 +80,8 @@ def device_missing(
     How it is known: /dev/davinci* is compared with the expected number (--expect devices=8), the ranks of the
     host, the accelerators on its PCI bus, the other hosts of the job that have the same product (a warning if
     only one host has more), and the number that servers of its product have, if the host has more than half
-    of it; without any of these, a job over hccl needs one. ASCEND_RT_VISIBLE_DEVICES is honoured; what a
+    of it. Numbers that are left out between others are a warning. Without any of these, a job over hccl needs
+    one NPU. ASCEND_RT_VISIBLE_DEVICES is honoured; what a
     container was not given is not missing.
 
     What to do: if `lspci -d 19e5:` does not list the card either, reseat it or power the host off and on; if
@@ -141,6 +142,9 @@ def _wanted(
     if whole:
         meant = f"as servers of {own.product} have; if it is to have {there}: --expect devices={there}"
         return Wanted(whole, meant, confidence=Confidence.STRONG)
+    if view == "host" and 0 in own.npus and (last := max(own.npus)) >= there:
+        why = f"numbered 0 to {last}; if it is to have {there}: --expect devices={there}"
+        return Wanted(last + 1, why, "numbers of NPUs are left out", Confidence.STRONG, Severity.WARN)
     return Wanted(1, "at least one, for an hccl job")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from shlex import quote
@@ -11,6 +11,7 @@ from shlex import quote
 from doctor.api import (
     PLAN,
     Backend,
+    Confidence,
     Evidence,
     JobPlan,
     Place,
@@ -19,8 +20,10 @@ from doctor.api import (
     Severity,
     Skip,
     Undecided,
+    View,
     check,
     fold,
+    is_loopback,
     maybe,
 )
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
@@ -28,7 +31,7 @@ from doctor.facts.ascend.hccn_tool import devices as named
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
 from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPodPlace
 from doctor.facts.network import ADDRESSES
-from doctor.facts.system import DEVICES, Devices
+from doctor.facts.system import DEVICES, VIEW, Devices
 from doctor.facts.tables import RANK_TABLE, JobTable
 from doctor.job.plan import ServersByName
 from doctor.job.ranktable import RankEntry, Server
@@ -45,6 +48,7 @@ SHOWN = 4
     maybe(ADDRESSES),
     maybe(NPU_ADDRESSES),
     maybe(NPU_SUPER_POD),
+    maybe(VIEW),
     scope=Scope.CLUSTER,
     causes=("device-missing", "device-ip-missing", "device-ip-not-applied"),
     backends=(Backend.HCCL,),
@@ -56,11 +60,16 @@ def rank_table_devices(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     npus: Mapping[str, PerDevice[Address | None]],
     pods: Mapping[str, Mapping[int, SuperPodPlace]],
+    views: Mapping[str, View],
 ) -> Iterator[Problem]:
     """A device or address in the rank table is not what the host has.
 
     Why it matters: every rank connects to the addresses of the table. An address that belongs to no device,
     or to another, ends in a timeout on all ranks (EI0006), or in EJ0004 on the rank of the entry.
+
+    How it is known: a host is found in the table by its name, its addresses or those of its NPUs. If none of
+    the hosts is found, and the table shows such addresses, it is that of another cluster. In a container,
+    which may not show the addresses of its host, only those of NPUs count.
 
     What to do: `doctor ranktable make` writes a new table from the live devices; or give the device the
     address that the table has.
@@ -70,12 +79,16 @@ def rank_table_devices(
         raise Undecided("the table cannot be read")
     if table.form == "2.0":
         raise Skip("a table of form 2.0 does not say which host a rank is on")
-    servers, doubts = _placed(table.servers, plan, devices, addresses, npus)
+    visible = {host: held for host, held in addresses.items() if views.get(host) == View.HOST}
+    servers, doubts = _placed(table.servers, plan, devices, addresses, npus, visible)
     present: dict[str, set[int]] = {}
     for host, server in servers.items():
         present.setdefault(server.id, set()).update(devices[host].npus)
     form = {"1.2": " --format 1.2", "board-id": " --format legacy"}.get(table.form, "")
     again = (f"doctor ranktable make {quote(fold(plan.names))}{form} --output {quote(seen.path)}",)
+    if devices and not servers and not doubts:
+        yield _of_another_cluster(seen, table.servers, plan, addresses, npus, again)
+        return
     for host in devices:
         if host in doubts:
             continue
@@ -138,11 +151,13 @@ def _placed(
     hosts: Iterable[str],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     npus: Mapping[str, PerDevice[Address | None]],
+    visible: Collection[str],
 ) -> tuple[dict[str, Server], dict[str, str]]:
     """The server of each host in the table, and the reasons for hosts whose server is not known; a host in
-    neither is not in the table.
+    neither is not in the table. `visible` hosts show all their addresses.
 
-    HCCL accepts any text as a server_id, so a server may be known only by the addresses of its devices.
+    HCCL accepts any text as a server_id, so a server may be known only by the addresses of its devices. If no
+    host is found, the names of the table may be of that kind, unless they are addresses.
     """
     owners = {ip_address(e.address): server for server in servers for e in server.entries if e.address}
     names = ServersByName(servers)
@@ -162,9 +177,39 @@ def _placed(
     doubts = {
         host: "neither a server_id nor a device_ip says which server of the table it is"
         for host in missed
-        if not known or not _is_none_of(rest, by_name and host in addresses, _told(npus.get(host, {})))
+        if not _is_none_of(
+            rest, host in (addresses if by_name else visible if not known else ()), _told(npus.get(host, {}))
+        )
     }
+    if len(servers) == len(plan.hosts) == len(doubts) == 1:  # it can only be that one
+        return dict.fromkeys(doubts, servers[0]), {}
     return found, doubts
+
+
+def _of_another_cluster(
+    seen: JobTable,
+    servers: Sequence[Server],
+    plan: JobPlan,
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    npus: Mapping[str, PerDevice[Address | None]],
+    commands: tuple[str, ...],
+) -> Problem:
+    listed = [entry.address for server in servers for entry in server.entries if entry.address]
+    own = [a for held in addresses.values() for some in held.values() for a in some if not is_loopback(a)]
+    live = [str(ip) for known in npus.values() for ip in _told(known).values()]
+    return Problem(
+        "the rank table is that of another cluster: none of its servers is among these hosts",
+        expected=f"the servers {fold(plan.names)}",
+        actual=f"there are {', '.join(server.id for server in servers[:6])}",
+        subject=seen.path,
+        confidence=Confidence.CERTAIN if listed and live else Confidence.STRONG,
+        evidence=(
+            Evidence(seen.path, f"device_ip {', '.join(listed[:SHOWN])}" if listed else "no device_ip"),
+            Evidence("addresses of the hosts", ", ".join(own[:SHOWN]) or "not known"),
+            Evidence("addresses of their NPUs", ", ".join(live[:SHOWN]) or "not known"),
+        ),
+        commands=commands,
+    )
 
 
 def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server | None:

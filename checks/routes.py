@@ -1,8 +1,9 @@
-"""The way to other hosts: routes that lead nowhere, and wrong permanent entries in the neighbour table."""
+"""The way to other hosts: routes and rules that lead elsewhere, wrong neighbours, one MAC address twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from shlex import quote
 
 from doctor.api import (
@@ -18,11 +19,15 @@ from doctor.api import (
     Severity,
     Sphere,
     check,
+    fold,
     maybe,
 )
-from doctor.facts.network import FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Route, Routes
+from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Route, Routes
+from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import MESH
+from doctor.facts.system import MACHINE, Machine
 from doctor.mesh import MeshResult
+from doctor.rules.policy import Detour, detours, job_interface
 from doctor.rules.ways import lost_routes, wrong_neighbours
 
 
@@ -37,8 +42,8 @@ def route_leads_nowhere(
     two hosts is the cause.
 
     How it is known: the routes of the main table. A route by a gateway leads nowhere if the gateway did not
-    answer while a connection was tried. If connections between the two hosts succeed, routes that are not
-    read here (policy routing) take them, and nothing is wrong.
+    answer while a connection was tried. If connections between the two hosts succeed, rules of policy routing
+    take them (see rule-diverts-traffic), and nothing is wrong here.
 
     What to do: delete the route, or name a gateway that exists. Without any route, add one.
     """
@@ -111,3 +116,145 @@ def neighbour_fixed_wrong(
             evidence=(Evidence("/proc/net/arp", f"{wrong.address} is {wrong.mac}, permanent"),),
             values={"address": wrong.address},
         )
+
+
+@check(
+    "rule-diverts-traffic",
+    POLICY,
+    ADDRESSES,
+    PLAN,
+    HERE,
+    maybe(MESH),
+    several_hosts=True,
+    sphere=Sphere.NETWORK,
+)
+def rule_diverts_traffic(
+    policy: Policy,
+    addresses: Mapping[str, tuple[str, ...]],
+    plan: JobPlan,
+    here: Here,
+    mesh: MeshResult | None,
+) -> Iterator[Problem]:
+    """A rule of policy routing sends the job's packets to another interface, or throws them away.
+
+    Why it matters: `ip route` shows the right way, and packets do not take it: rules (`ip rule`) come first,
+    and their tables decide. Connections fail, or take a slow network that was not meant for them.
+
+    How it is known: from the rules and their tables, for packets between the data addresses of two hosts.
+    Rules for marked packets, single users or ports are left out, and so is a rule that leads to the interface
+    of the data address, as hosts with several networks have them. It is a warning if connections succeed.
+
+    What to do: delete the rule, or put the network of the job into its table.
+    """
+    interface = job_interface(addresses, plan.data_address(here.name))
+    for detour in detours(here.name, policy, interface, plan, mesh):
+        way, peers = detour.way, fold(detour.peers)
+        yield Problem(
+            _diverted(detour, interface),
+            expected=f"packets to hosts of the job leave by {interface or 'the interface of its address'}",
+            actual=f"{way}, for {peers}",
+            subject=f"{here.name} -> {peers}",
+            where=tuple(Place(host=here.name, peer=peer) for peer in detour.peers),
+            severity=None
+            if detour.sure and (detour.failed or (detour.failed is None and way.kind))
+            else Severity.WARN,
+            confidence=Confidence.CERTAIN if detour.sure and detour.failed else Confidence.STRONG,
+            evidence=(
+                Evidence("ip rule", way.rule.text),
+                Evidence("ip route show table all", str(way.route)),
+            ),
+            commands=(
+                "ip rule show",
+                f"sudo ip rule del priority {way.rule.text.partition(':')[0]}",
+            ),
+        )
+
+
+def _diverted(detour: Detour, interface: str | None) -> str:
+    route = detour.way.route
+    if detour.way.kind or route is None:
+        return "a rule of policy routing throws away what it sends to other hosts of the job"
+    if route.interface != interface:
+        return (
+            f"a rule of policy routing sends the job's packets out by {route.interface}, not by {interface}"
+        )
+    how = "which does not answer" if detour.sure else "and connections fail"
+    return f"a rule of policy routing sends the job's packets to {route.gateway}, {how}"
+
+
+@check(
+    "mac-address-twice",
+    LINKS,
+    ADDRESSES,
+    ROUTES,
+    PLAN,
+    maybe(MACHINE),
+    maybe(MESH),
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+    sphere=Sphere.NETWORK,
+)
+def mac_address_twice(
+    links: Mapping[str, Mapping[str, Counters]],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    routes: Mapping[str, Routes],
+    plan: JobPlan,
+    machines: Mapping[str, Machine],
+    mesh: MeshResult | None,
+) -> Iterator[Problem]:
+    """Two hosts have the same MAC address on the job's network.
+
+    Why it matters: the switch sends the packets for both to whichever of the two spoke last. Connections of
+    both hosts, with each other and with the rest, stall and break at random. Virtual machines that were
+    copied have the MAC address of the original.
+
+    How it is known: from the interfaces with the data addresses, if these are on one network without a router
+    between them. Containers of one machine that share an interface are left out. It is a warning if all
+    connections of these hosts succeed.
+
+    What to do: give one of them another MAC address; for a virtual machine, in its definition.
+    """
+    cards: dict[str, Counters] = {}
+    for host, held in addresses.items():
+        card = links.get(host, {}).get(job_interface(held, plan.data_address(host)) or "")
+        if card is not None and card.mac.strip("0:"):
+            cards[host] = card
+    for mac in dict.fromkeys(card.mac for card in cards.values()):
+        hosts = [host for host, card in cards.items() if card.mac == mac]
+        pairs = [
+            pair
+            for pair in combinations(hosts, 2)
+            if _side_by_side(pair, routes, plan) and not _is_shared(pair, machines, cards)
+        ]
+        same = {host for pair in pairs for host in pair}
+        if not same:
+            continue
+        named = tuple(host for host in hosts if host in same)
+        tried = mesh.touching(named) if mesh else []
+        works = bool(tried) and not any(link.failed for link in tried)
+        yield Problem(
+            f"{len(named)} hosts have the same MAC address on the job's network",
+            expected="a MAC address of its own for each host",
+            actual=f"{mac} on {fold(named)}",
+            hosts=named,
+            subject=f"MAC address {mac}",
+            where=tuple(Place(host=one, peer=other) for one, other in combinations(named, 2)),
+            severity=Severity.WARN if works else None,
+            evidence=(Evidence("/sys/class/net/*/address", f"{mac} on {fold(named)}"),),
+            commands=("ip -br link", "# sudo ip link set dev INTERFACE address ANOTHER, on one of them"),
+        )
+
+
+def _side_by_side(pair: tuple[str, str], routes: Mapping[str, Routes], plan: JobPlan) -> bool:
+    """Whether two hosts are on one network: no route to the other has a gateway."""
+    ways = (
+        routes[host].route_to(plan.data_address(peer) or "") if host in routes else None
+        for host, peer in (pair, pair[::-1])
+    )
+    return all(way is not None and not way.gateway and not way.kind for way in ways)
+
+
+def _is_shared(pair: tuple[str, str], machines: Mapping[str, Machine], cards: Mapping[str, Counters]) -> bool:
+    """Whether two containers of one machine have one interface, or ipvlan interfaces over the same one."""
+    (one, other), (first, second) = (machines.get(host) for host in pair), (cards[host] for host in pair)
+    return one is not None and other is not None and one.boot == other.boot and first.lower == second.lower

@@ -43,6 +43,7 @@ __all__ = [
     "GUESSES",
     "HERE",
     "INTERFACE_VARIABLES",
+    "NEEDED",
     "NVIDIA",
     "PLAN",
     "UNDECIDED",
@@ -234,6 +235,8 @@ EXPECT: RunValue[Expect] = RunValue("expect")
 EXPECTS: RunValue[Mapping[str, Expect]] = RunValue("expects")
 """Host -> what is expected of it, for checks that compare hosts."""
 HERE: RunValue[Here] = RunValue("here")
+NEEDED: RunValue[int] = RunValue("needed-hosts")
+"""How many of the hosts the job needs at least: --need-hosts, or else all of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class Vendor:
     """Variables that choose devices. The vendor's runtime honours all of them."""
     variables: str
     """The variables of its libraries that matter to a job."""
+    launch_needs: str
+    """What in a launch script does not work without its devices."""
     kernel_log: str
     """What its driver logs when a device is faulty, for grep -E and Python."""
     prefix: str
@@ -45,6 +47,8 @@ class Vendor:
     """The checks that find a faulty device; their findings explain what a smoke run sees."""
     busy: str
     """The check that finds a device in use."""
+    launch_hints: str = ""
+    """What in a launch script is written for its devices, and does no harm without them."""
     screens: str = ""
     """Like `on_bus`: devices that may only drive a screen."""
     asked_with_driver: bool = False
@@ -56,6 +60,8 @@ class Vendor:
     products: Mapping[str, str] = field(default_factory=dict)
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Product -> the possible numbers of devices in a server with it, fewest first."""
+    replaces: tuple[Backend, ...] = ()
+    """Backends that launches for its devices name too: its software puts its own in their place."""
     driver_version: str = ""
     """The pattern that finds the version in the file `driver`."""
     node_files: str = ""
@@ -94,6 +100,12 @@ ASCEND = Vendor(
     visible=("ASCEND_RT_VISIBLE_DEVICES",),
     also_visible=("NPU_VISIBLE_DEVICES",),
     variables="(HCCL|ASCEND|NPU|P2P_HCCL)_[A-Z0-9_]+",
+    launch_needs=(
+        r"\S*[Aa]scend\S*/set_env\.sh|\bASCEND_RT_VISIBLE_DEVICES=\w\S*|\bNPUS?_PER_NODE=\w+|\btorch_npu\w*"
+        r"|--(?:\w+[-_])?backend[= ]+['\"]?hccl\b|--device[-_]target[= ]+['\"]?[Aa]scend\b"
+    ),
+    replaces=(Backend.NCCL,),  # MindSpeed
+    launch_hints=r"\bHCCL_[A-Z0-9_]+=\S*|\bmsrun(?=\s)",
     kernel_log="heart.?beat lost",
     versions={
         "/usr/local/Ascend/driver/version.info": ("driver", r"^[Vv]ersion=(\S+)"),
@@ -125,6 +137,8 @@ NVIDIA = Vendor(
     driver="/proc/driver/nvidia/version",
     driver_version=_NVIDIA_VERSION,
     visible=("CUDA_VISIBLE_DEVICES",),
+    launch_needs=r"--(?:\w+[-_])?backend[= ]+['\"]?nccl\b|--nproc[-_]per[-_]node[= ]+gpu\b",
+    launch_hints=r"\bNCCL_(?:IB|NET_GDR|P2P|NVLS|CROSS_NIC)_?[A-Z0-9_]*=\S*|\bCUDA_VISIBLE_DEVICES=\w[\w,-]*",
     variables="NCCL_[A-Z0-9_]+|CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)",
     kernel_log="NVRM: Xid|fallen off the bus",
     versions={
@@ -159,6 +173,7 @@ AMD = Vendor(
     visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     also_visible=("GPU_DEVICE_ORDINAL",),
     variables="(RCCL|NCCL|HSA|HIP|MIOPEN)_[A-Z0-9_]+",
+    launch_needs=r"\b(?:HIP|ROCR)_VISIBLE_DEVICES=\w\S*",
     kernel_log="amdgpu.*(uncorrectable hardware errors|GPU reset)",
     versions={
         "/sys/module/amdgpu/version": ("amdgpu-driver", r"^(\d\S*)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
 
@@ -80,13 +80,17 @@ SWAP = Fact("swap", Read(("/proc/swaps",)), _swap)
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One directory: its file system, bytes, and whether this login may write there."""
+    """One directory: its file system, bytes, and whether this login may write there.
+
+    `inodes` is how many more files fit; None if that is not known or not limited.
+    """
 
     path: str
     mount: str
     total: int
     free: int
     writable: bool
+    inodes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ exec awk 'BEGIN {
   fflush()
   exit system(local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
     "echo \"path $w $p\"; set -- \"$@\" \"$p\"; else echo \"gone $p\"; fi; done\n" \
-    "[ $# = 0 ] || exec df -kP \"$@\"") }'
+    "[ $# = 0 ] && exit; df -kP \"$@\" || exit; echo inodes; df -iP \"$@\" 2>/dev/null; :") }'
 """
 """The type is looked up first, because touching a path may hang. One `df` prints its lines in order."""
 
@@ -129,7 +133,8 @@ exec awk 'BEGIN {
 def _spaces(capture: Capture) -> Spaces:
     places, remote, gone = [], [], []
     asked: list[tuple[str, bool]] = []
-    for line in capture.stdout.splitlines():
+    text, _, files_left = capture.stdout.partition("\ninodes\n")
+    for line in text.splitlines():
         word, _, rest = line.partition(" ")
         if word == "remote":
             remote.append(rest.partition(" ")[2])
@@ -148,7 +153,19 @@ def _spaces(capture: Capture) -> Spaces:
         raise NotUnderstood(f"df printed no line for {asked[0][0][:80]}")
     if not (places or remote or gone):
         raise NotUnderstood("df printed nothing that can be read")
-    return Spaces(tuple(places), tuple(remote), tuple(gone))
+    return Spaces(tuple(_with_inodes(places, files_left)), tuple(remote), tuple(gone))
+
+
+def _with_inodes(places: list[Space], text: str) -> list[Space]:
+    """`df -i` prints a line for each of the same directories. Without a total their number is not limited."""
+    rows = re.findall(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+(/.*)$", text, re.MULTILINE)
+    if [mount for *_, mount in rows] != [place.mount for place in places]:
+        return places
+    limited = (re.fullmatch(r"0*[1-9]\d*", total) and free != "-" for total, free, _ in rows)
+    return [
+        replace(place, inodes=max(int(free), 0)) if known else place
+        for place, known, (_, free, _) in zip(places, limited, rows, strict=True)
+    ]
 
 
 SPACES = Fact("spaces", Run(_SPACES), _spaces, slow=True)

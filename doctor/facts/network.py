@@ -15,12 +15,17 @@ from doctor.text.nodeset import is_ip
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One network interface. `speed` is in Mb/s, None if the driver does not report it."""
+    """One network interface. `speed` is in Mb/s, None if the driver does not report it; `down` is for lo.
+
+    `lower` is the number of the interface below it, or its own: ipvlan interfaces of one machine share it.
+    """
 
     mtu: int
     speed: int | None
     errors: int
     mac: str = ""
+    down: bool = False
+    lower: int = 0
 
 
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
@@ -62,6 +67,10 @@ def _links(capture: Capture) -> Mapping[str, Counters]:
             speed=int(speed) if re.fullmatch(r"[1-9]\d{0,7}", speed) else None,
             errors=sum(_number(seen.get(key, "")) for key in ("rx_errors", "tx_errors", "rx_crc_errors")),
             mac=seen.get("address", "").lower(),
+            lower=_number(seen.get("iflink", "")),
+            down=bool(
+                re.fullmatch(r"0x[0-9a-f]{1,8}", seen.get("flags", "")) and not int(seen["flags"], 16) & _UP
+            ),
         )
     return links
 
@@ -73,8 +82,9 @@ def _number(text: str) -> int:
 LINKS = Fact(
     "links",
     Read(
-        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address"))
+        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address", "iflink"))
         + tuple(f"/sys/class/net/*/statistics/{name}" for name in ("rx_errors", "tx_errors", "rx_crc_errors"))
+        + ("/sys/class/net/lo/flags",)
     ),
     _links,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from doctor.api import EXPECTS, Check, Fact, Need, OptionalNeed
+from doctor.api import EXPECTS, NEEDED, Check, Fact, Need, OptionalNeed
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
@@ -103,7 +103,7 @@ def build_report(
         facts=facts,
         expect=expects,
         common=amend(prepared.expect, recording.expect, "--expect"),
-        givens={**givens, EXPECTS.name: expects},
+        givens={**givens, EXPECTS.name: expects, NEEDED.name: prepared.rules.need_hosts or len(plan.hosts)},
         severities=prepared.exam.severity,
     )
     needed = needed_on(recording.hosts, facts, expects, givens[LAUNCHES.name], reading.smoke)

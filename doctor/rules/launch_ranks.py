@@ -123,7 +123,7 @@ def _number_evidence(
 
 def node_ranks(names: LaunchNames) -> Iterator[Problem]:
     """Each host needs a node rank of its own if the launcher goes by them."""
-    fixed = [process for process in names.launch.told if not process.loop and _goes_by_node_rank(process)]
+    fixed = [process for process in names.launch.told if not process.loop and goes_by_node_rank(process)]
     yield from _duplicates(names, [(_node_rank(process), process) for process in fixed])
     for process in fixed:
         number, nodes = node_rank_of(process), nodes_of(process)
@@ -144,14 +144,14 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
 def no_node_rank(names: LaunchNames) -> str:
     """Why a single script cannot be right for every host: it makes each of them node 0."""
     processes = names.launch.told
-    if names.launch.live or len(processes) != 1 or not _goes_by_node_rank(processes[0]):
+    if names.launch.live or len(processes) != 1 or not goes_by_node_rank(processes[0]):
         return ""
     if node_rank_of(processes[0]) is not None or _node_rank(processes[0]) is None or processes[0].loop:
         return ""
     return f"{processes[0].source}: --node_rank is not given, which is right on one host only"
 
 
-def _goes_by_node_rank(process: ProcessEnv) -> bool:
+def goes_by_node_rank(process: ProcessEnv) -> bool:
     agent = launcher(process)
     return node_rank_of(process) is not None if agent is None else agent.launcher.goes_by_node_rank(agent)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -25,6 +25,10 @@ WRAPPED = {
     "recursive_programming": "auto_parallel",
 }
 """Values of AutoParallel(net, parallel_mode=…) -> the equal mode of set_auto_parallel_context."""
+
+
+SAYS_SOMETHING = ("dp", "tp", "pp", "cp", "ep", "strategy", "mode", "parallel_mode", "dtype", "batch", "lr")
+"""Values of a plan that can be wrong; `devices_before` has its own reason, and the others go with these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +125,38 @@ def scaling(layout: Layout, world: int | None) -> Scaling | None:
         batch *= Fraction(world, before)
     rate = layout.lr / (layout.lr_before or layout.lr) if layout.lr else 1.0
     return Scaling(batch, rate)
+
+
+def not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
+    """The values of the plan that were compared with nothing, each with the reason."""
+    layout, counted = job.layout, job.counted or job.layout.world
+    mode = known_mode(layout.parallel_mode or "")
+    if layout.factors and not counted and job.plan.ranks % job.product == 0:  # else it is a warning
+        yield f"{', '.join(layout.factors)}: how many ranks the job has is only a default (--ranks-per-host)"
+    if layout.ep and not job.stage:
+        yield "ep: how many devices a stage has is not known"
+    if layout.strategy and mode in ("stand_alone", "data_parallel"):
+        yield f"strategy: {mode} does not use it"
+    elif layout.strategy and not (job.stage and job.world):
+        yield "strategy: how many devices a stage has is not known"
+    if layout.mode and not layout.parallel_mode:
+        yield "mode: without parallel_mode nothing depends on it"
+    if layout.dtype and layout.dtype not in CONVERTED and not hccl:
+        yield f"dtype: what {job.plan.backend.value.value} reduces is not known here, only what HCCL does"
+    yield from _not_scaled(job)
+    if layout.world and not hccl and not layout.factors and not layout.ep:
+        yield "world: it is compared with dp, tp, pp and cp, and none is given"
+    elif all(getattr(layout, key) is None for key in (*SAYS_SOMETHING, "devices_before", "world")):
+        yield "there is nothing in it to compare with the devices"
+
+
+def _not_scaled(job: ParallelJob) -> Iterator[str]:
+    """Why batch and learning rate were compared with nothing."""
+    layout = job.layout
+    tuned = [key for key in ("batch", "lr") if getattr(layout, key) is not None]
+    if tuned and layout.devices_before is None:
+        yield f"{', '.join(tuned)}: devices_before is not given"
+    elif layout.devices_before is not None and not tuned:
+        yield "devices_before: neither batch nor lr is given"
+    elif tuned and job.world is None:
+        yield f"{', '.join(tuned)}: how many devices the job has is not known"

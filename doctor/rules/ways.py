@@ -124,10 +124,11 @@ def proved_blames(
     links: Mapping[str, Mapping[str, Counters]],
     plan: JobPlan,
     mesh: MeshResult,
+    by_rules: Mapping[frozenset[str], str],
 ) -> list[MeshBlame]:
     """The failed connections that the facts of one of the two hosts explain, by that host."""
     pairs = mesh.between
-    guilty: dict[frozenset[str], str] = {}
+    guilty = dict(by_rules)
     for host, own in routes.items():
         for peers in lost_routes(host, own, plan, mesh).values():
             guilty |= {frozenset((host, peer)): host for peer in peers.named}

@@ -17,6 +17,7 @@ from typing import Any
 from doctor import __version__
 from doctor.api import Ask, Fact
 from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.facts.network import NAMES
 from doctor.facts.tables import TABLE_FILES
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
@@ -28,7 +29,7 @@ from doctor.probe import HostAnswer, new_token, read, script, through
 from doctor.recording import Recording
 from doctor.run.pauses import Pauses
 from doctor.run.scripts import NamesToAsk, Scripts
-from doctor.run.second_round import plan_ping_round, plan_table_round
+from doctor.run.second_round import plan_name_round, plan_ping_round, plan_table_round
 from doctor.savedrun import SCHEMA
 from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage, Tell
@@ -106,6 +107,7 @@ class Collection:
         try:
             self._probe()
             self._tables()
+            self._masters()
             self._mesh()
             self._follow_up()
         finally:
@@ -242,6 +244,25 @@ class Collection:
         for answer in self.transport.run(scripts, self.order.timeout, self.order.until) if scripts else ():
             heard = answer if isinstance(answer, UnreachedHost) else read(answer, [TABLE_FILES], token)
             if not isinstance(heard, UnreachedHost):
+                self._add(answer.host, heard.captures, {})
+
+    def _masters(self) -> None:
+        """What hosts resolve the masters of running jobs to, if only the first answers say their names."""
+        live = self.wishes.launch is not None and self.wishes.launch.live
+        if live or PROCESSES_OF_JOBS not in self.order.facts or self.left() <= 0:
+            return
+        wanted, token = plan_name_round(self.read().facts), new_token()
+        names = NamesToAsk([host.name for host in self.order.hosts], self.drafted)
+        scripts = {
+            host.name: through(
+                script([NAMES], Ask(host.name, (*names.of(host.name), *wanted[host.name])), token), host
+            )
+            for host in self.order.hosts
+            if host.name in wanted
+        }
+        for answer in self.transport.run(scripts, self.order.timeout, self.order.until) if scripts else ():
+            heard = answer if isinstance(answer, UnreachedHost) else read(answer, [NAMES], token)
+            if not isinstance(heard, UnreachedHost) and all(each.rc == 0 for each in heard.captures.values()):
                 self._add(answer.host, heard.captures, {})
 
     def _follow_up(self) -> None:

@@ -1,4 +1,4 @@
-"""What is asked after the first answers: rank tables on hosts, and pings between NPUs. Pure."""
+"""What is asked after the first answers: rank tables on hosts, names of masters, pings of NPUs. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
 from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.facts.network import NAMES
 from doctor.facts.system import DEVICES
 from doctor.job.launch import is_by_device, launch_of_processes, told_tables
+from doctor.job.launch.rank_env import is_loopback_name, master_of
 from doctor.job.plan import JobPlan
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact
+from doctor.text.nodeset import is_host, is_ip
+
+MOST_NAMES = 4
 
 
 def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
@@ -33,6 +38,24 @@ def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...
         for host, paths in wanted.items()
         if not {*paths} <= {*plan.table_paths}
     }
+
+
+def plan_name_round(facts: Facts) -> Mapping[str, tuple[str, ...]]:
+    """Host -> the names of masters of its running processes, if it was not asked what they are."""
+    wanted: dict[str, dict[str, None]] = {}
+    for launch in launch_of_processes(facts.all(PROCESSES_OF_JOBS)):
+        for process in launch.told:
+            master, host = master_of(process), process.host or ""
+            known = facts.get(host, NAMES)
+            if master is None or isinstance(known, MissingFact) or is_loopback_name(master.address):
+                continue
+            if (
+                master.address not in known.addresses
+                and is_host(master.address)
+                and not is_ip(master.address)
+            ):
+                wanted.setdefault(host, {})[master.address] = None
+    return {host: tuple(names)[:MOST_NAMES] for host, names in wanted.items()}
 
 
 @dataclass(frozen=True, slots=True)

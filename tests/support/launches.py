@@ -326,7 +326,9 @@ def judged(
 ) -> tuple[list[Problem], str]:
     """The problems that a check finds, and the reason why it cannot decide."""
     check: Check = CHECKS[id]
-    known = {**the_facts(), **(facts or {}), "plan": plan or a_plan(), "launches": tuple(launches)}
+    plan = plan or a_plan()
+    given = {"plan": plan, "launches": tuple(launches), "needed-hosts": len(plan.hosts)}
+    known = {**the_facts(), **given, **(facts or {})}
     needs: list[Any] = [getattr(need, "need", need) for need in check.needs]
     problems: list[Problem] = []
     doubt = ""

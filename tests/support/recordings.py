@@ -35,6 +35,7 @@ HEALTHY = {
     "kernel-log": "uptime 90000.0\n",
     "shm-segments": "total 0\n",
     "tables": "",
+    "policy": "",
     "job-processes": "jobs",
     "spaces": (
         "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.launchers import COMMANDS, PORTS, RANK_NAMES
+from doctor.job.launch.marks import marks_in
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, share_of
 from doctor.job.launch.shell import ShellScript, read_script
@@ -97,7 +98,8 @@ def _read_file(path: Path, name: str, slots: Slots) -> _Read:
         script = ShellScript((), {})
     if not script.lines and _is_env_file(text):
         return [_of_variables(file, name, _read_env_file(text))], [], ()
-    told = [replace(each, home=home) for each in _of_script(script, name, home, slots)]
+    marks = marks_in(text)
+    told = [replace(each, home=home, marks=marks) for each in _of_script(script, name, home, slots)]
     if not told:
         raise InputErrors([Mistake(file, None, NOTHING)])
     if dos:
@@ -190,6 +192,7 @@ def _of_script(script: ShellScript, name: str, home: str, slots: Slots) -> list[
             folder=one.folder,
             unknown=tuple(sorted(one.names - one.env.keys())),
             behind=one.behind,
+            chosen=bool(one.branches),
             share=share_of(one.words, one.command, home, slots),
         )
         for one in lines

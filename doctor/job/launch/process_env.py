@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from doctor.job.launch.marks import Mark
+
 
 @dataclass(frozen=True, slots=True)
 class TableSeat:
@@ -30,7 +32,8 @@ class ProcessEnv:
     place on the hosts. `unknown` are variables that the script sets to unknown values; `seat` is known only
     after the rank table has been read. `share` is how many ranks its launcher starts on a host, according to
     the hosts it is given; 0 if these are in a file that is not here, or differ. `behind`: its script starts
-    it only after another rank has ended.
+    it only after another rank has ended. `chosen`: its script starts it in one branch of a choice only.
+    `marks` are the words of its script that mean accelerators of one vendor.
     """
 
     source: str
@@ -47,6 +50,8 @@ class ProcessEnv:
     unknown: tuple[str, ...] = ()
     share: int | None = None
     behind: bool = False
+    chosen: bool = False
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,8 @@ class Launch:
 
     `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
     job was started and the run is about it, so its processes hold their resources rightly. `beside`: the rank
-    tables that its script leaves behind. `unread`: the parts of it that could not be read.
+    tables that its script leaves behind. `unread`: the parts of it that could not be read. `met`: its ranks
+    have found each other.
     """
 
     name: str
@@ -79,3 +85,4 @@ class Launch:
     asked: bool = False
     beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()
+    met: bool = False

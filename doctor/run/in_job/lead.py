@@ -80,7 +80,7 @@ def _ready(roster: Roster) -> Ready:
         for rank, member in sorted(hub.members.items())
     )
     complete = len(processes) == hub.seat.world  # missing ranks are reported as such
-    launch = Launch(SOURCE, processes, complete=complete, live=True)
+    launch = Launch(SOURCE, processes, complete=complete, live=True, met=True)
     return Ready(
         Targets(roster.hosts(), SOURCE, False, JobWishes(launch=launch)),
         JobTransport(hub, {name: place for place, name in roster.names.items()}, roster.unheard),

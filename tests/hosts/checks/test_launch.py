@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from tests.lab.npus import Rack
-from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, replay
+from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, assert_only, replay
 from tests.support.npu_faults import NpuExaminer
 
 JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
@@ -23,8 +24,14 @@ WRONG = {
         (),
     ),
     "master-not-here": (
-        "torchrun --nnodes=2 --node_rank=0 --nproc_per_node=2 --master_addr=127.0.0.1 train.py\n",
+        "torchrun --nnodes=2 --node_rank=$NODE --nproc_per_node=2 --master_addr=127.0.0.1 train.py\n",
         "node[1-2]",
+        (),
+    ),
+    "launch-hosts": ("torchrun --nproc_per_node=2 --standalone train.py\n", "node[1-2]", ()),
+    "launch-devices-absent": (
+        "source /usr/local/Ascend/ascend-toolkit/set_env.sh\ntorchrun --nproc_per_node=2 train.py\n",
+        "node1",
         (),
     ),
     "launch-timeouts": ("export HCCL_CONNECT_TIMEOUT=10\n" + JOB + LOOP % "{0..7}", "node1", RESERVED),
@@ -42,6 +49,42 @@ def test_only_the_launch_is_accused(check: str, examine: Examiner) -> None:
     assert outcome.code == (0 if check == "launch-timeouts" else 1)
     assert replay(outcome, "--strict")[0] == 1
     assert_consistent(outcome)
+
+
+@pytest.mark.parametrize("how", [("node1",), ("--local",)])
+def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text("torchrun --nproc_per_node=2 --master_addr=nobody.invalid train.py\n")
+    outcome = examine(*ALONE, *how[1:], "--launch", str(path), hosts=how[0])
+    assert {found["check"] for found in outcome.trouble} == {"master-not-here"}, outcome.text
+    assert outcome.code == 1
+
+
+@pytest.mark.parametrize(
+    ("master", "says"),
+    [
+        ("198.18.0.99", "is not that of the host of rank 0"),
+        pytest.param("nobody.invalid", "the name of the master cannot be resolved", marks=pytest.mark.long),
+    ],
+)
+def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine: Examiner) -> None:
+    """The job cannot start; its hosts are sound. The launch is known only from the processes that run."""
+    for rank, name in enumerate(("node1", "node2")):
+        host = examine.lab[name]
+        host.write("/job/train.py", "import time; time.sleep(60)\n")
+        env = (f"RANK={rank}", "WORLD_SIZE=2", f"MASTER_ADDR={master}", "MASTER_PORT=29611")
+        host.spawn(["env", *env, sys.executable, "/job/train.py"])
+    outcome = examine(*ALONE, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "master-not-here", [])
+    assert says in found["summary"]
+
+
+def test_a_launch_with_spare_hosts(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text("torchrun --nproc_per_node=2 train.py\n")
+    outcome = examine(*ALONE, "--need-hosts", "1", "--launch", str(path), hosts="node[1-2]")
+    assert not outcome.trouble
+    assert outcome.code == 0
 
 
 def test_a_rank_table_takes_devices_that_do_not_train_together(

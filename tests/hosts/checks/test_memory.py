@@ -56,6 +56,16 @@ FAULTS = {
     "full tmp": Fault(
         "disk-full", nearly_full_tmp, says=("/tmp is nearly full", "24 MB free on /tmp", "du -xh")
     ),
+    "no inodes in tmp": Fault(
+        "disk-full",
+        lambda host: host.do("mount -o remount,nr_inodes=40 /tmp"),
+        says=("no more files can be created in /tmp", "inodes free on /tmp", "du -x --inodes"),
+    ),
+    "no inodes in shm": Fault(
+        "shm-full",
+        lambda host: host.do("mount -o remount,nr_inodes=40 /dev/shm"),
+        says=("no more files can be created in /dev/shm",),
+    ),
     "small home": Fault(
         "disk-full",
         lambda host: host.do("mount -t tmpfs -o size=600m home /root"),

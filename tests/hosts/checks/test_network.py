@@ -28,6 +28,12 @@ def detour_to_head(host: Host) -> None:
     host.do("ip route add 198.18.0.11/32 dev mgmt0")
 
 
+def detour_by_rule(host: Host) -> None:
+    """The same by a table of its own: the main one still has the right way."""
+    host.add_interface("mgmt0", "10.9.9.1/24")
+    host.do("ip route add 198.18.0.11/32 dev mgmt0 table 100; ip rule add to 198.18.0.11 lookup 100")
+
+
 def errors(count: int) -> Fault:
     return Fault(
         "nic-errors",
@@ -58,6 +64,29 @@ FAULTS = {
         ("10000, as on 3 hosts", "1000 on eth0"),
     ),
     "errors on the interface": errors(4096),
+    "no loopback": Fault(
+        "loopback-down",
+        lambda host: host.link_down("lo"),
+        says=("the loopback interface is down", "sudo ip link set dev lo up"),
+    ),
+    "a rule that prohibits": Fault(
+        "rule-diverts-traffic",
+        lambda host: host.do("ip rule add to 198.18.0.11 prohibit priority 100"),
+        says=("throws away", "-> node1", "100: from all to 198.18.0.11 prohibit", "ip rule del priority 100"),
+        on="peer",
+    ),
+    "a rule to another network": Fault(
+        "rule-diverts-traffic",
+        detour_by_rule,
+        "warn",
+        ("out by mgmt0, not by eth0", "table 100|lookup 100"),
+        on="peer",
+    ),
+    "no address of loopback": Fault(
+        "loopback-down",
+        lambda host: host.do("ip addr del 127.0.0.1/8 dev lo"),
+        says=("has no 127.0.0.1", "sudo ip addr replace 127.0.0.1/8 dev lo"),
+    ),
 }
 
 
@@ -75,6 +104,20 @@ LOST = {
     "blackhole": lost("blackhole 198.18.0.11", "its blackhole route throws away"),
     "unreachable": lost("unreachable 198.18.0.11", "its unreachable route throws away"),
     "prohibit": lost("prohibit 198.18.0.11", "its unreachable route throws away"),
+    "a rule that prohibits": Fault(
+        "rule-diverts-traffic",
+        lambda host: host.do("ip rule add to 198.18.0.11 prohibit priority 100"),
+        says=("throws away", r"-> node1", "sudo ip rule del priority 100"),
+        args=(),
+    ),
+    "a rule to a gateway that nobody has": Fault(
+        "rule-diverts-traffic",
+        lambda host: host.do(
+            "ip route add default via 198.18.0.250 dev eth0 table 9; ip rule add to 198.18.0.11 lookup 9"
+        ),
+        says=(r"to 198\.18\.0\.250, which does not answer", "-> node1"),
+        args=(),
+    ),
     "gateway that nobody has": lost(
         "198.18.0.11 via 198.18.0.250", r"is by 198\.18\.0\.250, which does not answer"
     ),
@@ -131,6 +174,21 @@ def test_found(names: list[str], examine: Examiner) -> None:
 def test_a_few_errors_are_not_a_fault(lab: Lab, examine: Examiner) -> None:
     errors(900).inject(lab["node2"])
     assert_healthy(examine(*ALONE))
+
+
+def several_networks(host: Host) -> None:
+    """A table for each network, as hosts with several of them have it."""
+    host.add_interface("mgmt0", "10.9.9.1/24")
+    host.do("ip route add 198.18.0.0/24 dev eth0 table 7; ip rule add from $1 lookup 7", host.address)
+
+
+def test_a_copied_machine_has_the_mac_address_of_the_original(lab: Lab, examine: Examiner) -> None:
+    """The addresses are shadows: with real ones, which of the two answers is chance."""
+    several_networks(lab["node4"])
+    mac = lab["node2"].do("cat /sys/class/net/eth0/address")
+    lab["node3"].shadow("/sys/class/net/eth0/address", mac)
+    (found,) = assert_only(examine(*ALONE), "mac-address-twice", ["node2", "node3"])
+    assert mac.strip() in found["actual"]
 
 
 def inventory(examine: Examiner, text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.make import MakeForm
 from tests.lab.npus import Rack
 from tests.support.faults import ALONE, assert_healthy, assert_only
-from tests.support.npu_faults import NpuExaminer, assert_says
+from tests.support.npu_faults import ALL, NpuExaminer, assert_says
 
 MACHINE = platform.machine()
 ON_HOSTS = "/opt/job/hccl.json"
@@ -136,6 +136,20 @@ def test_a_host_is_not_in_the_table(examine: NpuExaminer) -> None:
     outcome = examine(*given(examine, json.dumps(document)))
     found = assert_only(outcome, "rank-table-devices", ["node3"])
     assert_says(found, "no entry for this host", "there are node1, node2", r"ranktable make 'node\[1-3\]'")
+
+
+def test_the_table_is_that_of_another_cluster(examine: NpuExaminer) -> None:
+    """No host is to blame for it, also if there is only one that it can be for."""
+    document = json.loads(sound(examine.rack))
+    for number, server in enumerate(document["server_list"]):
+        server["server_id"] = f"10.77.0.{number}"
+        for one in server["device"]:
+            one["device_ip"] = one["device_ip"].replace("10.20.", "10.77.")
+    for hosts in (ALL, "node1"):
+        outcome = examine(*given(examine, json.dumps(document)), hosts=hosts)
+        (found,) = assert_only(outcome, "rank-table-devices", [])
+        assert_says([found], "that of another cluster", r"there are 10\.77\.0\.0", "ranktable make")
+        document["server_list"], document["server_count"] = document["server_list"][:1], "1"
 
 
 def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:

@@ -23,7 +23,7 @@ NAMES = ["a", "b", "c"]
 def judged(seen: MeshResult) -> int:
     """The number of problems; raises Undecided as the check does."""
     plan = draft([Host(name, name) for name in NAMES], JobWishes())
-    return len(list(CHECK.run(seen, NAMES, plan, {}, {}, {})))
+    return len(list(CHECK.run(seen, NAMES, plan, {}, {}, {}, {}, {})))
 
 
 def test_every_host_reached_every_other() -> None:

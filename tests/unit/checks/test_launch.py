@@ -646,6 +646,33 @@ def test_hosts_do_not_know_the_name_of_the_master(
     assert problem.commands == ("getent ahosts head",)
 
 
+@pytest.mark.parametrize("hosts", [1, 2])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --nnodes=1 --nproc_per_node=8 --master_addr=nobody t.py\n",
+        "torchrun --rdzv_backend=c10d --rdzv_endpoint=nobody:1 t.py\n",
+        "export MASTER_ADDR=nobody MASTER_PORT=1\npython t.py\n",
+        "MASTER_ADDR=nobody\nMASTER_PORT=1\n",
+    ],
+)
+def test_no_host_knows_the_name_of_the_master(text: str, hosts: int, tmp_path: Path) -> None:
+    """A job on one host needs it too."""
+    facts = the_facts(hosts, names={"nobody": ""})
+    (problem,), doubt = judged(MASTER, [read(tmp_path, text)], a_plan(hosts=hosts), facts)
+    assert problem.summary == "the name of the master cannot be resolved"
+    assert problem.severity is None
+    assert doubt == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["torchrun --standalone t.py\n", "export MASTER_ADDR=nobody\ntorchrun t.py\n"]
+)
+def test_a_name_that_the_launcher_does_not_use(text: str, tmp_path: Path) -> None:
+    facts = the_facts(1, names={"nobody": ""})
+    assert judged(MASTER, [read(tmp_path, text)], a_plan(hosts=1), facts) == ([], "")
+
+
 @pytest.mark.parametrize(
     ("text", "facts", "doubt"),
     [

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from doctor.job.launch import JobProcess
-from doctor.model import Confidence, Problem, Severity
+from doctor.model import Confidence, Problem, Severity, View
 from tests.support.each import each
 from tests.support.launches import a_plan, judged, process, running, the_facts, torch_rank, words, worker
 
@@ -190,10 +191,54 @@ def test_a_service_in_front_of_the_scheduler() -> None:
     assert "10.96.1.7 may be a service that forwards to node1" in doubt
 
 
-def test_an_address_that_no_host_has_and_all_ranks_got_is_a_warning() -> None:
-    job = {"node1": workers({"MS_SCHED_HOST": "10.96.1.7"}, MS_SCHED_HOST="10.96.1.7")}
-    problem = only(job, backend="hccl")
-    assert problem.severity is Severity.WARN
+def nobodys(job: Jobs, view: View, hosts: int = 2) -> Severity | None:
+    facts = {**the_facts(hosts), "view": {f"node{n}": view for n in range(1, hosts + 1)}}
+    (problem,), doubt = judged(MASTER, running(**job), a_plan("gloo", hosts), facts)
+    assert doubt == ""
+    assert "is not that of any of these hosts" in problem.actual
+    return problem.severity
+
+
+def test_a_job_that_waits_for_an_address_of_nobody() -> None:
+    """In pods the address may be that of a service; launchers that have started ranks did meet there."""
+    workers_of_one = {"node1": workers({"MS_SCHED_HOST": "10.96.1.7"}, MS_SCHED_HOST="10.96.1.7")}
+    assert nobodys(workers_of_one, View.HOST) is None
+    assert nobodys(workers_of_one, View.CONTAINER) is Severity.WARN
+    started = {f"node{n + 1}": agent_and_ranks(n, nodes=2, master="10.0.0.9") for n in (0, 1)}
+    waiting = {host: processes[:1] for host, processes in started.items()}
+    assert nobodys(waiting, View.HOST) is None
+    assert nobodys(started, View.HOST) is Severity.WARN
+    assert nobodys({"node1": waiting["node1"]}, View.HOST, hosts=1) is None
+    by_hand = {f"node{n + 1}": [alone(n, MASTER_ADDR="10.0.0.9")] for n in (0, 1)}
+    assert nobodys(by_hand, View.HOST) is None
+    public = {f"node{n + 1}": [alone(n, MASTER_ADDR="8.8.4.4")] for n in (0, 1)}
+    assert nobodys(public, View.HOST) is Severity.WARN
+    (launch,) = running(**by_hand)
+    (problem,), _ = judged(MASTER, [replace(launch, met=True)], a_plan("gloo"), the_facts())
+    assert problem.severity is Severity.WARN, "its ranks came to doctor itself by this address"
+
+
+def test_a_rendezvous_of_nobody() -> None:
+    """All launchers that the job is for are there, so none of them can be the endpoint."""
+    options = ("--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=10.0.0.9:29400")
+    agents = {f"node{n}": [torchrun(9, *options)] for n in (1, 2)}
+    assert nobodys(agents, View.HOST) is None
+    problems, doubt = judged(MASTER, running(node1=agents["node1"]), a_plan("gloo"), the_facts())
+    assert problems == []
+    assert "may be that of a host that was not asked" in doubt
+
+
+def test_every_host_runs_as_the_first_node() -> None:
+    """The same script was started on both, with one node rank or with the ranks of one host."""
+    agents = {f"node{n}": agent_and_ranks(0, nodes=2, master=HEAD)[:1] for n in (1, 2)}
+    assert only(agents).summary == "--node_rank=0 is given 2 times"
+    ranks = {f"node{n}": agent_and_ranks(0, nodes=2, master=HEAD) for n in (1, 2)}
+    summaries = {problem.summary for some in found(ranks)[0].values() for problem in some}
+    assert {"--node_rank=0 is given 2 times", "ranks 0-7 are given 2 times"} <= summaries
+    by_hand = {f"node{n}": [process(r, torch_rank(r)) for r in range(8)] for n in (1, 2)}
+    assert "ranks 0-7 are given 2 times" in [
+        problem.summary for some in found(by_hand)[0].values() for problem in some
+    ]
 
 
 def test_a_whole_job_and_a_part_of_another() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -41,9 +42,16 @@ def devices(product: str, ranks: Mapping[str, int], on_bus: int = 0) -> dict[str
 def judged(
     said: str, *ranks: int, product: str = "atlas-a2", backend: Backend = Backend.HCCL, on_bus: int = 0
 ) -> list[Problem]:
+    """The problems; what was not judged has a test of its own."""
     hosts = {f"node{number}": count for number, count in enumerate(ranks or (8,), 1)}
     seen = devices(product, hosts, on_bus) if product else {}
-    return list(CHECK.run(plan_of(said, hosts, backend), seen))
+    problems: list[Problem] = []
+    try:
+        problems.extend(CHECK.run(plan_of(said, hosts, backend), seen))
+    except Undecided as undecided:
+        if not str(undecided).startswith("not judged: "):
+            raise
+    return problems
 
 
 def quotes(problem: Problem) -> list[str]:
@@ -137,7 +145,8 @@ def test_default_ranks_of_cpus_are_a_guess() -> None:
     assert problem.actual == "dp 8 · tp 2 = 16; 4 ranks by default"
     assert problem.confidence is Confidence.SUSPECT
     fitting = plan_of("dp=2,tp=2", {"a": 2, "b": 2}, Backend.GLOO, "default")
-    assert list(CHECK.run(fitting, {})) == []
+    with pytest.raises(Undecided, match="dp, tp: how many ranks the job has is only a default"):
+        list(CHECK.run(fitting, {}))
 
 
 def test_an_accelerator_host_without_known_devices_decides_nothing() -> None:
@@ -562,3 +571,44 @@ def test_a_right_plan_passes_and_none_is_skipped() -> None:
     for said, status in (("dp=2,tp=2", Status.PASS), ("", Status.SKIP)):
         results = [result for result in examined(said).results if result.check == "plan-invalid"]
         assert [result.status for result in results] == [status]
+
+
+OPEN = {
+    "dtype=float64": ("nccl", "devices found", "dtype: what nccl reduces is not known"),
+    "dp=2": ("gloo", "default", "dp: how many ranks the job has is only a default"),
+    "ep=4": ("gloo", "default", "ep: how many devices a stage has is not known"),
+    "strategy=((4,2),)": ("gloo", "default", "strategy: how many devices a stage has is not known"),
+    "parallel_mode=data_parallel,strategy=((4,2),)": (
+        "hccl",
+        "devices found",
+        "data_parallel does not use it",
+    ),
+    "mode=graph": ("hccl", "devices found", "mode: without parallel_mode"),
+    "batch=32,lr=0.1": ("hccl", "devices found", "batch, lr: devices_before is not given"),
+    "devices_before=8": ("hccl", "devices found", "devices_before: neither batch nor lr is given"),
+    "batch=32,devices_before=8": ("gloo", "default", "batch: how many devices the job has is not known"),
+    "world=64": ("nccl", "devices found", "world: it is compared with dp"),
+    "framework=torch": ("hccl", "devices found", "nothing in it to compare"),
+}
+
+
+@pytest.mark.parametrize("said", OPEN)
+def test_what_is_compared_with_nothing_is_said(said: str) -> None:
+    backend, source, why = OPEN[said]
+    job = plan_of(said, {"node1": 2}, Backend(backend), source)
+    with pytest.raises(Undecided, match=f"^not judged: .*{re.escape(why)}"):
+        list(CHECK.run(job, devices("atlas-a2", {"node1": 2})))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "dp=4,tp=2,framework=torch",
+        "tp=4,world=8",
+        "dp=8,dtype=bfloat16",
+        "dp=8,batch=32,lr=0.1,devices_before=8",
+        "dp=4,tp=2,ep=2,framework=mindspore,mode=graph,parallel_mode=semi_auto_parallel,strategy=((4,2),)",
+    ],
+)
+def test_a_plan_that_was_judged_whole(said: str) -> None:
+    assert list(CHECK.run(plan_of(said, {"node1": 8}, Backend.HCCL), devices("atlas-a2", {"node1": 8}))) == []

@@ -196,6 +196,16 @@ def test_numbers_that_a_server_may_have(product: str, there: int, more: dict[str
     assert missing(everywhere(devices(product, range(there))), **more).passed
 
 
+def test_a_gap_in_the_numbers() -> None:
+    """Nothing says how many there should be, but one between others is not there."""
+    found = missing(everywhere(devices("ascend", (0, 1, 3))))
+    assert [problem.severity for problem in found.problems] == [Severity.WARN] * 3
+    assert found.places == {(host, 2) for host in HOSTS}
+    assert missing(everywhere(devices("atlas-a2", (4, 5, 6, 7)))).passed, "those of another virtual machine"
+    assert missing(everywhere(devices("ascend", (0, 1, 3))), view=View.CONTAINER).passed, "as they were given"
+    assert missing(everywhere(devices("ascend", (0, 1, 3))), expect=everywhere(Expect(devices=3))).passed
+
+
 def test_no_npu_anywhere() -> None:
     """The job may see them elsewhere, in its containers: so a container that has none decides nothing."""
     none = everywhere(devices("cpu", npus=()))

@@ -18,7 +18,7 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.reading import read_recording
 from doctor.judge.run_facts import run_facts
-from doctor.model import Capture, Host, MissingFact
+from doctor.model import Capture, Confidence, Host, MissingFact, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.textfile import posix_cksum
@@ -50,6 +50,7 @@ def held_against(
     own: Mapping[str, Sequence[int]] | None = None,
     addresses: Mapping[str, str] | None = None,
     npus: Mapping[str, Any] | None = None,
+    view: View | None = None,
 ) -> Judgement:
     """Run the check on hosts with eight devices each, by default with all their addresses known."""
     return judge(
@@ -60,6 +61,7 @@ def held_against(
         {name: {"eth0": (address,)} for name, address in (addresses or {}).items()},
         FLAT.of() if npus is None else npus,
         {},
+        dict.fromkeys(addresses or {}, view) if view else {},
     )
 
 
@@ -122,7 +124,8 @@ NOT_SAID = "neither a server_id nor a device_ip says which server of the table i
         # Nothing identifies the servers: no host is accused, and no server is called unknown.
         (OTHERS, {"npus": {}}, (), HOSTS),
         (("10.9.0.1", "10.9.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, (), HOSTS),
-        (OTHERS, {"npus": RAILS.of()}, (), HOSTS),
+        (("10.9.0.1", "server1"), {"npus": {}, "addresses": OWN, "view": View.HOST}, (), HOSTS),
+        (("10.9.0.1", "10.9.0.2"), {"npus": {}, "addresses": OWN, "view": View.CONTAINER}, (), HOSTS),
         # Devices identify two of them; the third did not answer and may be the remaining server.
         (OTHERS, {"npus": without("node3")}, (), ("node3",)),
         (("node1", "node2", "worker3"), {"npus": {}, "addresses": OWN}, (), ("node3",)),
@@ -145,6 +148,38 @@ def test_a_host_is_not_found_in_the_table(
         assert not said.problems
     else:
         assert NOT_SAID not in said.unknown
+
+
+@pytest.mark.parametrize(
+    ("ids", "more", "confidence"),
+    [
+        (OTHERS, {"npus": RAILS.of()}, Confidence.CERTAIN),
+        (("10.9.0.1",), {"npus": RAILS.of(), "addresses": OWN}, Confidence.CERTAIN),
+        (("10.9.0.1",), {"npus": {}, "addresses": OWN, "view": View.HOST}, Confidence.STRONG),
+        (("10.9.0.1", "10.9.0.2"), {"npus": {}, "addresses": OWN, "view": View.HOST}, Confidence.STRONG),
+        (("10.9.0.1",), {"npus": RAILS.of(1), "job": plan("node1"), "own": {"node1": range(8)}}, None),
+    ],
+)
+def test_a_table_of_another_cluster(
+    ids: Sequence[str], more: dict[str, Any], confidence: Confidence | None
+) -> None:
+    said = held_against(table(*ids), **more)
+    assert said.only.summary.startswith("the rank table is that of another cluster")
+    assert said.only.severity is None
+    assert said.only.confidence is (confidence or Confidence.CERTAIN)
+    assert said.only.hosts == (), "the table is wrong, and no host is"
+    assert said.only.commands[0].startswith("doctor ranktable make")
+    assert not said.unknown
+
+
+def test_the_only_server_of_a_table_is_the_only_host() -> None:
+    """Nothing says so, but the job has no other host; its devices are then compared."""
+    alone: dict[str, Any] = {"job": plan("node1"), "npus": {}}
+    said = held_against(table("server0"), own={"node1": range(8)}, **alone)
+    assert not said.problems
+    assert "addresses of its NPUs are not known" in said.unknown
+    said = held_against(table("server0"), own={"node1": range(7)}, **alone)
+    assert said.places == {("node1", 7)}
 
 
 def test_unknown_addresses_refer_to_the_check_with_the_reason() -> None:

@@ -1,0 +1,107 @@
+"""The launch: whether the hosts have the accelerators that it is written for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import (
+    PLAN,
+    VENDORS,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    Vendor,
+    View,
+    check,
+    fold,
+    maybe,
+)
+from doctor.facts.job import LAUNCHES
+from doctor.facts.system import DEVICES, VIEW, Devices
+from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch.marks import Mark, marks_in
+from doctor.job.launch.rank_starts import file_of
+
+NOBODY_SAID = ("no accelerator found", "devices found", "on the PCI bus")
+"""Sources of a backend that nobody named."""
+SHOWN = 4
+
+
+@check("launch-devices-absent", LAUNCHES, PLAN, DEVICES, maybe(VIEW), scope=Scope.CLUSTER)
+def launch_devices_absent(
+    launches: tuple[Launch, ...], plan: JobPlan, devices: Mapping[str, Devices], views: Mapping[str, View]
+) -> Iterator[Problem]:
+    """The launch is written for accelerators that no host shows.
+
+    Why it matters: the job stops when it opens its first device, and everything that was examined here was
+    examined for another job: one over gloo, without devices.
+
+    How it is known: from words in the scripts and env files of --launch. A fault are those that do not work
+    without the devices: CANN's set_env.sh, NPUS_PER_NODE, `--distributed-backend nccl`. A warning are those
+    that do no harm without them: HCCL_ and NCCL_IB_ variables, msrun, which also trains on CPUs. Comments do
+    not count. `nccl` in a script is no sign against NPUs, because MindSpeed puts hccl in its place.
+
+    What to do: name the hosts that have the devices. If the devices of these hosts are gone, load the driver.
+    If the job is meant to train on CPUs, say so with --backend gloo.
+    """
+    if plan.backend.source not in NOBODY_SAID:
+        raise Skip("the backend was given")
+    shown = {v for v in VENDORS for found in devices.values() if found.of(v).numbers or found.of(v).on_bus}
+    inside = bool(views) and all(view == View.CONTAINER for view in views.values())
+    for launch in launches:
+        found = _marks(launch.told) if not launch.live else {}
+        meant = [vendor for vendor in VENDORS if any(vendor.name == mark.vendor for mark in found)]
+        if not meant or _may_serve(meant, shown):
+            continue
+        if inside and not shown:
+            raise Undecided(f"{launch.name} is for {_things(meant)}, which may be given to other containers")
+        yield _absent(launch, meant, found, plan, shown)
+
+
+def _marks(told: Sequence[ProcessEnv]) -> Mapping[Mark, str]:
+    """The words that mean accelerators, each with its file and line."""
+    found: dict[Mark, str] = {}
+    for each in told:
+        if each.command:
+            found.update({mark: f"{file_of(each)}:{mark.line}" for mark in each.marks})
+        elif each.source != "inventory":
+            text = "\n".join(f"{name}={value}" for name, value in each.env.items())
+            found.update(dict.fromkeys(marks_in(text), each.source))
+    return found
+
+
+def _may_serve(meant: Sequence[Vendor], shown: set[Vendor]) -> bool:
+    """Whether some of the devices that are there are meant."""
+    backends = {vendor.backend for vendor in meant}
+    return any(backends.intersection((vendor.backend, *vendor.replaces)) for vendor in shown)
+
+
+def _things(vendors: Sequence[Vendor]) -> str:
+    return " or ".join(f"{vendor.thing}s" for vendor in vendors)
+
+
+def _absent(
+    launch: Launch, meant: Sequence[Vendor], found: Mapping[Mark, str], plan: JobPlan, shown: set[Vendor]
+) -> Problem:
+    strong = any(mark.strong for mark in found)
+    others = f", but {_things([vendor for vendor in VENDORS if vendor in shown])}" if shown else ""
+    first = sorted(found, key=lambda mark: not mark.strong)
+    return Problem(
+        f"the launch is for {_things(meant)}, and no host shows one{others}",
+        expected=f"{_things(meant)} on {fold(plan.names)}",
+        actual="none" + (f"{others}; the job would train over {Backend.GLOO.value}" if not shown else others),
+        subject=f"{launch.name}: {first[0].text}",
+        severity=None if strong else Severity.WARN,
+        confidence=Confidence.STRONG,
+        evidence=(
+            *(Evidence(found[mark], mark.text) for mark in first[:SHOWN]),
+            *(Evidence(f"{vendor.files}*", f"no such file on {fold(plan.names)}") for vendor in meant),
+        ),
+        commands=tuple(f"ls -d {vendor.files}[0-9]*" for vendor in meant),
+    )

@@ -1,0 +1,306 @@
+"""The launch: whether it is for as many hosts as were given, and whether each of them gets its own ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import (
+    NEEDED,
+    PLAN,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    View,
+    check,
+    fold,
+    maybe,
+)
+from doctor.facts.job import LAUNCHES, directory
+from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
+from doctor.facts.system import IDENTITY, VIEW
+from doctor.job.launch import Launch, ProcessEnv, as_address
+from doctor.job.launch.launcher import ToldNumber, nodes_in
+from doctor.job.launch.rank_env import (
+    is_loopback_name,
+    launcher,
+    master_of,
+    node_rank_of,
+    nodes_of,
+    rank_of,
+    role_of,
+)
+from doctor.job.launch.rank_starts import file_of, world_said
+from doctor.job.launch.ranks import counted
+from doctor.rules.launch_names import LaunchNames, remark
+from doctor.rules.launch_ranks import goes_by_node_rank
+
+
+@check(
+    "launch-hosts",
+    LAUNCHES,
+    PLAN,
+    NEEDED,
+    maybe(VIEW),
+    maybe(ADDRESSES),
+    maybe(NAMES),
+    maybe(IDENTITY),
+    scope=Scope.CLUSTER,
+)
+def launch_hosts(
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    needed: int,
+    views: Mapping[str, View],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    resolved: Mapping[str, ResolvedNames],
+    identities: Mapping[str, str],
+) -> Iterator[Problem]:
+    """The launch is for other hosts or another number of them, or starts the same ranks on each.
+
+    Why it matters: a launch for one host that is started on several trains a model of its own on each, and
+    nobody is told. A launch for more hosts than it is started on waits until it times out, and so does one
+    whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere.
+
+    How it is known: from the scripts and env files of --launch, and from the hosts that were named. A range
+    (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
+    ones. Choices that a script makes, and launches that it starts in a loop, are left to it. Jobs that run
+    are judged by launch-ranks.
+
+    What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host. If
+    hosts have scripts of their own, give --launch all of them.
+    """
+    book = directory(plan, addresses, resolved, identities)
+    in_pods = View.CONTAINER in (views or {}).values()
+    doubts = []
+    for launch in launches:
+        if launch.live:
+            continue
+        names = LaunchNames(launch, book)
+        numbers = _number_of_hosts(names, plan, needed, in_pods)
+        for found in (*numbers, *_same_on_every_host(names, plan, needed), *_others(names, plan)):
+            if isinstance(found, Problem):
+                yield found
+            else:
+                doubts.append(found)
+    if doubts:
+        raise Undecided("; ".join(doubts))
+
+
+def _number_of_hosts(
+    names: LaunchNames, plan: JobPlan, needed: int, in_pods: bool
+) -> Iterator[Problem | str]:
+    """What is wrong with the number of hosts; a text if this may be a part of the job's hosts.
+
+    Operators of pods set the variables that stand for options.
+    """
+    told = names.launch.told
+    spans = {span[:2]: (process, span[2]) for process in told if (span := _span(process))}
+    if len(spans) != 1:
+        return  # options that differ are reported as such
+    ((fewest, most), (process, said)) = spans.popitem()
+    hosts = len(plan.hosts)
+    if fewest <= hosts and (most >= needed or fewest < most):
+        return  # what is beyond a range waits to step in
+    if hosts == 1:
+        yield f"{process.source} is for {fewest} hosts, and one was examined ({said})"
+    elif fewest > hosts:
+        yield _problem(
+            names,
+            [process],
+            f"the launch is for {fewest} hosts and {hosts} were named: it waits for the others in vain",
+            f"{fewest} hosts, or a launch for {hosts}",
+            f"{hosts}: {fold(plan.names)}; {said}",
+            remark(f"name all {fewest} hosts, or start with {_hosts_option(process)}={hosts}"),
+        )
+    elif most > 1:
+        yield _problem(
+            names,
+            [process],
+            f"the launch is for {most} hosts and {hosts} were named: it has no use for the others",
+            f"{most} hosts, or a launch for {hosts}",
+            f"{hosts}: {fold(plan.names)}; {said}",
+            remark(f"--need-hosts {most}, if the others are spare hosts"),
+            severity=Severity.WARN,
+        )
+    elif in_pods and _may_be_inherited(process):
+        yield f"{process.source} does not say for how many hosts it is, and its pods may ({said})"
+    elif not _is_meant_for_each(told):
+        yield _one_host(names, [process], plan, said, _hosts_option(process))
+
+
+def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
+    """The fewest and the most hosts that it is for, and what says so."""
+    agent = launcher(process)
+    if agent is None:
+        nodes = nodes_in(process.env.get("NNODES", "")) if rank_of(process) is None else None
+        return (*nodes, f"NNODES={process.env['NNODES']}") if nodes else None
+    if agent.standalone:
+        return 1, 1, "--standalone"
+    if nodes := nodes_of(process):
+        number = agent.setting("nnodes")
+        return (*nodes, _shown(number) if number else "")
+    if hosts := _listed(process):
+        return len(hosts), len(hosts), f"it names {', '.join(hosts[:8])}"
+    world, each = agent.world, agent.local_world or agent.setting("each")
+    if world and each and world.value and each.value and world.value % each.value == 0:
+        number_of_hosts = world.value // each.value
+        return number_of_hosts, number_of_hosts, f"{_shown(world)}, {_shown(each)}"
+    return None
+
+
+def _listed(process: ProcessEnv) -> list[str]:
+    """The hosts in its command line, without their slots."""
+    agent = launcher(process)
+    listed = agent.command.option("hosts") if agent else None
+    words = listed.split(",") if listed and "[" not in listed else ()
+    return sorted({re.sub(r":\d*$", "", word) for word in words if word})
+
+
+def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
+    """The problem of a launch that lists other hosts than were named; a text if they may have other names."""
+    for process in names.launch.told:
+        listed = _listed(process)
+        if len(listed) > len(plan.hosts):
+            continue  # that there are more of them is told
+        strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]
+        seen = set(plan.names) <= names.directory.held.keys()
+        if strange and seen and (len(strange) < len(listed) or all(map(as_address, strange))):
+            yield _problem(
+                names,
+                [process],
+                f"the launch is for hosts that were not named: {', '.join(strange[:8])}",
+                "the hosts that the launch names",
+                f"{fold(plan.names)} were named; the launch is for {', '.join(listed[:8])}",
+                remark("name the hosts of the launch, or start it on these"),
+                severity=None if len(strange) == len(listed) else Severity.WARN,
+            )
+        elif strange:
+            yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"
+
+
+def _may_be_inherited(process: ProcessEnv) -> bool:
+    """Whether a variable of the environment may say the number of hosts, because no option does."""
+    agent = launcher(process)
+    return agent is not None and bool(agent.launcher.options.variables) and agent.given("nnodes") is None
+
+
+def _shown(number: ToldNumber) -> str:
+    given = number.said.startswith("-")
+    return f"{number.said}={number.text}" if given else f"{number.text} by {number.said}"
+
+
+def _hosts_option(process: ProcessEnv) -> str:
+    agent = launcher(process)
+    return agent.spelled("nnodes") if agent else "NNODES"
+
+
+def _is_meant_for_each(told: Sequence[ProcessEnv]) -> bool:
+    """Whether hosts may start different things: with a script for each, by a choice, or in a loop over hosts.
+
+    A rank that is a turn of a loop says nothing: the loop is one over the ranks of a host.
+    """
+    turns = (each.loop or (launcher(each) is not None and each.source.endswith(")")) for each in told)
+    chosen = (each.chosen or each.host is not None for each in told)
+    return len({file_of(each) for each in told}) > 1 or any(turns) or any(chosen)
+
+
+def _one_host(
+    names: LaunchNames, processes: Sequence[ProcessEnv], plan: JobPlan, said: str, option: str
+) -> Problem:
+    hosts = len(plan.hosts)
+    return _problem(
+        names,
+        processes,
+        f"the launch is for one host and {hosts} were named: each of them would train alone",
+        f"one host, or a launch for {hosts}",
+        f"{hosts}: {fold(plan.names)}; {said}",
+        remark(f"start with {option}={hosts}, a master and node ranks; or name one host, or --need-hosts 1"),
+    )
+
+
+def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Iterator[Problem | str]:
+    """The problem of one script for all hosts with numbers that belong to a single host."""
+    told = names.launch.told
+    if needed < 2 or not told or _is_meant_for_each(told):
+        return
+    numbered = {
+        number.value: (process, number)
+        for process in told
+        if goes_by_node_rank(process) and (number := node_rank_of(process)) and number.value is not None
+    }
+    if len(numbered) == 1:
+        ((value, (process, number)),) = numbered.items()
+        if not process.command:
+            yield f"{process.source} has {number.said}={value}, which is right on one host only"
+            return
+        yield _problem(
+            names,
+            [process],
+            f"the script gives every host {number.said}={value}",
+            f"another {number.said} on each of {len(plan.hosts)} hosts",
+            f"{number.said}={value}, for {fold(plan.names)}",
+            remark(f"{number.said}=$NODE_RANK, set on each host; or --launch with a script for each host"),
+        )
+    else:
+        yield from _same_ranks(names, plan)
+
+
+def _same_ranks(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
+    """The problem of a script that starts ranks with fixed numbers, only some of the job's or all of them."""
+    told, world = names.launch.told, world_said(names.launch)
+    if world is None or world.value is None or any(launcher(each) or not each.command for each in told):
+        return
+    ranks = [each for each in told if role_of(each) == "rank"]
+    found = (rank.value for each in ranks if each.seat is None and (rank := rank_of(each)))
+    numbers = {number for number in found if number is not None}
+    rest = sorted({*range(world.value)} - numbers)
+    if len(numbers) != len(ranks) or len(numbers) + len(rest) != world.value:
+        return  # some are unknown, or wrong in another way
+    started = counted(numbers)
+    if rest:
+        yield _problem(
+            names,
+            ranks,
+            f"the script starts {started} of {world.value} on every host",
+            f"other ranks on each of {len(plan.hosts)} hosts",
+            f"{started} on {fold(plan.names)}; {counted(rest)} nowhere",
+            remark(
+                "count the ranks of a host from a number that is set on each; or --launch with all scripts"
+            ),
+        )
+    elif _meet_on_their_host(ranks):
+        yield _one_host(names, ranks, plan, f"{started} of {world.said}={world.text}", world.said)
+
+
+def _meet_on_their_host(ranks: Sequence[ProcessEnv]) -> bool:
+    masters = [master_of(each) for each in ranks]
+    return all(master is not None and is_loopback_name(master.address) for master in masters)
+
+
+def _problem(
+    names: LaunchNames,
+    processes: Sequence[ProcessEnv],
+    summary: str,
+    expected: str,
+    actual: str,
+    command: str,
+    severity: Severity | None = None,
+) -> Problem:
+    shown = processes[:3]
+    return Problem(
+        summary,
+        expected=expected,
+        actual=actual,
+        subject=names.subject("hosts"),
+        severity=severity,
+        evidence=tuple(Evidence(names.label(each), _words(each)) for each in shown),
+        commands=(command,),
+    )
+
+
+def _words(process: ProcessEnv) -> str:
+    return " ".join(process.command)[:300] or ", ".join(f"{n}={v}" for n, v in process.env.items())[:300]

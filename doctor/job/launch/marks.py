@@ -1,0 +1,44 @@
+"""Words of a launch script that mean accelerators of one vendor, wherever in the script they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from doctor.devices import VENDORS
+from doctor.text.redact import redact
+
+MOST = 8
+_ON_CPUS = re.compile(r"--(?:\w+[-_])?backend[= ]+['\"]?gloo\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Such words in `line`; `vendor` is its name. `strong`: the script cannot do without these devices, and
+    has no other way.
+    """
+
+    vendor: str
+    text: str
+    line: int
+    strong: bool
+
+
+def marks_in(text: str) -> tuple[Mark, ...]:
+    """The first such words of each kind. Comments say nothing."""
+    found: dict[tuple[str, str], Mark] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        code = re.sub(r"(?:^|\s)#.*", "", line)
+        for vendor in VENDORS:
+            for strong, pattern in ((True, vendor.launch_needs), (False, vendor.launch_hints)):
+                for match in re.finditer(pattern, code) if pattern else ():
+                    words = redact(match[0].strip())[:80]
+                    mark = Mark(vendor.name, words, number, strong and not _has_a_choice(words, code, text))
+                    found.setdefault((vendor.name, words), mark)
+    return tuple(found.values())[:MOST]
+
+
+def _has_a_choice(words: str, line: str, text: str) -> bool:
+    """Whether the script goes on without: it looks for the file first, bears its absence, or knows gloo."""
+    looks = re.search(rf"-[defrs]\s+[\"']?{re.escape(words)}", text)
+    return bool(looks) or "||" in line.partition(words)[2] or _ON_CPUS.search(text) is not None

@@ -1,0 +1,79 @@
+"""Where rules of policy routing send what a host sends to the other hosts of the job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.api import JobPlan
+from doctor.facts.routing import Policy, TableWay
+from doctor.mesh import MeshResult
+
+MOST = 64
+"""From this number of hosts on, only those are looked at that tried to connect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """A rule that takes the packets to `peers`.
+
+    `failed`: all connections with them did; None if none was tried. If not `sure`, something else may be why.
+    """
+
+    way: TableWay
+    peers: tuple[str, ...]
+    failed: bool | None
+    sure: bool
+
+
+def detours(
+    host: str, policy: Policy, job: str | None, plan: JobPlan, mesh: MeshResult | None
+) -> list[Detour]:
+    """The rules that lead packets out of another interface than `job`, or to where none arrives.
+
+    A rule that throws packets away takes none of the job's if its connections succeed. A gateway on the way
+    to a neighbour is the reason if nobody answers for it: the kernel then says that there is no route.
+    """
+    own = plan.data_address(host)
+    if not policy.rules or own is None or ":" in own:
+        return []
+    met = mesh.met.get(host, {}) if mesh else {}
+    found: dict[tuple[TableWay, bool | None, bool], list[str]] = defaultdict(list)
+    for peer in plan.names if len(plan.names) <= MOST else met:
+        address = plan.data_address(peer)
+        if peer == host or address is None or ":" in address or (way := policy.way(own, address)) is None:
+            continue
+        tried = met.get(peer, ())
+        failed = all(link.failed for link in tried) if tried else None
+        route = way.route
+        away = route is not None and not way.kind and job is not None and route.interface not in ("", job)
+        around = bool(failed and route and route.gateway) and policy.is_near(address)
+        unanswered = around and any(link.source == host and link.outcome == "no-route" for link in tried)
+        lost = failed is not False and bool(way.kind or unanswered)
+        if away or lost or around:
+            found[way, failed, away or lost].append(peer)
+    return [Detour(way, tuple(some), failed, sure) for (way, failed, sure), some in found.items()]
+
+
+def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
+    """The interface with the host's data address."""
+    return next((name for name, own in held.items() if address in own), None)
+
+
+def lost_by_rules(
+    policies: Mapping[str, Policy],
+    addresses: Mapping[str, Mapping[str, Sequence[str]]],
+    plan: JobPlan,
+    mesh: MeshResult,
+) -> dict[frozenset[str], str]:
+    """Pairs of hosts whose connections fail by a rule of one of them, and that host."""
+    return {
+        frozenset((host, peer)): host
+        for host, policy in policies.items()
+        for detour in detours(
+            host, policy, job_interface(addresses.get(host, {}), plan.data_address(host)), plan, mesh
+        )
+        if detour.failed and detour.sure
+        for peer in detour.peers
+    }

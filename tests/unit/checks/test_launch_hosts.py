@@ -1,0 +1,173 @@
+"""A launch for another number of hosts than were named, or with the same ranks on each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.model import Severity, View
+from tests.support.launches import (
+    C10D,
+    DYNAMIC_CLUSTER,
+    HEALTHY,
+    MSRUN,
+    TORCHRUN,
+    a_plan,
+    judged,
+    read,
+    words,
+)
+
+CHECK = "launch-hosts"
+MASTER = "--master_addr=node1 --nproc_per_node=8"
+RANKS = "export WORLD_SIZE={world} MASTER_ADDR={master} MASTER_PORT=1\n"
+LOOP = "for i in {{0..{last}}}; do RANK=$i LOCAL_RANK=$i python train.py & done\nwait\n"
+
+
+def loop(world: int, last: int, master: str = "node1") -> str:
+    return RANKS.format(world=world, master=master) + LOOP.format(last=last)
+
+
+ALONE, IN_VAIN, FIXED, SAME, OTHERS = (
+    "each of them would train alone",
+    "waits for the others in vain",
+    "the script gives every host",
+    "on every host",
+    "is for hosts that were not named",
+)
+WRONG = {
+    "torchrun's default": ("torchrun --nproc_per_node=8 train.py\n", ALONE, "1 by the default of torchrun"),
+    "nnodes=1": (f"NNODES=1\ntorchrun --nnodes $NNODES {MASTER} train.py\n", ALONE, "--nnodes=1"),
+    "standalone": ("torchrun --standalone --nproc_per_node=8 train.py\n", ALONE, "--standalone"),
+    "standalone under srun": ("srun torchrun --standalone train.py\n", ALONE, "--standalone"),
+    "msrun for one host": ("msrun --worker_num=8 --local_worker_num=8 net.py\n", ALONE, "--worker_num=8"),
+    "accelerate": ("accelerate launch --num_machines 1 t.py\n", ALONE, "--num_machines=1"),
+    "mpirun": ("mpirun -np 8 -npernode 8 python t.py\n", ALONE, "--n=8"),
+    "ranks that meet at loopback": (loop(8, 7, "127.0.0.1"), ALONE, "WORLD_SIZE=8"),
+    "an env file": ("NNODES=1\nMASTER_ADDR=node1\nNPROC_PER_NODE=8\n", ALONE, "NNODES=1"),
+    "four hosts": (f"torchrun --nnodes=4 --node_rank=$R {MASTER} train.py\n", IN_VAIN, "--nnodes=4"),
+    "three to four": ("torchrun --nnodes=3:4 --rdzv_backend=c10d t.py\n", IN_VAIN, "--nnodes=3:4"),
+    "msrun for four": ("msrun --worker_num=32 --local_worker_num=8 net.py\n", IN_VAIN, "--worker_num=32"),
+    "srun for four": ("srun -N4 -n32 python train.py\n", IN_VAIN, "=4"),
+    "addresses of others": ("mpirun -np 16 -H 10.7.0.1:8,10.7.0.2:8 python t.py\n", OTHERS, "for 10.7.0.1"),
+    "node rank 0": (TORCHRUN.format(node=0), FIXED, "--node_rank=0"),
+    "msrun's node rank": (MSRUN.format(node=0), FIXED, "--node_rank=0"),
+    "accelerate's machine rank": (
+        "accelerate launch --num_machines 2 --machine_rank 1 --main_process_ip node1 t.py\n",
+        FIXED,
+        "--machine_rank=1",
+    ),
+    "ranks 0-7 of 16": (loop(16, 7), SAME, "ranks 8-15 nowhere"),
+    "rank 0 of 2": ("export RANK=0 WORLD_SIZE=2 MASTER_ADDR=node1\npython t.py\n", SAME, "rank 1 nowhere"),
+    "workers 0-3 of 8": (DYNAMIC_CLUSTER, SAME, "ranks 4-7 nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_launch_that_does_not_fit_two_hosts(name: str, tmp_path: Path) -> None:
+    text, summary, actual = WRONG[name]
+    (problem, *more), _ = judged(CHECK, [read(tmp_path, text)])
+    assert more == []
+    assert summary in problem.summary
+    assert actual in problem.actual
+    assert problem.severity is None
+    assert problem.hosts == (), "no host is to blame for a launch"
+    assert problem.evidence
+    assert problem.commands
+
+
+def test_a_launch_for_fewer_hosts_is_a_warning(tmp_path: Path) -> None:
+    launch = read(tmp_path, "torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=node1 t.py\n")
+    (problem,), _ = judged(CHECK, [launch], a_plan(hosts=4))
+    assert problem.severity is Severity.WARN
+    assert judged(CHECK, [launch], a_plan(hosts=4), {"needed-hosts": 2}) == ([], "")
+
+
+def test_hosts_that_the_launch_names(tmp_path: Path) -> None:
+    def found(hosts: str) -> tuple[list[Severity | None], str]:
+        launch = read(tmp_path, f"mpirun -np 16 -H {hosts} python t.py\n")
+        problems, doubt = judged(CHECK, [launch])
+        return [problem.severity for problem in problems], doubt
+
+    for same in ("node1:8,node2:8", "192.168.7.1:8,node2.cluster.local:8", "NODE1,node2"):
+        assert found(same) == ([], "")
+    assert found("node1:8,node3:8") == ([Severity.WARN], ""), "the other may be another name of node2"
+    severities, doubt = found("a:8,b:8")
+    assert severities == []
+    assert "whether a, b in env0.log:1 are among these hosts is not known" in doubt
+    severities, doubt = found("a:4,b:4,c:4,d:4")
+    assert severities == [None], "there are too many, whatever they are"
+
+
+FITS = {
+    "a script for each host": HEALTHY["torchrun"],
+    "a range": ["torchrun --nnodes=1:4 --rdzv_backend=c10d --rdzv_endpoint=node1 train.py\n"],
+    "c10d": [C10D],
+    "node ranks of a loop over hosts": [
+        f"for i in 0 1; do torchrun --nnodes=2 --node_rank=$i {MASTER} train.py & done\n"
+    ],
+    "a job on each host, in a loop": ["for h in node1 node2; do torchrun --standalone train.py & done\n"],
+    "a job on each host, a script each": ["torchrun --standalone a.py\n", "torchrun --standalone a.py\n"],
+    "a node rank by host": [
+        f"if [ $HOSTNAME = node1 ]; then torchrun --nnodes=2 --node_rank=0 {MASTER} t.py\n"
+        f"else torchrun --nnodes=2 --node_rank=1 {MASTER} t.py; fi\n"
+    ],
+    "a node rank chosen by host": [
+        f"case $(hostname) in node1) R=0;; *) R=1;; esac\ntorchrun --nnodes=2 --node_rank=$R {MASTER} t.py\n"
+    ],
+    "a node rank from outside": [f"torchrun --nnodes=2 --node_rank=${{NODE_RANK:-0}} {MASTER} train.py\n"],
+    "a node rank that is an argument": [f"R=${{1:-0}}\ntorchrun --nnodes=2 --node_rank=$R {MASTER} t.py\n"],
+    "hosts from outside": [f"torchrun --nnodes=${{NNODES:-1}} --node_rank=$R {MASTER} train.py\n"],
+    "ranks counted from outside": [
+        RANKS.format(world=16, master="node1")
+        + "for i in {0..7}; do RANK=$((START+i)) LOCAL_RANK=$i python train.py & done\nwait\n"
+    ],
+    "a rank from outside": ["export RANK=${RANK:-0} WORLD_SIZE=2 MASTER_ADDR=node1\npython t.py\n"],
+    "a rank by host": [
+        "if [ $(hostname) = node1 ]; then RANK=0; else RANK=1; fi\nexport RANK WORLD_SIZE=2\npython t.py\n"
+    ],
+    "msrun that numbers by itself": [MSRUN.format(node=-1)],
+    "mpirun": HEALTHY["mpirun"],
+    "slurm": HEALTHY["slurm"],
+    "all ranks of both hosts": [loop(16, 15)],
+}
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_launch_that_fits_two_hosts(name: str, tmp_path: Path) -> None:
+    problems, doubt = judged(CHECK, [read(tmp_path, *FITS[name])])
+    assert [words(problem) for problem in problems] == []
+    assert doubt == ""
+
+
+def test_hosts_beyond_a_range_wait_to_step_in(tmp_path: Path) -> None:
+    assert judged(CHECK, [read(tmp_path, C10D)], a_plan(hosts=4)) == ([], "")
+
+
+@pytest.mark.parametrize("text", [*(text for text, *_ in WRONG.values() if "--nnodes=1" in text), C10D])
+def test_a_launch_for_one_of_the_hosts_with_spare_ones(text: str, tmp_path: Path) -> None:
+    assert judged(CHECK, [read(tmp_path, text)], facts={"needed-hosts": 1}) == ([], "")
+
+
+def test_one_host_of_a_larger_job_decides_nothing(tmp_path: Path) -> None:
+    problems, doubt = judged(CHECK, [read(tmp_path, TORCHRUN.format(node=0))], a_plan(hosts=1))
+    assert problems == []
+    assert "is for 2 hosts, and one was examined" in doubt
+
+
+def test_pods_may_say_what_the_script_does_not(tmp_path: Path) -> None:
+    """PET_NNODES, which operators set, stands for --nnodes."""
+    pods = {"view": {"node1": View.CONTAINER, "node2": View.CONTAINER}}
+    problems, doubt = judged(CHECK, [read(tmp_path, "torchrun train.py\n")], facts=pods)
+    assert problems == []
+    assert "its pods may" in doubt
+    problems, _ = judged(CHECK, [read(tmp_path, "torchrun --nnodes=1 train.py\n")], facts=pods)
+    assert len(problems) == 1
+
+
+def test_an_env_file_of_one_host_decides_nothing(tmp_path: Path) -> None:
+    text = "NNODES=2\nNODE_RANK=0\nMASTER_ADDR=node1\n"
+    problems, doubt = judged(CHECK, [read(tmp_path, text)])
+    assert problems == []
+    assert "NODE_RANK=0, which is right on one host only" in doubt

@@ -13,14 +13,9 @@ from functools import lru_cache
 from doctor.job.launch.launcher import LaunchCommand, Launcher
 from doctor.job.launch.launchers import COMMANDS, MODULES
 from doctor.job.launch.options import read_options
+from doctor.job.launch.wrappers import PREFIXES, is_python, program_name
 from doctor.text.redact import redact
 
-WRAPPERS = frozenset(
-    {"nohup", "exec", "time", "command", "stdbuf", "nice", "ionice", "numactl", "taskset", "timeout", "sudo"}
-    | {"env", "setsid", "catchsegv", "nsys", "profile", "chrt", "unbuffer"}
-)
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
-_LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
 """Python's switches: one letter each, any number of them in one word."""
 _TRAINS_NOTHING = re.compile(
@@ -57,8 +52,8 @@ def kept_words(words: Sequence[str]) -> tuple[str, ...]:
 def bare_program(words: Sequence[str]) -> str:
     """The program of a command that starts neither; "" if it is known to train nothing."""
     for word in words[:20]:
-        name = _name(word)
-        if name in WRAPPERS or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
+        name = program_name(word)
+        if name in PREFIXES or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
             continue
         return "" if _TRAINS_NOTHING.fullmatch(name) or word.startswith(("$", "`")) else name
     return ""
@@ -67,31 +62,25 @@ def bare_program(words: Sequence[str]) -> str:
 def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:
     if not words or not depth:
         return None
-    name = _name(words[0])
+    name = program_name(words[0])
     if name in COMMANDS:
         known = COMMANDS[name]
         if known.subcommand and list(words[1:2]) != [known.subcommand]:
             return None
         return _launcher(known, words, 2 if known.subcommand else 1, depth)
-    if _PYTHON.fullmatch(name):
+    if is_python(name):
         return _python(words, depth)
-    if name in WRAPPERS:
+    if name in PREFIXES:
         return _wrapped(words, depth)
     return None
-
-
-def _name(word: str) -> str:
-    """The name of the file that a word refers to; also for `$(which torchrun)`."""
-    looked_up = _LOOKED_UP.fullmatch(word)
-    return looked_up[1] if looked_up else word.rpartition("/")[2]
 
 
 def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
     """`env A=b numactl -N 0 python train.py`: the command from the first word that can start ranks."""
     sets: dict[str, str] = {}
     for position, word in enumerate(words[1:20], start=1):
-        name = _name(word)
-        if name in COMMANDS or _PYTHON.fullmatch(name):
+        name = program_name(word)
+        if name in COMMANDS or is_python(name):
             inner = _read(words[position:], depth - 1)
             if inner is None:
                 return None
@@ -112,8 +101,8 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
     if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
         return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown, inside=True)
-    program = inner.program if inner else _name("".join(given.rest[:1]))
-    return LaunchCommand(known, given.values, program, given.sets, partly, shown)
+    program = inner.program if inner else program_name("".join(given.rest[:1]))
+    return LaunchCommand(known, known.derived(given.values), program, given.sets, partly, shown)
 
 
 def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
@@ -134,7 +123,7 @@ def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
         elif re.fullmatch(_SWITCHES, word) and len(word) > 1:
             shown.append(word)
         elif not word.startswith("-") or word == "-":
-            name = _name(word)
+            name = program_name(word)
             if name in COMMANDS:
                 inner = _read([name, *words[position:]], depth - 1)
                 return inner and replace(inner, shown=(*shown, word, *inner.shown[1:]))

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.shell_tokens import ShellError, Word, WordPart, tokens
 
-Value = str | tuple[str, ...] | None
-"""A string, a list, or None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """A text of which some parts are unknown; these stay as written, with their `$`."""
+
+    text: str
+
+
+Value = str | tuple[str, ...] | Partly | None
+"""A string, a list, a text that is known in part, or None if unknown."""
 Values = Mapping[str, Value]
 LONGEST = 4000
 MOST_WORDS = 1000
@@ -63,15 +73,21 @@ def one(parts: Sequence[WordPart], values: Values) -> str | None:
 
 def written(parts: Sequence[WordPart], values: Values) -> str:
     """The parts as one text; unknown parts stay as written."""
-    found = ((part, part.text if part.kind == "text" else _value(part, values)) for part in parts)
+    found = ((part, part.text if part.kind == "text" else _text_of(part, values)) for part in parts)
     return "".join(value if isinstance(value, str) else part.raw for part, value in found)[:LONGEST]
+
+
+def _text_of(part: WordPart, values: Values) -> str | tuple[str, ...] | None:
+    """The value of a part, as far as it is known."""
+    value = _value(part, values)
+    return value.text if isinstance(value, Partly) else value
 
 
 def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
     """The texts of a part: at most `most`, and no more work than for these."""
     if part.kind == "text":
         return [part.text]
-    value = _value(part, values)
+    value = _text_of(part, values)
     if isinstance(value, tuple):
         words = value if part.quoted else (word for text in value for word in text.split())
         return list(islice(words, most))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.job.launch.command import WRAPPERS
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers import (
     COMMANDS,
@@ -21,6 +20,7 @@ from doctor.job.launch.launchers import (
 )
 from doctor.job.launch.told_table import VARIABLES as TABLES
 from doctor.job.launch.variables import JOB_VARIABLES, SECRET
+from doctor.job.launch.wrappers import PREFIXES
 
 MOST = 300
 """The most processes of one host. Helpers that a rank started do not count."""
@@ -143,7 +143,7 @@ def awk_words() -> tuple[str, ...]:
         "wrapper": f"^({_WRAPPERS})$",
         "names": JOB_VARIABLES,
         "secret": SECRET,
-        "wrapped": "|".join(sorted(WRAPPERS)),
+        "wrapped": "|".join(sorted(PREFIXES)),
         "commands": " ".join(f"{name}={known.name}={known.subcommand}" for name, known in COMMANDS.items()),
         "modules": " ".join(f"{name}={known.name}" for name, known in MODULES.items()),
         "options": " ".join(map(_options, dict.fromkeys(COMMANDS.values()))),

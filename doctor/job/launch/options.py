@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from doctor.job.launch.launcher import OptionNames
 
 NOT_GIVEN = "(not given)"
+CONFIGURED = "config_file"
+"""The name of an option whose value is a configuration file of the launcher."""
 NOT_KNOWN = "$…"
 """Stands for words of a script that are unknown."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from doctor.job.launch.mentioned import Mentioned
+
 
 @dataclass(frozen=True, slots=True)
 class TableSeat:
@@ -69,7 +71,8 @@ class Launch:
 
     `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
     job was started and the run is about it, so its processes hold their resources rightly. `beside`: the rank
-    tables that its script leaves behind. `unread`: the parts of it that could not be read.
+    tables that its script leaves behind. `unread`: the parts of it that could not be read, and other jobs.
+    `mentioned`: the ports and addresses in its text, used or not.
     """
 
     name: str
@@ -79,3 +82,4 @@ class Launch:
     asked: bool = False
     beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()
+    mentioned: tuple[Mentioned, ...] = ()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from doctor.job.launch.command import read_command
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import DEFAULT_OF, LauncherAgent, ToldNumber
+from doctor.job.launch.mentioned import Mentioned
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     launcher,
     local_world_of,
+    master_of,
     nodes_of,
+    port_of,
     rank_of,
     role_of,
     world_of,
@@ -122,6 +125,7 @@ def not_understood(launch: Launch) -> Iterator[str]:
     if launch.live:
         return
     yield from launch.unread
+    yield from _mentioned(launch)
     yield from dict.fromkeys(text for process in launch.told for text in _open_questions(launch, process))
 
 
@@ -129,9 +133,16 @@ def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
     agent = launcher(process)
     if agent is not None:
         if world_of(process) is None and local_world_of(process) is None:
-            yield f"the number of ranks that {agent.launcher.name} starts is not in {file_of(process)}"
+            yield (
+                f"the number of ranks that {agent.launcher.name} starts is not in {file_of(process)}"
+                f"{_unknown(agent, 'ranks', 'nnodes', 'nproc_per_node')}"
+            )
         elif process.share == 0:
             yield f"how many ranks {agent.launcher.name} starts on each host is not in {file_of(process)}"
+        elif local_world_of(process) is None and process.share == int(agent.command.option("gpus") or -1):
+            yield f"{agent.launcher.name} is taken to start one rank for each of the {process.share} devices"
+        if not _ports(launch) and not agent.standalone and (words := _unknown(agent, *_MEETING)):
+            yield f"where the ranks meet is not in {file_of(process)}{words}"
     elif not process.command and not process.whole:
         yield f"nothing in {process.source} is known to start ranks"
     elif process.command and process.loop:
@@ -144,3 +155,56 @@ def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
         return  # the rank table has it
     elif not process.command and world_of(process) is None and local_world_of(process) is None:
         yield f"{process.source} does not say how many ranks there are"
+
+
+_MEETING = ("master_addr", "master_port", "rdzv_endpoint")
+
+
+def _unknown(agent: LauncherAgent, *names: str) -> str:
+    """The options among these whose values are unknown, as written."""
+    words = [f"{agent.spelled(name)} {agent.command.options[name][:80]}" for name in names if _is_open(agent, name)]
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _is_open(agent: LauncherAgent, name: str) -> bool:
+    return bool(agent.command.options.get(name)) and agent.command.option(name) is None
+
+
+def _ports(launch: Launch) -> set[str]:
+    return {port.text for process in launch.told if (port := port_of(process))}
+
+
+def _mentioned(launch: Launch) -> Iterator[str]:
+    """The ports and addresses that its text has although no process is known to be given them."""
+    used = {
+        "port": _ports(launch),
+        "address": {master.address for process in launch.told if (master := master_of(process))},
+    }
+    for kind, said in (("port", port_mentioned(launch)), ("address", _address_mentioned(launch))):
+        for each in said:
+            if each.text not in used[kind]:
+                yield f"{kind} {each.text} is in line {each.line} of {each.file} (`{each.words}`)"
+
+
+def port_mentioned(launch: Launch) -> tuple[Mentioned, ...]:
+    """The ports in its text, if no process says where the ranks meet or only by a default."""
+    said = [port for process in launch.told if (port := port_of(process))]
+    if any(not port.said.startswith(DEFAULT_OF) for port in said):
+        return ()
+    return tuple(each for each in launch.mentioned if each.kind == "port")
+
+
+def _address_mentioned(launch: Launch) -> tuple[Mentioned, ...]:
+    if any(map(master_of, launch.told)):
+        return ()
+    return tuple(each for each in launch.mentioned if each.kind == "address")
+
+
+def other_jobs(processes: Sequence[ProcessEnv]) -> Iterator[str]:
+    """The other jobs that a script starts, in words."""
+    for process in processes[:3]:
+        agent, world, port = launcher(process), world_of(process), port_of(process)
+        if agent is not None:
+            ranks = f", {world.text} ranks" if world and world.value else ""
+            met = f", port {port.text} ({port.said})" if port else ""
+            yield f"another launch is not examined: {process.source}, {agent.launcher.name}{ranks}{met}"

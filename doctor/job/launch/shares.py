@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from doctor.job.launch.launcher import LaunchCommand
+from doctor.job.launch.wrappers import program_name
 
 Slots = Callable[[Path], Sequence[int]]
 """The slots of each host of a hostfile, 0 if not given; empty if the file is not here."""
@@ -15,12 +17,17 @@ _HOSTFILE = re.compile(r"--?(?:hostfile|machinefile|machine-file|f)(?:=(.+))?")
 
 def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slots) -> int | None:
     """The ranks per host; None if no hosts are given, 0 if they do not say. Paths start from `home`."""
-    if command.launcher is None or not command.launcher.outer:
+    if command.launcher is None or command.option("nproc_per_node"):
         return None
+    file = _hostfile(list(takewhile(lambda word: program_name(word) != command.program, words)))
+    if not command.launcher.outer:
+        each_host = set(read(Path(home, file))) if file else set()
+        return None if not file else each_host.pop() if len(each_host) == 1 else 0
     if (each := command.option("each")) and each.isdecimal():
         return int(each)
     ranks, hosts = command.option("ranks") or "", command.option("hosts")
-    file = _hostfile(words)
+    if not ranks and not command.partly and (devices := command.option("gpus")):
+        return int(devices)  # one rank for each device that the job asks for
     if file:
         slots = list(read(Path(home, file)))
     elif hosts:

@@ -7,8 +7,8 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from doctor.job.launch.command import bare_program, read_command
 from doctor.job.launch.expand import (
@@ -18,28 +18,28 @@ from doctor.job.launch.expand import (
     fields,
     moved,
     unknown,
-    written,
 )
+from doctor.job.launch.given_elsewhere import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
-from doctor.job.launch.launchers import RANK_NAMES
+from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellCommand, ShellFlow
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
+from doctor.job.launch.wrappers import SHELLS, Wrapped, unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _OF_A_MACHINE = re.compile(
     r"(?:^|/)(?:\.?bashrc|\.?(?:bash_)?profile|activate|conda\.sh|setvars\.sh|lmod\.sh|modules\.sh)$"
     r"|/profile\.d/|/init/\w+$|ascend.{0,100}/set_?env\.(?:sh|bash)$",
     re.IGNORECASE,
 )
 """Files that many scripts source to find their programs."""
-Read = Callable[[str], str | None]
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
+_OF_A_JOB = frozenset({*MASTERS, *PORTS})
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 
@@ -61,23 +61,12 @@ def _none(_: str) -> str | None:
 
 def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScript:
     """`folder` is where the script starts; `read` returns the files that it sources. Raises ShellError."""
-    shell = _Shell(blocks(tokens(text)), folder, read)
+    shell = _Shell(blocks(tokens(text)), folder, read, read_directives(text))
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and START not in v}
     copied, made = frozenset(shell.copied), frozenset(shell.made)
     return ShellScript(tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)))
-
-
-def _shell_text(words: Sequence[Word]) -> tuple[int, int]:
-    """The positions of the shell and of the text in `bash -c TEXT`; the text is at 0 if there is none."""
-    for at, word in enumerate(words[:-2]):
-        if (words[0].plain or "") in ("echo", "printf", "trap"):
-            break
-        if (word.plain or "").rpartition("/")[2] in _SHELLS:
-            options = range(at + 1, min(at + 5, len(words) - 1))
-            return at, next((n + 1 for n in options if re.fullmatch(r"-\w*c", words[n].plain or "")), 0)
-    return 0, 0
 
 
 def _parse_or_none(text: str) -> Blocks | None:
@@ -90,9 +79,11 @@ def _parse_or_none(text: str) -> Blocks | None:
 class _Shell(ShellFlow):
     """A shell that knows the effect of each command."""
 
-    def __init__(self, found: Blocks, folder: str, read: Read) -> None:
+    def __init__(self, found: Blocks, folder: str, read: Read, directives: Directives) -> None:
         super().__init__(found, folder)
+        self.values.update(directives.variables)
         self.read = read
+        self.directives = directives
         self.unread: list[tuple[str, str]] = []
         self.started: list[tuple[str, str]] = []
         self.open: list[Value] = []
@@ -122,8 +113,12 @@ class _Shell(ShellFlow):
     def _file(self, said: str) -> tuple[Blocks | None, str | None]:
         """Another script and its path; None if it is not here, is being read already, or is not a script."""
         path = None if unknown(said) else moved(self.values.get(FOLDER), said)
-        text = None if path is None or path in self.open else self.read(self.placed(path))
+        text = None if path is None or path in self.open else self._text_of(path)
         return (None if text is None else _parse_or_none(text)), path
+
+    def _text_of(self, said: str) -> str | None:
+        path = moved(self.values.get(FOLDER), said)
+        return None if path is None else self.read(self.placed(path))
 
     def _inside(self, found: Blocks, line: int) -> None:
         """Read other commands; what they start counts as started by this line."""
@@ -140,20 +135,27 @@ class _Shell(ShellFlow):
         del self.frames[depth - 1 :]
         self.leaving = "" if self.leaving == "return" else self.leaving
 
-    def _child(self, found: Blocks, line: int, starter: tuple[str, ...] = ()) -> bool:
+    def _child(self, found: Blocks, line: int, wrapped: Wrapped = Wrapped("")) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
         before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
-        self.values, self.exported, self.functions = dict(self.values), set(self.exported), {}
-        starter = (*self.prefix, *starter)
-        self.prefix = starter if read_command((*starter, "python")) else self.prefix
+        known, exported = dict(self.values), set(self.exported)
+        if not wrapped.passes:
+            known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE")}, set()
+        for name, text in wrapped.sets.items():
+            known[name] = before[0].get(name) if text is None else None if unknown(text) else text
+            exported |= {name} if is_kept(name) else set()
+        self.values, self.exported, self.functions = known, exported, {}
+        self.prefix = (*self.prefix, *wrapped.outer)
         self._inside(found, line)
         self.values, self.exported, self.functions, self.prefix = before
         self.leaving = ""
+        if wrapped.detached:
+            self.lines[lines:] = [replace(each, background=True) for each in self.lines[lines:]]
         return len(self.lines) > lines
 
     def _script(self, line: tuple[str, ...], number: int) -> bool:
         """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
-        words = line[1:] if line[0].rpartition("/")[2] in _SHELLS else line
+        words = line[1:] if line[0].rpartition("/")[2] in SHELLS else line
         words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
         if not words or (words is line and not words[0].endswith((".sh", ".bash"))):
             return False
@@ -216,9 +218,9 @@ class _Shell(ShellFlow):
         line = tuple(fields(words, self.values))
         if not line:
             return
-        shell, text = _shell_text(words)
-        found = _parse_or_none(written(words[text].parts, self.values)) if text else None
-        if found and self._child(found, words[0].line, tuple(fields(words[:shell], self.values))):
+        wrapped = unwrapped(line)
+        found = _parse_or_none(wrapped.text) if wrapped else None
+        if wrapped and found and self._with(prefix, lambda: self._child(found, words[0].line, wrapped)):
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
@@ -244,15 +246,15 @@ class _Shell(ShellFlow):
         elif unknown(line[0]) and self.functions:
             self.call_any()
             self._launch(words[0].line, line, prefix)
-        elif not self._in_script(line, words[0].line, prefix):
+        elif not self._with(prefix, lambda: self._script(line, words[0].line)):
             self._launch(words[0].line, line, prefix)
 
-    def _in_script(self, line: tuple[str, ...], number: int, prefix: Mapping[str, Value]) -> bool:
-        """Like `_script`, with the variables before the command, which only this command receives."""
+    def _with(self, prefix: Mapping[str, Value], perform: Callable[[], bool]) -> bool:
+        """Whether this starts ranks, with the variables before the command, which only this command has."""
         before, exported = dict(self.values), set(self.exported)
         self.values.update(prefix)
         self.exported |= {name for name in prefix if is_kept(name)}
-        started = self._script(line, number)
+        started = perform()
         self.values, self.exported = before, exported
         return started
 
@@ -260,13 +262,16 @@ class _Shell(ShellFlow):
         """Keep the command if it may start ranks."""
         if self.prefix and read_command(line) is None:
             return
-        line = tuple(word.replace(START, "$PWD") for word in (*self.prefix, *line))
+        line, missing = completed((*self.prefix, *line), self.directives, self._text_of)
+        self.unread += [("takes options from", missing.replace(START, self.folder))] if missing else []
+        line = tuple(word.replace(START, "$PWD") for word in line)
         command = read_command(line)
         loop = any(frame.kind == "loop" for frame in self.frames)
         bare = command is None
         if command is None:
             program = bare_program(line)
-            if not program or not (loop or self.turns) or not _OF_A_RANK & (self.exported | prefix.keys()):
+            ranks = (loop or self.turns) and _OF_A_RANK & (self.exported | prefix.keys())
+            if not program or not (ranks or _OF_A_JOB & prefix.keys()):
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}

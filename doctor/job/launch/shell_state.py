@@ -13,6 +13,7 @@ from doctor.job.launch.expand import (
     MOST_WORDS,
     START,
     Numbers,
+    Partly,
     Value,
     fields,
     moved,
@@ -131,15 +132,24 @@ class ShellState:
         if text == f"{match[0]}(":
             end = next((i for i in range(at, len(words)) if words[i].plain == ")list"), len(words))
             added = fields(words[at + 1 : end], self.values)
-            old = known if isinstance(known, tuple) else (known,) if known else ()
+            before = known.text if isinstance(known, Partly) else known
+            old = before if isinstance(before, tuple) else (before,) if before else ()
             return name, (*old, *added)[:MOST_WORDS], end + 1 - at
         parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
         value = one(parts, self.values)
-        if append and value is not None:
-            value = (known + value)[:LONGEST] if isinstance(known, str) else None
-        if value is None and name in TABLES:
-            value = written(parts, self.values)  # so that a message can quote it as written
-        return name, value, 1
+        if append and not (isinstance(known, str) and value is not None):
+            value = None
+        elif append and value is not None:
+            value = (known + value)[:LONGEST]
+        if value is not None:
+            return name, value, 1
+        said = written(parts, self.values)
+        if name in TABLES:
+            return name, said, 1  # so that a message can quote it as written
+        text = known.text if isinstance(known, Partly) else known
+        if append and not isinstance(text, str):
+            return name, None, 1
+        return name, Partly((f"{text if append else ''}{said}")[:LONGEST]), 1
 
     def set(self, values: Mapping[str, Value]) -> None:
         self.values.update(values)

@@ -94,15 +94,13 @@ def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
 def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> LaunchCommand:
     """The command of a launcher whose options start at `begin`."""
     given = read_options(words[begin:], known.options)
-    before = words[begin : len(words) - len(given.rest) + 1]
-    partly = any(word.startswith(("$", "`")) for word in before)
     inner = _read(given.rest, depth - 1) if known.outer else None
     shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
     if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
-        return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown, inside=True)
+        return replace(inner, sets=sets, partly=inner.partly or given.partly, shown=shown, inside=True)
     program = inner.program if inner else program_name("".join(given.rest[:1]))
-    return LaunchCommand(known, known.derived(given.values), program, given.sets, partly, shown)
+    return LaunchCommand(known, known.derived(given.values), program, given.sets, given.partly, shown)
 
 
 def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:

@@ -1,4 +1,4 @@
-"""Options that a launcher is given elsewhere: by the directives of a batch script, or in its own configuration.
+"""Options that a launcher is given elsewhere: by directives of a batch script, or in its configuration.
 
 They stand before the options of its command line, which override them.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from doctor.errors import InputErrors
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
-from doctor.job.launch.options import CONFIGURED, NOT_KNOWN, read_options
+from doctor.job.launch.options import NOT_KNOWN, read_options
 from doctor.job.launch.wrappers import MOST_WORDS, program_name
 from doctor.text.yamlfile import parse_yaml, plain
 
@@ -71,16 +71,26 @@ def completed(words: tuple[str, ...], directives: Directives, read: Read) -> tup
             continue
         at += launcher.subcommand != "" and words[at : at + 1] == (launcher.subcommand,)
         more = directives.options.get(launcher, ())
-        file = read_options(words[at:], launcher.options).values.get(CONFIGURED, "")
-        if file and launcher.configured:
+        file = _configured_in(words[at:], launcher) if launcher.configured else ""
+        if file:
             text = None if "$" in file else read(file)
             config = configuration(text, file, launcher) if text is not None else None
             missing = missing if config is not None else file
-            more = (*more, *(config if config is not None else (NOT_KNOWN,)))
+            more = (*more, *(config if config is not None else (f"--{launcher.options.file}", NOT_KNOWN)))
         words = (*words[:at], *more, *words[at:])
         if not launcher.outer:
             break
     return words, missing
+
+
+def _configured_in(words: Sequence[str], launcher: Launcher) -> str:
+    """The configuration file that a command line names."""
+    own = words[: len(words) - len(read_options(words, launcher.options).rest)]
+    for at, word in enumerate(own):
+        name, equals, value = word.partition("=")
+        if name.lstrip("-").replace("-", "_") == launcher.options.file:
+            return value if equals else "".join(own[at + 1 : at + 2])
+    return ""
 
 
 def configuration(text: str, file: str, launcher: Launcher) -> tuple[str, ...] | None:

@@ -51,7 +51,7 @@ class OptionNames:
     dropped. `pairs` take two words; the value of an option in `sets` is a variable for every rank.
     `abbreviated`: the beginning of a name is enough, as with argparse. `glued`: `-n8` is `-n 8`. `shared`
     options must be the same on every host that starts the launcher. `variables` is the prefix of variables
-    that stand for options.
+    that stand for options. `file` is the option that names a file with more options.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +63,7 @@ class OptionNames:
     shared: tuple[str, ...] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
     variables: str = ""
+    file: str = ""
 
     def known(self, name: str) -> str | None:
         """The full name of an option that takes a value."""

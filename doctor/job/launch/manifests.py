@@ -1,4 +1,4 @@
-"""The commands of a Kubernetes manifest, as a shell would have to type them: PyTorchJob, Job, MPIJob and others.
+"""The commands of a Kubernetes manifest (PyTorchJob, Job, MPIJob and others), as a shell would type them.
 
 What the operator of a PyTorchJob sets for torchrun stands before the command; what it sets for each pod is
 left unknown.
@@ -20,7 +20,7 @@ _PORT = "23456"
 
 
 def script_of(text: str, file: str) -> str | None:
-    """The commands of its containers; None if this is not a manifest. Raises InputErrors if it is not YAML."""
+    """The commands of its containers; None if this is no manifest. Raises InputErrors if it is not YAML."""
     documents = [part for part in re.split(r"(?m)^---.*$", text) if part.strip()]
     trees = [plain(parse_yaml(part, file).root) for part in documents]
     manifests = [tree for tree in trees if isinstance(tree, dict) and {"apiVersion", "kind"} <= tree.keys()]
@@ -52,7 +52,9 @@ def _by_operator(
     tree: Mapping[str, Any], replicas: Mapping[str, Mapping[str, Any]], container: Mapping[str, Any]
 ) -> dict[str, str]:
     pods = sum(int(n) for each in replicas.values() if str(n := each.get("replicas", 1)).isdecimal())
-    ports = {port.get("name"): port.get("containerPort") for port in map(_table, _listed(container.get("ports")))}
+    ports = {
+        port.get("name"): port.get("containerPort") for port in map(_table, _listed(container.get("ports")))
+    }
     limits = _table(_table(container.get("resources")).get("limits"))
     devices = next((str(n) for name, n in limits.items() if re.search(r"gpu|npu|ascend", name, re.I)), "")
     each = str(_table(tree.get("spec")).get("nprocPerNode") or "")

@@ -1,7 +1,7 @@
 """Ports and addresses that stand in a text although it is not known whether the job uses them.
 
-`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside an
-address that is unknown, or in a command that was not understood. None of them may be lost.
+`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
+an address that is unknown, or in a command that was not understood. None of them may be lost.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ def _options(*kinds: str) -> str:
     return "|".join(sorted(name for kind, name in _CALLED if kind in kinds))
 
 
+_OWN_PORT = r"(?:(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40})?PORT"
+"""The names that people give to the port where ranks meet."""
 _QUOTES = "[\"'\\\\]*"
 _PORT = re.compile(
-    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|PORT|\w{{0,40}}_PORT)=){_QUOTES}"
+    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})=){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
     re.IGNORECASE,
 )
@@ -40,9 +42,9 @@ _ADDRESS = re.compile(
     rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)})=){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})",
 )
-_OTHER = re.compile(r"(?:SSH|HTTP|SERVER|VLLM|TENSORBOARD|API|REDIS|RAY|DEBUG|JUPYTER)\w*PORT", re.IGNORECASE)
+_NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = re.compile(
-    rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, [*COMMANDS, *MODULES, *(n for e in LAUNCHERS for n in e.commands)]))})(?![\w.-])"
+    rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])"
 )
 MOST = 8
 LONGEST = 160
@@ -65,9 +67,11 @@ def mentioned(text: str) -> tuple[Mentioned, ...]:
     for number, line in _lines(text):
         for kind, pattern in (("port", _PORT), ("port", _ENDPOINT), ("address", _ADDRESS)):
             for match in pattern.finditer(line):
-                if _OTHER.search(match[0]) or (kind == "port" and not 0 < int(match[1]) < 65536):
+                if kind == "port" and not 0 < int(match[1]) < 65536:
                     continue
-                found.setdefault((kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST]))
+                found.setdefault(
+                    (kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST])
+                )
     return tuple(found.values())[:MOST]
 
 

@@ -36,11 +36,11 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
         if any(_is_of_another_job(line, each) for each in together):
             break
         together.insert(0, line)
-    kept = {(line.line, line.turn) for line in together}
+    kept = {(line.line, line.turn, line.words) for line in together}
     others = [
         line
         for line in launchers
-        if (line.line, line.turn) not in kept
+        if (line.line, line.turn, line.words) not in kept
         and not any(line.excludes(each) or _is_alike(line, each) for each in together)
     ]
     return together, others

@@ -87,7 +87,7 @@ function named(a, o, k, n, f) { if ((a ":" o) in kind || how[a] !~ /a/ || length
 function option(p, w, a, o, e, k) { held[p] = ""
   if (w == "--" && !lone[p]) { put(p, w); lone[p] = 1; return }
   if (lone[p] || w !~ /^-./) {
-    if (maybe[p] && !lone[p] && w !~ /[.]py|^-/) { held[p] = w; maybe[p] = 0 }
+    if (maybe[p] && !lone[p] && w !~ /[.]py|^-/ && !is_python(w)) { held[p] = w; maybe[p] = 0 }
     else if (how[a] ~ /o/) begin(p, w); else last(p, w)
     return }
   maybe[p] = 0; o = w; sub(/^-+/, "", o); e = index(o, "="); if (e) o = substr(o, 1, e - 1); gsub(/-/, "_", o)

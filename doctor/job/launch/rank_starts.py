@@ -132,15 +132,16 @@ def not_understood(launch: Launch) -> Iterator[str]:
 def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
     agent = launcher(process)
     if agent is not None:
-        if world_of(process) is None and local_world_of(process) is None:
+        asked = agent.command.option("gpus")
+        if process.share and asked == str(process.share) and not agent.command.option("each"):
+            yield f"{agent.launcher.name} is taken to start a rank for each of the {asked} devices of a host"
+        elif not process.share and world_of(process) is None and local_world_of(process) is None:
             yield (
                 f"the number of ranks that {agent.launcher.name} starts is not in {file_of(process)}"
                 f"{_unknown(agent, 'ranks', 'nnodes', 'nproc_per_node')}"
             )
         elif process.share == 0:
             yield f"how many ranks {agent.launcher.name} starts on each host is not in {file_of(process)}"
-        elif local_world_of(process) is None and process.share == int(agent.command.option("gpus") or -1):
-            yield f"{agent.launcher.name} is taken to start one rank for each of the {process.share} devices"
         if not _ports(launch) and not agent.standalone and (words := _unknown(agent, *_MEETING)):
             yield f"where the ranks meet is not in {file_of(process)}{words}"
     elif not process.command and not process.whole:
@@ -162,7 +163,8 @@ _MEETING = ("master_addr", "master_port", "rdzv_endpoint")
 
 def _unknown(agent: LauncherAgent, *names: str) -> str:
     """The options among these whose values are unknown, as written."""
-    words = [f"{agent.spelled(name)} {agent.command.options[name][:80]}" for name in names if _is_open(agent, name)]
+    given = agent.command.options
+    words = [f"{agent.spelled(name)} {given[name][:80]}" for name in names if _is_open(agent, name)]
     return f" ({', '.join(words)})" if words else ""
 
 
@@ -171,27 +173,37 @@ def _is_open(agent: LauncherAgent, name: str) -> bool:
 
 
 def _ports(launch: Launch) -> set[str]:
-    return {port.text for process in launch.told if (port := port_of(process))}
+    return {port.text for port in _told_ports(launch)}
 
 
 def _mentioned(launch: Launch) -> Iterator[str]:
-    """The ports and addresses that its text has although no process is known to be given them."""
-    used = {
-        "port": _ports(launch),
-        "address": {master.address for process in launch.told if (master := master_of(process))},
-    }
-    for kind, said in (("port", port_mentioned(launch)), ("address", _address_mentioned(launch))):
-        for each in said:
-            if each.text not in used[kind]:
-                yield f"{kind} {each.text} is in line {each.line} of {each.file} (`{each.words}`)"
+    """The ports and addresses in its text that no process is known to be given."""
+    used, examined = _ports(launch), [each.text for each in port_mentioned(launch)][-1:]
+    for each in launch.mentioned:
+        where = _where(each)
+        if each.kind != "port" or each.text in used:
+            continue
+        if examined == [each.text]:
+            yield f"{where}; whether the job uses it is not known, and it is examined"
+        elif all(port.said.startswith(DEFAULT_OF) for port in _told_ports(launch)):
+            yield f"{where}, but is not known to be used: --master-port {each.text} examines it"
+    for each in _address_mentioned(launch):
+        yield f"{_where(each)}, but may not be used"
+
+
+def _where(each: Mentioned) -> str:
+    return f"{each.kind} {each.text} is in line {each.line} of {each.file} (`{each.words}`)"
 
 
 def port_mentioned(launch: Launch) -> tuple[Mentioned, ...]:
-    """The ports in its text, if no process says where the ranks meet or only by a default."""
-    said = [port for process in launch.told if (port := port_of(process))]
-    if any(not port.said.startswith(DEFAULT_OF) for port in said):
+    """The ports in its text, if it is not known where the ranks meet."""
+    if _ports(launch) or any(agent.standalone for process in launch.told if (agent := launcher(process))):
         return ()
     return tuple(each for each in launch.mentioned if each.kind == "port")
+
+
+def _told_ports(launch: Launch) -> list[ToldNumber]:
+    return [port for process in launch.told if (port := port_of(process))]
 
 
 def _address_mentioned(launch: Launch) -> tuple[Mentioned, ...]:

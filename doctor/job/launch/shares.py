@@ -23,9 +23,11 @@ def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slot
     if not command.launcher.outer:
         each_host = set(read(Path(home, file))) if file else set()
         return None if not file else each_host.pop() if len(each_host) == 1 else 0
+    ranks, hosts, nodes = (command.option(name) or "" for name in ("ranks", "hosts", "nnodes"))
+    if (ranks + nodes).isdecimal() and ranks and nodes and int(nodes) and int(ranks) % int(nodes) == 0:
+        return int(ranks) // int(nodes)
     if (each := command.option("each")) and each.isdecimal():
         return int(each)
-    ranks, hosts = command.option("ranks") or "", command.option("hosts")
     if not ranks and not command.partly and (devices := command.option("gpus")):
         return int(devices)  # one rank for each device that the job asks for
     if file:

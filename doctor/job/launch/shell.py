@@ -27,7 +27,7 @@ from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellCommand, ShellFlow
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
-from doctor.job.launch.wrappers import SHELLS, Wrapped, unwrapped
+from doctor.job.launch.wrappers import ITSELF, SHELLS, Wrapped, unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
@@ -135,7 +135,7 @@ class _Shell(ShellFlow):
         del self.frames[depth - 1 :]
         self.leaving = "" if self.leaving == "return" else self.leaving
 
-    def _child(self, found: Blocks, line: int, wrapped: Wrapped = Wrapped("")) -> bool:
+    def _child(self, found: Blocks, line: int, wrapped: Wrapped = ITSELF) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
         before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
         known, exported = dict(self.values), set(self.exported)
@@ -152,6 +152,11 @@ class _Shell(ShellFlow):
         if wrapped.detached:
             self.lines[lines:] = [replace(each, background=True) for each in self.lines[lines:]]
         return len(self.lines) > lines
+
+    def _unwrap(self, wrapped: Wrapped, line: int) -> bool:
+        """Whether what a wrapper starts can be read and starts ranks."""
+        found = _parse_or_none(wrapped.text)
+        return found is not None and self._child(found, line, wrapped)
 
     def _script(self, line: tuple[str, ...], number: int) -> bool:
         """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
@@ -219,8 +224,7 @@ class _Shell(ShellFlow):
         if not line:
             return
         wrapped = unwrapped(line)
-        found = _parse_or_none(wrapped.text) if wrapped else None
-        if wrapped and found and self._with(prefix, lambda: self._child(found, words[0].line, wrapped)):
+        if wrapped and self._with(prefix, lambda: self._unwrap(wrapped, words[0].line)):
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]

@@ -8,16 +8,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from doctor.job.launch.launchers import COMMANDS, MODULES
-from doctor.job.launch.options import read_options
+from doctor.job.launch.options import PYTHON, read_options
 
 MOST_WORDS = 20
 """The most words of a wrapper that are searched for a command if not all of them are known."""
 _PRINTS = frozenset({"echo", "printf", "trap"})
 _VARIABLE = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 
 
@@ -25,11 +24,11 @@ _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 class Wrapper:
     """A program that starts what follows its own options.
 
-    `after` are the words one of which must follow its name. `flags` are its options without a value, `letters`
-    the short ones; every other option has a value. `sets` are those whose value is a variable of the command.
-    Before the command are `places` more words: an image, a host. `joins`: the words become one text, which
-    a shell reads; `text` is the option whose value is such a text instead. `passes`: the command has the
-    variables of the caller. With one of the letters in `detaches` the caller goes on.
+    `after` are the words one of which must follow its name. `flags` are its options without a value, and
+    `letters` the short ones; every other option has a value. `sets` are those whose value is a variable of
+    the command. Before the command are `places` more words: an image, a host. `joins`: the words become one
+    text, which a shell reads; `text` is the option whose value is such a text instead. `passes`: the command
+    has the variables of the caller. With one of the letters in `detaches` the caller goes on.
     """
 
     after: frozenset[str] = frozenset()
@@ -54,19 +53,25 @@ class Wrapped:
     detached: bool = False
 
 
+ITSELF = Wrapped("")
+"""No wrapper."""
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 PREFIXES = _words(
-    "nohup exec time command stdbuf nice ionice numactl taskset timeout sudo env setsid catchsegv nsys profile"
-    " chrt unbuffer"
+    "nohup exec time command stdbuf nice ionice numactl taskset timeout sudo env setsid catchsegv nsys"
+    " profile chrt unbuffer"
 )
 """Wrappers whose process becomes the command, or stays above it on the same host."""
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 _CONTAINER = Wrapper(
     after=_words("run exec"),
-    flags=_words("rm detach interactive tty privileged init publish-all read-only no-healthcheck quiet replace"),
+    flags=_words(
+        "rm detach interactive tty privileged init publish-all read-only no-healthcheck quiet replace"
+    ),
     letters="ditPq",
     sets=_words("e env"),
     places=1,
@@ -75,8 +80,8 @@ _CONTAINER = Wrapper(
 _IMAGE_FILE = Wrapper(
     after=_words("exec run"),
     flags=_words(
-        "nv nvccli rocm cleanenv contain containall writable writable-tmpfs no-home fakeroot userns pid ipc net"
-        " no-init no-privs keep-privs compat no-umask no-eval disable-cache silent quiet allow-setuid unsquash"
+        "nv nvccli rocm cleanenv contain containall writable writable-tmpfs no-home fakeroot userns pid ipc"
+        " net no-init no-privs keep-privs compat no-umask no-eval disable-cache silent quiet unsquash"
     ),
     letters="eCcwfupinv",
     sets=_words("env"),
@@ -87,7 +92,9 @@ _POD = Wrapper(after=_words("exec"), flags=_words("stdin tty quiet"), letters="i
 _SHELL = Wrapper(flags=_words("login norc noprofile posix"), letters="ceilxuvhB", text="c", passes=True)
 _ON_HOSTS = Wrapper(flags=_words("nodns"), letters="bBLS", joins=True)
 _ENVIRONMENT = Wrapper(
-    after=_words("run"), flags=_words("no-capture-output live-stream frozen locked no-sync isolated"), passes=True
+    after=_words("run"),
+    flags=_words("no-capture-output live-stream frozen locked no-sync isolated"),
+    passes=True,
 )
 WRAPPERS: Mapping[str, Wrapper] = {
     **dict.fromkeys(("docker", "podman", "nerdctl"), _CONTAINER),
@@ -100,11 +107,11 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "flock": Wrapper(letters="sxunoF", places=1, text="c", passes=True),
     "sbatch": Wrapper(text="wrap", passes=True),
     "salloc": Wrapper(letters="HkKQvO", flags=_words("exclusive"), passes=True),
-    "tmux": Wrapper(after=_words("new new-session"), letters="AdDEPX", joins=True, passes=True, detaches="d"),
-    "screen": Wrapper(letters="dmDL", joins=True, passes=True, detaches="dm"),
+    "tmux": Wrapper(after=_words("new new-session"), letters="AdDEPX", passes=True, detaches="d"),
+    "screen": Wrapper(letters="dmDL", passes=True, detaches="dm"),
     **dict.fromkeys(("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi"), _ENVIRONMENT),
 }
-"""By name; those in PREFIXES, whose options need not be known, start the first launcher or Python behind them."""
+"""By name. Those in PREFIXES start the first launcher or Python behind them; their options are not needed."""
 
 
 def program_name(word: str) -> str:
@@ -114,7 +121,7 @@ def program_name(word: str) -> str:
 
 
 def is_python(name: str) -> bool:
-    return _PYTHON.fullmatch(name) is not None
+    return re.fullmatch(PYTHON, name) is not None
 
 
 def unwrapped(words: Sequence[str]) -> Wrapped | None:
@@ -124,9 +131,8 @@ def unwrapped(words: Sequence[str]) -> Wrapped | None:
         return _behind_prefix(words)
     if name in COMMANDS and COMMANDS[name].outer:
         rest = read_options(words[1:], COMMANDS[name].options).rest
-        inner = unwrapped(rest)
-        before = tuple(words[: len(words) - len(rest)])
-        return inner and Wrapped(inner.text, (*before, *inner.outer), inner.sets, inner.passes, inner.detached)
+        inner, before = unwrapped(rest), words[: len(words) - len(rest)]
+        return inner and replace(inner, outer=(*before, *inner.outer))
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
     known = _behind_unknown(words) if words and words[0].startswith(("$", "`")) else _shell_in(words)
@@ -141,9 +147,7 @@ def _behind_prefix(words: Sequence[str]) -> Wrapped | None:
         elif (name := program_name(word)) in WRAPPERS or (name in COMMANDS and COMMANDS[name].outer):
             inner = unwrapped(words[at:])
             own = sets if inner and inner.passes else {}
-            return inner and Wrapped(
-                inner.text, inner.outer, {**own, **inner.sets}, inner.passes, inner.detached
-            )
+            return inner and replace(inner, sets={**own, **inner.sets})
         elif name in COMMANDS or is_python(name):
             return None
     return None
@@ -181,7 +185,8 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
         rest = _from_known(words)
     if not rest:
         return None
-    return Wrapped(" ".join(rest) if wrapper.joins else shlex.join(rest), (), sets, wrapper.passes, detached)
+    joins = wrapper.joins or len(rest) == 1
+    return Wrapped(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
 
 
 def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | None]:

@@ -129,20 +129,20 @@ def _is_flag(value: SourcedValue[T] | None) -> bool:
 
 
 def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int]:
-    said = _first(told, _launch_source(wishes), PORTS) or (
-        None if wishes.master_port else _first(wishes.env, "inventory", PORTS)
-    )
-    launch = wishes.launch
-    if said and not _is_flag(wishes.master_port) and re.fullmatch(r"[0-9]{1,5}", said.value):
-        default = default_of(launch, said.value) if launch and said.value == told.get(PORTS[0]) else ""
-        if not 0 < int(said.value) < 65536:
-            return _DEFAULT_PORT
-        if not default or not (launch and port_mentioned(launch)):
-            return SourcedValue(int(said.value), default or said.source)
-    if wishes.master_port or launch is None or launch.live:
-        return wishes.master_port or _DEFAULT_PORT
-    ports = port_mentioned(launch)
-    return SourcedValue(int(ports[-1].text), f"--launch {ports[-1].file}:{ports[-1].line}") if ports else _DEFAULT_PORT
+    """The port from the flag, the launch or the inventory; or one that only stands in the launch's text."""
+    launch, given = wishes.launch, wishes.master_port
+    if _is_flag(given):
+        return given or _DEFAULT_PORT
+    said = _first(told, _launch_source(wishes), PORTS)
+    if said and launch and (default := default_of(launch, said.value)):
+        said = SourcedValue(said.value, default)
+    said = said or (None if given else _first(wishes.env, "inventory", PORTS))
+    if said and re.fullmatch(r"[0-9]{1,5}", said.value):
+        return SourcedValue(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
+    ports = port_mentioned(launch) if launch and not given else ()
+    if ports:
+        return SourcedValue(int(ports[-1].text), f"--launch {ports[-1].file}:{ports[-1].line}")
+    return given or _DEFAULT_PORT
 
 
 def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
 from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, STATIC, spans_nodes
-from doctor.job.launch.options import CONFIGURED
 
 _IN_CONFIG = ("num_machines", "num_processes", "machine_rank", "main_process_ip", "main_process_port")
 
@@ -30,8 +29,17 @@ ACCELERATE = Launcher(
             "main_process_ip": "master_addr",
             "main_process_port": "master_port",
             "num_processes": "ranks",
-            **named("rdzv_backend", CONFIGURED),
-            **unnamed("role", "rdzv_timeout", "num_gpus", "mixed_precision", "gpu_ids", "dynamo_backend", "rdzv_conf"),
+            **named("rdzv_backend"),
+            **unnamed(
+                "config_file",
+                "role",
+                "rdzv_timeout",
+                "num_gpus",
+                "mixed_precision",
+                "gpu_ids",
+                "dynamo_backend",
+                "rdzv_conf",
+            ),
             **unnamed("num_cpu_threads_per_process", "max_restarts", "monitor_interval", "zero_stage"),
             **unnamed("deepspeed_config_file", "deepspeed_hostfile", "gradient_accumulation_steps"),
             **unnamed("log_dir", "tee"),
@@ -40,6 +48,7 @@ ACCELERATE = Launcher(
         | frozenset({"no_python", "same_network", "use_megatron_lm", "q", "use_cpu", "enable_cpu_affinity"}),
         shared=("nnodes", "ranks", "master_addr", "master_port"),
         defaults={"master_port": STATIC},
+        file="config_file",
     ),
     master=master_given,
     goes_by_node_rank=spans_nodes,

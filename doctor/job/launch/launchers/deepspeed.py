@@ -17,7 +17,9 @@ def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     if not selected or any("$" in host for host, _, _ in selected):
         return dict(options)
     found = {**options, "nnodes": str(len(selected))}
-    slots = {len(numbers.split(",")) if re.fullmatch(r"\d+(,\d+)*", numbers) else 0 for _, _, numbers in selected}
+    slots = {
+        len(numbers.split(",")) if re.fullmatch(r"\d+(,\d+)*", numbers) else 0 for _, _, numbers in selected
+    }
     if len(slots) == 1 and 0 not in slots:
         found["nproc_per_node"] = str(slots.pop())
     return found

@@ -35,7 +35,9 @@ def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
 def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     """With the number of devices of each node, and the tasks of all nodes."""
     found, nodes, each = dict(options), options.get("nnodes", "1"), options.get("each", "")
-    devices = re.search(r"(?:^|,)(?:gres/)?(?:gpu|npu|ascend)\w*(?::[A-Za-z_][^,:]*)?(?::(\d+))?", options.get("gres", ""))
+    devices = re.search(
+        r"(?:^|,)(?:gres/)?(?:gpu|npu|ascend)\w*(?::[A-Za-z_][^,:]*)?(?::(\d+))?", options.get("gres", "")
+    )
     per_node = re.fullmatch(r"(?:.*:)?(\d+)", options.get("gpus", ""))
     in_all = re.fullmatch(r"(?:.*:)?(\d+)", options.get("all_gpus", ""))
     found.pop("gpus", None)

@@ -138,7 +138,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         told = told or [ProcessEnv(name, None, {}, whole=False, folder=home, home=home)]
         unread.append(f"what line {named[0]} of {name} starts was not understood: `{redact(named[1])}`")
     if not told:
-        raise InputErrors([Mistake(file, None, NOTHING)])
+        raise InputErrors(
+            [Mistake(file, None, f"{'; '.join(unread)}; it starts nothing else" if unread else NOTHING)]
+        )
     gone = [folder for each in told if (folder := _not_here(each, script.made))]
     told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
     unread += [

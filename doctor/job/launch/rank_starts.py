@@ -75,6 +75,9 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
     """How many ranks it starts on each host; None if that is unknown or differs between hosts."""
     started = {number.value for process in launch.told if (number := local_world_of(process))}
     started |= {process.share for process in launch.told if process.share is not None}
+    started |= {
+        number.value for process in launch.told if (number := _asked_for(process)) and not launch.live
+    }
     if 0 in started:
         if hosts == 1:
             return None  # there may be others in the hostfile
@@ -90,6 +93,12 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
     for fewest, most in nodes if len(nodes) == 1 else ():  # type: ignore[misc]
         hosts = most if fewest == most else hosts
     return world.value // hosts if hosts and world.value % hosts == 0 else None
+
+
+def _asked_for(process: ProcessEnv) -> ToldNumber | None:
+    """How many ranks a program is asked to start, if it is neither a launcher nor a rank."""
+    number = ToldNumber("NPROC_PER_NODE", process.env.get("NPROC_PER_NODE", ""))
+    return number if number.value and launcher(process) is None and rank_of(process) is None else None
 
 
 def understood(launch: Launch) -> str:
@@ -148,6 +157,8 @@ def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
         yield f"nothing in {process.source} is known to start ranks"
     elif process.command and process.loop:
         yield f"the number of turns of the loop around {process.source} is unknown"
+    elif _asked_for(process):
+        return
     elif process.command and world_said(launch) is None and len(ranks_of(launch)) < 2:
         command = read_command(process.command)
         program = command.program if command and command.program else process.command[-1]

@@ -22,6 +22,7 @@ from doctor.job.launch.expand import (
 from doctor.job.launch.given_elsewhere import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
+from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellCommand, ShellFlow
 from doctor.job.launch.shell_state import is_arithmetic
@@ -39,7 +40,7 @@ _OF_A_MACHINE = re.compile(
 )
 """Files that many scripts source to find their programs."""
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
-_OF_A_JOB = frozenset({*MASTERS, *PORTS})
+_OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.job.launch.launchers import COMMANDS, MODULES
-from doctor.job.launch.options import PYTHON, read_options
+from doctor.job.launch.options import PYTHON, is_open, read_options
 
 MOST_WORDS = 20
 """The most words of a wrapper that are searched for a command if not all of them are known."""
@@ -135,7 +135,7 @@ def unwrapped(words: Sequence[str]) -> Wrapped | None:
         return inner and replace(inner, outer=(*before, *inner.outer))
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
-    known = _behind_unknown(words) if words and words[0].startswith(("$", "`")) else _shell_in(words)
+    known = _behind_unknown(words) if words and is_open(words[0]) else _shell_in(words)
     return Wrapped(shlex.join(known)) if known else None
 
 
@@ -181,8 +181,8 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
         return None if text is None else Wrapped(text, (), sets, wrapper.passes, detached)
     if rest[:1] == ["--"]:
         rest.pop(0)
-    if any(word.startswith(("$", "`")) for word in words[: len(words) - len(rest)]):
-        rest = _from_known(words)
+    if any(map(is_open, words[: len(words) - len(rest)])) and not _is_program(rest[:1], wrapper.joins):
+        rest = _from_known(words, wrapper.joins)
     if not rest:
         return None
     joins = wrapper.joins or len(rest) == 1
@@ -204,13 +204,16 @@ def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | No
     return name[:1], word[2:]
 
 
-def _from_known(words: Sequence[str]) -> list[str]:
+def _from_known(words: Sequence[str], joins: bool = False) -> list[str]:
     """The words from the first that is certainly a program, because those before it are not all known."""
-    for at, word in enumerate(words[: 2 * MOST_WORDS]):
-        name = program_name(word)
-        if name in COMMANDS or name in WRAPPERS or is_python(name):
-            return list(words[at:])
-    return []
+    at = (at for at in range(min(len(words), 2 * MOST_WORDS)) if _is_program(words[at : at + 1], joins))
+    return list(words[next(at, len(words)) :])
+
+
+def _is_program(words: Sequence[str], joins: bool) -> bool:
+    """Whether a word is a program that is known here, or a text for a shell where one is taken."""
+    name = program_name("".join(words))
+    return name in COMMANDS or name in WRAPPERS or is_python(name) or (joins and " " in name)
 
 
 def _behind_unknown(words: Sequence[str]) -> list[str]:

@@ -49,6 +49,8 @@ def notes(launch: Launch) -> str:
         f"kubectl -n jobs exec -it pod-0 -c main -- {START}",
         f"ssh -p 2222 -o StrictHostKeyChecking=no me@node7 'cd /job; nohup {START} > log 2>&1 &'",
         f"ssh node7 {START}",
+        f"for h in $(cat hosts); do ssh $OPTIONS $h 'cd /job && {START}' & done",
+        f"for h in $HOSTS; do ssh $h {START} & done",
         f"pdsh -w node[7-8] '{START}'",
         f"timeout 5h bash -eo pipefail -c '{START}'",
         f"flock /tmp/lock -c '{START}'",
@@ -107,6 +109,12 @@ def test_variables_do_not_enter_containers_and_other_hosts_by_themselves(
 ) -> None:
     (told,) = read(tmp_path, f"export MASTER_PORT=29512 NCCL_DEBUG=INFO\n{text}\n").told
     assert told.env == env
+
+
+@pytest.mark.parametrize("before", ["NPROC_PER_NODE=8 NNODES=2", "export NPROC_PER_NODE=8;"])
+def test_a_program_that_is_told_how_many_ranks_to_start(before: str, tmp_path: Path) -> None:
+    launch = read(tmp_path, f"#!/bin/bash\n{before} swift sft --model m\n")
+    assert figures(launch)[0] == 8
 
 
 def test_assignments_before_a_program_that_nobody_knows(tmp_path: Path) -> None:
@@ -326,6 +334,12 @@ def test_what_was_not_understood_is_quoted(text: str, tmp_path: Path) -> None:
     said = notes(read(tmp_path, f"#!/bin/bash\n{text}\n"))
     assert "was not understood" in said
     assert text.splitlines()[0 if "EOF" not in text else 1] in said
+
+
+def test_a_script_that_only_starts_what_is_not_here(tmp_path: Path) -> None:
+    with pytest.raises(InputErrors) as caught:
+        read(tmp_path, "#!/bin/bash\npdsh -w $HOSTS 'cd $(pwd) && bash train.sh'\n")
+    assert "runs 'train.sh', which could not be read here" in caught.value.mistakes[0].message
 
 
 def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:

@@ -62,13 +62,14 @@ def defaults_of(launch: Launch, plan: JobPlan) -> Iterator[str]:
     """The figures of the plan that the launch does not say, and what would tell them."""
     if launch.live:
         return
-    tell = "or the ranks while they run, or --in-job inside the job"
+    tell = "or examine the job while it runs, or from inside with --in-job"
     for ranks in {host.ranks.value for host in plan.hosts if host.ranks and host.ranks.source == DEFAULT}:
         many = f"{ranks} {'rank' if ranks == 1 else 'ranks'} a host"
-        yield f"{many} is a default, as the launch does not say how many: --ranks-per-host tells, {tell}"
+        yield f"{many} is a default, because the launch does not say how many: give --ranks-per-host, {tell}"
     port = plan.master_port
     if port.source == DEFAULT and not plan.master_port_drawn and not plan.told_tables:
-        yield f"port {port.value} is a default, as the launch does not say which: --master-port tells, {tell}"
+        why = "because the launch does not say where its ranks meet"
+        yield f"port {port.value} is a default, {why}: give --master-port, {tell}"
 
 
 def _at_home(launch: Launch, plan: JobPlan) -> Launch:

@@ -131,7 +131,7 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Fou
 
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
     lines, others = one_launch(script.lines)
-    mentions = [replace(each, file=name) for each in mentioned(text)]
+    mentions = [replace(each, file=name, words=redact(each.words)) for each in mentioned(text)]
     told = [replace(each, home=home) for each in _processes(lines, script, name, home, slots)]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
     if not script.lines and (named := starter(text)):

@@ -35,7 +35,7 @@ _PORT = re.compile(
 )
 _ENDPOINT = re.compile(
     rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|init[_-]method)[= ]\s*"
-    rf"|\b\w{{0,40}}(?:MASTER|RDZV|RENDEZ\w*|ENDPOINT|INIT_METHOD|DIST_URL)\w{{0,40}}=)[^\s;#]{{0,200}}?:(\d{{2,5}})(?![\w.:])",
+    r"|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD|DIST_URL)\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(

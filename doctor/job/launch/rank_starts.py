@@ -151,7 +151,8 @@ def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
             )
         elif process.share == 0:
             yield f"how many ranks {agent.launcher.name} starts on each host is not in {file_of(process)}"
-        if not _ports(launch) and not agent.standalone and (words := _unknown(agent, *_MEETING)):
+        met = _ports(launch) or port_mentioned(launch) or agent.standalone
+        if not met and (words := _unknown(agent, *_MEETING)):
             yield f"where the ranks meet is not in {file_of(process)}{words}"
     elif not process.command and not process.whole:
         yield f"nothing in {process.source} is known to start ranks"

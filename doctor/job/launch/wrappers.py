@@ -124,14 +124,14 @@ def is_python(name: str) -> bool:
     return re.fullmatch(PYTHON, name) is not None
 
 
-def unwrapped(words: Sequence[str]) -> Wrapped | None:
+def unwrapped(words: Sequence[str], deepest: int = 4) -> Wrapped | None:
     """What the outermost wrapper starts; None if there is no wrapper or nothing that it starts."""
-    name = program_name(words[0]) if words else ""
+    name = program_name(words[0]) if words and deepest else ""
     if name in PREFIXES:
-        return _behind_prefix(words)
+        return _behind_prefix(words, deepest)
     if name in COMMANDS and COMMANDS[name].outer:
         rest = read_options(words[1:], COMMANDS[name].options).rest
-        inner, before = unwrapped(rest), words[: len(words) - len(rest)]
+        inner, before = unwrapped(rest, deepest - 1), words[: len(words) - len(rest)]
         return inner and replace(inner, outer=(*before, *inner.outer))
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
@@ -139,13 +139,13 @@ def unwrapped(words: Sequence[str]) -> Wrapped | None:
     return Wrapped(shlex.join(known)) if known else None
 
 
-def _behind_prefix(words: Sequence[str]) -> Wrapped | None:
+def _behind_prefix(words: Sequence[str], deepest: int) -> Wrapped | None:
     sets: dict[str, str | None] = {}
     for at, word in enumerate(words[1:MOST_WORDS], start=1):
         if variable := _VARIABLE.fullmatch(word):
             sets[variable[1]] = variable[2]
         elif (name := program_name(word)) in WRAPPERS or (name in COMMANDS and COMMANDS[name].outer):
-            inner = unwrapped(words[at:])
+            inner = unwrapped(words[at:], deepest - 1)
             own = sets if inner and inner.passes else {}
             return inner and replace(inner, sets={**own, **inner.sets})
         elif name in COMMANDS or is_python(name):

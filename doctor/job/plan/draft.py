@@ -134,7 +134,7 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int
     if _is_flag(given):
         return given or _DEFAULT_PORT
     said = _first(told, _launch_source(wishes), PORTS)
-    if said and launch and (default := default_of(launch, said.value)):
+    if said and launch and not launch.live and (default := default_of(launch, said.value)):
         said = SourcedValue(said.value, default)
     said = said or (None if given else _first(wishes.env, "inventory", PORTS))
     if said and re.fullmatch(r"[0-9]{1,5}", said.value):

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from doctor.errors import InputErrors
 from doctor.job.launch import Launch, read_launch_files
+from doctor.job.launch.launchers import COMMANDS
 from doctor.job.launch.rank_starts import not_understood, port_mentioned
+from doctor.job.launch.wrappers import PREFIXES, WRAPPERS, unwrapped
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
@@ -90,6 +94,20 @@ done
     assert figures(launch) == (8, "node1", 22345)
     assert [told.command[3] for told in launch.told] == ["--node_rank=0", "--node_rank=1"]
     assert [told.env for told in launch.told] == [{"NCCL_DEBUG": "INFO"}] * 2
+
+
+WORDS = (*WRAPPERS, *PREFIXES, *COMMANDS, "run", "exec", "-c", "-it", "-e", "A=b", "--", "$X", "a b", "t.py")
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=12))
+def test_any_words(words: list[str]) -> None:
+    inner = unwrapped(words)
+    assert inner is None or inner.text is not None
+
+
+def test_wrappers_are_taken_off_to_a_limit() -> None:
+    assert unwrapped(["mpirun"] * 5000) is None
 
 
 @pytest.mark.parametrize(
@@ -293,6 +311,7 @@ def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int
         "# MASTER_PORT=29512\npython t.py",
         "SSH_PORT=2222 VLLM_PORT=8000\npython t.py --server_port 8080",
         "MASTER_PORT=29512\ntorchrun --standalone t.py",
+        "S3_ENDPOINT=http://minio:9000 SPARK_MASTER=spark://h:7077\npython t.py",
         "export MASTER_PORT=29512\npython t.py",
     ],
 )

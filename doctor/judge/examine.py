@@ -15,7 +15,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
-from doctor.job.launch.rank_starts import not_understood
+from doctor.job.launch.unknowns import not_understood
 from doctor.job.plan import JobPlan
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge

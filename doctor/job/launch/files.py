@@ -18,12 +18,12 @@ from doctor.job.launch.manifests import script_of
 from doctor.job.launch.mentioned import Mentioned, mentioned, starter
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
-from doctor.job.launch.rank_starts import other_jobs
 from doctor.job.launch.shares import Slots, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
 from doctor.job.launch.told_table import is_by_device, told_tables
+from doctor.job.launch.unknowns import other_jobs
 from doctor.job.launch.variables import kept
 from doctor.text.redact import redact
 from doctor.text.textfile import read_text, refuse, shown
@@ -60,6 +60,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
         beside += found.beside
         unread += found.unread
         mentions += found.mentioned
+    told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, and launch scripts")
     dumps = [
         each for each in told if not each.command and (RANK_NAMES & each.env.keys() or is_by_device(each))
@@ -122,11 +123,13 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Fou
         options = configuration(text, file, launcher)
         if options is not None:
             commands = shlex.join((*launcher.commands[:1], launcher.subcommand, *options))
-    if commands is None:
+    if commands is None and starter(text) is None:
         raise InputErrors([Mistake(file, None, NOT_OF_A_LAUNCH)])
+    if commands is None:
+        return _of_script(ShellScript((), {}), text, file, name, home, slots)
     found = _of_script(read_script(commands, home, _read_sourced), commands, file, name, home, slots)
     told = [replace(each, source=name, folder=None) for each in found.told]
-    return replace(found, told=told, mentioned=())
+    return replace(found, told=told, mentioned=[replace(each, file=name) for each in mentioned(text)])
 
 
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
@@ -135,12 +138,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     told = [replace(each, home=home) for each in _processes(lines, script, name, home, slots)]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
     if not script.lines and (named := starter(text)):
-        told = told or [ProcessEnv(name, None, {}, whole=False, folder=home, home=home)]
         unread.append(f"what line {named[0]} of {name} starts was not understood: `{redact(named[1])}`")
-    if not told:
-        raise InputErrors(
-            [Mistake(file, None, f"{'; '.join(unread)}; it starts nothing else" if unread else NOTHING)]
-        )
+    if not told and not unread:
+        raise InputErrors([Mistake(file, None, NOTHING)])
     gone = [folder for each in told if (folder := _not_here(each, script.made))]
     told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
     unread += [

@@ -28,11 +28,25 @@ class Directives:
 
     options: Mapping[Launcher, tuple[str, ...]]
     variables: Mapping[str, str]
+    ranks: str = ""
+
+    def for_others(self, launcher: Launcher, words: Sequence[str]) -> tuple[str, ...]:
+        """Another launcher of processes starts as many as the scheduler would, if it is given no number."""
+        given = read_options(words, launcher.options).values
+        if (
+            not launcher.outer
+            or not self.ranks
+            or launcher in self.options
+            or {"ranks", "each"} & given.keys()
+        ):
+            return ()
+        return (f"{launcher.options.spelled('ranks')}={self.ranks}",)
 
 
 def read_directives(text: str) -> Directives:
     options: dict[Launcher, tuple[str, ...]] = {}
     variables: dict[str, str] = {}
+    ranks = ""
     for launcher in LAUNCHERS:
         if not launcher.directive:
             continue
@@ -42,10 +56,11 @@ def read_directives(text: str) -> Directives:
         said = {name: value for name, value in given.items() if launcher.sets_for_job.keys() & {name}}
         options[launcher] = tuple(f"{launcher.options.spelled(name)}={said[name]}" for name in said)
         known = launcher.derived(given)
+        ranks = known.get("ranks", "") if known.get("ranks", "").isdecimal() else ranks
         for name, names in launcher.sets_for_job.items():
             if known.get(name, "").isdecimal():
                 variables.update(dict.fromkeys(names, known[name]))
-    return Directives(options, variables)
+    return Directives(options, variables, ranks)
 
 
 def _directives(text: str, directive: str) -> Iterator[list[str]]:
@@ -70,7 +85,8 @@ def completed(words: tuple[str, ...], directives: Directives, read: Read) -> tup
         if launcher is None:
             continue
         at += launcher.subcommand != "" and words[at : at + 1] == (launcher.subcommand,)
-        more = directives.options.get(launcher, ())
+        own = directives.options.get(launcher)
+        more = directives.for_others(launcher, words[at:]) if own is None else own
         file = _configured_in(words[at:], launcher) if launcher.configured else ""
         if file:
             text = None if "$" in file else read(file)

@@ -41,7 +41,7 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
         line
         for line in launchers
         if (line.line, line.turn, line.words) not in kept
-        and not any(line.excludes(each) or _is_alike(line, each) for each in together)
+        and not any(_is_alike(line, each) for each in together)
     ]
     return together, others
 

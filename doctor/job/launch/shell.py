@@ -28,7 +28,7 @@ from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellCommand, ShellFlow
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
-from doctor.job.launch.wrappers import ITSELF, SHELLS, Wrapped, unwrapped
+from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, Wrapped, unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
@@ -163,7 +163,7 @@ class _Shell(ShellFlow):
         """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
         words = line[1:] if line[0].rpartition("/")[2] in SHELLS else line
         words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
-        if not words or (words is line and not words[0].endswith((".sh", ".bash"))):
+        if not words or (words is line and not words[0].endswith(SCRIPTS)):
             return False
         found, path = self._file(words[0])
         if found is None:

@@ -66,6 +66,7 @@ PREFIXES = _words(
     " profile chrt unbuffer"
 )
 """Wrappers whose process becomes the command, or stays above it on the same host."""
+SCRIPTS = (".sh", ".bash")
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
 _CONTAINER = Wrapper(
     after=_words("run exec"),
@@ -131,12 +132,18 @@ def unwrapped(words: Sequence[str], deepest: int = 4) -> Wrapped | None:
         return _behind_prefix(words, deepest)
     if name in COMMANDS and COMMANDS[name].outer:
         rest = read_options(words[1:], COMMANDS[name].options).rest
-        inner, before = unwrapped(rest, deepest - 1), words[: len(words) - len(rest)]
+        inner, before = unwrapped(rest, deepest - 1) or _script_in(rest), words[: len(words) - len(rest)]
         return inner and replace(inner, outer=(*before, *inner.outer))
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
     known = _behind_unknown(words) if words and is_open(words[0]) else _shell_in(words)
     return Wrapped(shlex.join(known)) if known else None
+
+
+def _script_in(words: Sequence[str]) -> Wrapped | None:
+    """A script of a shell, which may be here."""
+    is_script = words and (program_name(words[0]) in SHELLS or words[0].endswith(SCRIPTS))
+    return Wrapped(shlex.join(words)) if is_script else None
 
 
 def _behind_prefix(words: Sequence[str], deepest: int) -> Wrapped | None:

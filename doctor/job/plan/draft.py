@@ -15,8 +15,9 @@ from doctor.job.launch.common import default_of, port_is_drawn
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import world_of
-from doctor.job.launch.rank_starts import port_mentioned, ranks_of_a_host, understood
+from doctor.job.launch.rank_starts import ranks_of_a_host, understood
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
+from doctor.job.launch.unknowns import port_mentioned
 from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, ServersByName, find_head
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from doctor.errors import InputErrors
 from doctor.job.launch import Launch, read_launch_files
 from doctor.job.launch.launchers import COMMANDS
-from doctor.job.launch.rank_starts import not_understood, port_mentioned
+from doctor.job.launch.unknowns import not_understood, port_mentioned
 from doctor.job.launch.wrappers import PREFIXES, WRAPPERS, unwrapped
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
@@ -355,10 +355,50 @@ def test_what_was_not_understood_is_quoted(text: str, tmp_path: Path) -> None:
     assert text.splitlines()[0 if "EOF" not in text else 1] in said
 
 
-def test_a_script_that_only_starts_what_is_not_here(tmp_path: Path) -> None:
-    with pytest.raises(InputErrors) as caught:
-        read(tmp_path, "#!/bin/bash\npdsh -w $HOSTS 'cd $(pwd) && bash train.sh'\n")
-    assert "runs 'train.sh', which could not be read here" in caught.value.mistakes[0].message
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("run.sh", "pdsh -w $H 'cd $(pwd) && bash train.sh'", "'train.sh', which could not be read here"),
+        ("compose.yaml", "services:\n  a: {command: torchrun --master_port 29512 t.py}",
+         "port 29512 is in line 2 of compose.yaml"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_is_not_refused(name: str, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(f"{text}\n")
+    launch = read_launch_files([tmp_path / name])
+    assert said in notes(launch)
+    (tmp_path / "train.sh").write_text(f"{START}\n")
+    assert figures(read_launch_files([tmp_path / name, tmp_path / "train.sh"])) == READ
+
+
+def test_a_script_behind_a_launcher_is_read(tmp_path: Path) -> None:
+    text = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=1\nsrun {} config.yaml\n"
+    (tmp_path / "train.sh").write_text(f"{START}\n")
+    for command in ("bash train.sh", "./train.sh", "bash -x ./train.sh"):
+        assert figures(read(tmp_path, text.format(command))) == READ
+    (tmp_path / "train.sh").unlink()
+    launch = read(tmp_path, text.format("./train.sh"))
+    assert figures(launch)[0] is None
+    assert "how many ranks train.sh starts there is not known" in notes(launch)
+
+
+def test_one_task_on_a_host_of_several_devices_may_start_more(tmp_path: Path) -> None:
+    launch = read(tmp_path, "srun -N2 --ntasks-per-node=1 --gres=gpu:8 python t.py\n")
+    assert figures(launch)[0] is None
+    assert "how many ranks t.py starts there is not known" in notes(launch)
+
+
+def test_mpirun_takes_the_tasks_of_an_allocation(tmp_path: Path) -> None:
+    head = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=8\n"
+    assert figures(read(tmp_path, f"{head}mpirun -x A=b python t.py\n"))[0] == 8
+    assert planned(read(tmp_path, f"{head}mpirun -n 4 python t.py\n")).launch.endswith("4 ranks")
+
+
+def test_the_other_branch_is_told(tmp_path: Path) -> None:
+    text = "if [ $N -gt 1 ]; then torchrun --nnodes 2 --master_port 29600 t.py\nelse torchrun --standalone t.py; fi\n"
+    assert "another launch is not examined: env0.log:1, torchrun, 2 ranks, port 29600" in notes(
+        read(tmp_path, text)
+    )
 
 
 def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:

@@ -60,8 +60,16 @@ def _by_operator(
     each = str(_table(tree.get("spec")).get("nprocPerNode") or "")
     each = each if each.isdecimal() else devices
     port = str(ports.get("pytorchjob-port") or _PORT)
-    known = {"PET_NNODES": str(pods), "PET_MASTER_PORT": port, "MASTER_PORT": port}
-    known |= {"PET_NPROC_PER_NODE": each} if each.isdecimal() else {}
+    known = {"PET_NPROC_PER_NODE": each if each.isdecimal() else _POD, "PET_NNODES": str(pods)}
+    if elastic := _table(_table(tree.get("spec")).get("elasticPolicy")):
+        backend = str(elastic.get("rdzvBackend", "c10d"))
+        return {
+            **known,
+            "PET_NNODES": _POD,
+            "PET_RDZV_BACKEND": shlex.quote(backend),
+            "PET_RDZV_ENDPOINT": _POD,
+        }
+    known |= {"PET_MASTER_PORT": port, "MASTER_PORT": port}
     return known | {"PET_MASTER_ADDR": _POD, "PET_NODE_RANK": _POD, "MASTER_ADDR": _POD, "RANK": _POD}
 
 

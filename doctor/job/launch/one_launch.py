@@ -8,6 +8,7 @@ from dataclasses import replace
 from doctor.job.launch.command import bare_program
 from doctor.job.launch.launchers import PORTS, RANK_NAMES
 from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.wrappers import SHELLS
 
 
 def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[ShellCommand]]:
@@ -47,9 +48,11 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
 
 
 def _only_looks(line: ShellCommand) -> bool:
-    """Whether a launcher only starts a program that trains nothing: `srun hostname`."""
+    """Whether a launcher starts no ranks: `srun hostname`, `srun bash -c 'echo …'`, `torchrun --help`."""
     known, program = line.command.launcher, line.command.program
-    return known is not None and known.outer and program != "" and not bare_program((program,))
+    if known is None or not known.outer or not program:
+        return known is not None and not program
+    return program in SHELLS or not bare_program((program,))
 
 
 def _is_alike(line: ShellCommand, other: ShellCommand) -> bool:

@@ -265,7 +265,7 @@ class _Shell(ShellFlow):
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
         """Keep the command if it may start ranks."""
-        if self.prefix and read_command(line) is None:
+        if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
         line, missing = completed((*self.prefix, *line), self.directives, self._text_of)
         self.unread += [("takes options from", missing.replace(START, self.folder))] if missing else []

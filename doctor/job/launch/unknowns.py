@@ -116,6 +116,8 @@ def other_jobs(processes: Sequence[ProcessEnv]) -> Iterator[str]:
     for process in processes[:3]:
         agent, world, port = launcher(process), world_of(process), port_of(process)
         if agent is not None:
-            ranks = f", {world.text} ranks" if world and world.value else ""
+            ranks = (
+                f", {world.text} {'rank' if world.value == 1 else 'ranks'}" if world and world.value else ""
+            )
             met = f", port {port.text} ({port.said})" if port else ""
             yield f"another launch is not examined: {process.source}, {agent.launcher.name}{ranks}{met}"

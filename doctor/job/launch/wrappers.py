@@ -108,7 +108,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "flock": Wrapper(letters="sxunoF", places=1, text="c", passes=True),
     "sbatch": Wrapper(text="wrap", passes=True),
     "salloc": Wrapper(letters="HkKQvO", flags=_words("exclusive"), passes=True),
-    "tmux": Wrapper(after=_words("new new-session"), letters="AdDEPX", passes=True, detaches="d"),
+    "tmux": Wrapper(after=_words("new new-session send-keys"), letters="AdDEPX", passes=True, detaches="d"),
     "screen": Wrapper(letters="dmDL", passes=True, detaches="dm"),
     **dict.fromkeys(("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi"), _ENVIRONMENT),
 }
@@ -192,7 +192,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
         rest = _from_known(words, wrapper.joins)
     if not rest:
         return None
-    joins = wrapper.joins or len(rest) == 1
+    joins = wrapper.joins or " " in rest[0]  # no program is called that
     return Wrapped(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
 
 

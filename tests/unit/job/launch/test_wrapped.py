@@ -63,6 +63,7 @@ def notes(launch: Launch) -> str:
         f"uv run {START}",
         f"sbatch -N 2 --wrap='{START}'",
         f"tmux new-session -d -s train '{START}'",
+        f"tmux send-keys -t train '{START}' C-m",
         f"screen -dmS train bash -c '{START}'",
         f"$RUN {START}",
         f"enroot start --rw image bash -c '{START}'",
@@ -261,6 +262,15 @@ def test_a_manifest(command: str, found: tuple[int | None, str | None, int], tmp
     assert launch.told[0].source == "job.yaml"
 
 
+def test_what_an_elastic_job_is_given_is_left_to_its_operator(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    text = POD.replace("COMMAND", "torchrun, train.py")
+    path.write_text(text.replace('nprocPerNode: "8"', "elasticPolicy: {maxReplicas: 4}"))
+    launch = read_launch_files([path])
+    assert figures(launch)[0] is None
+    assert planned(launch).master_port.source == "default"
+
+
 def test_a_manifest_of_another_kind(tmp_path: Path) -> None:
     path = tmp_path / "job.yml"
     path.write_text(
@@ -395,10 +405,18 @@ def test_mpirun_takes_the_tasks_of_an_allocation(tmp_path: Path) -> None:
 
 
 def test_the_other_branch_is_told(tmp_path: Path) -> None:
-    text = "if [ $N -gt 1 ]; then torchrun --nnodes 2 --master_port 29600 t.py\nelse torchrun --standalone t.py; fi\n"
-    assert "another launch is not examined: env0.log:1, torchrun, 2 ranks, port 29600" in notes(
-        read(tmp_path, text)
-    )
+    several = "torchrun --nnodes 2 --master_port 29600 t.py"
+    said = notes(read(tmp_path, f"if [ $N -gt 1 ]; then {several}\nelse torchrun --standalone t.py; fi\n"))
+    assert "another launch is not examined: env0.log:1, torchrun, 2 ranks, port 29600" in said
+
+
+@pytest.mark.parametrize(
+    "before", ["srun -n 2 bash -c 'echo hello'", "command -v torchrun", "torchrun --help", "mpirun hostname"]
+)
+def test_what_only_looks_is_no_launch(before: str, tmp_path: Path) -> None:
+    for text in (f"{before}\n{START}", f"{START}\n{before}"):
+        launch = read(tmp_path, f"#!/bin/bash\n{text}\n")
+        assert (figures(launch), notes(launch)) == (READ, "")
 
 
 def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:

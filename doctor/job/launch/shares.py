@@ -28,7 +28,8 @@ def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slot
         return int(ranks) // int(nodes)
     if (each := command.option("each")) and each.isdecimal():
         return int(each)
-    if not ranks and not command.partly and (devices := command.option("gpus")):
+    devices = command.option("gpus") or "1"
+    if not {"ranks", "each"} & command.options.keys() and not command.partly and devices != "1":
         return int(devices)  # one rank for each device that the job asks for
     if file:
         slots = list(read(Path(home, file)))

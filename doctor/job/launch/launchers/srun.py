@@ -32,17 +32,20 @@ def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     return (*allocated(environ), *unfold(fold(hosts)))
 
 
+_COUNT = re.compile(r"(?:[^:$]+:)*(\d+)")
+_DEVICES = re.compile(r"(?:^|,)(?:gres/)?(?:gpu|npu|ascend)\w*(?::[A-Za-z_][^,:$]*)?(?::(\d+))?(?=[,(]|$)")
+
+
 def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     """With the number of devices of each node, and the tasks of all nodes."""
     found, nodes, each = dict(options), options.get("nnodes", "1"), options.get("each", "")
-    devices = re.search(
-        r"(?:^|,)(?:gres/)?(?:gpu|npu|ascend)\w*(?::[A-Za-z_][^,:]*)?(?::(\d+))?", options.get("gres", "")
-    )
-    per_node = re.fullmatch(r"(?:.*:)?(\d+)", options.get("gpus", ""))
-    in_all = re.fullmatch(r"(?:.*:)?(\d+)", options.get("all_gpus", ""))
-    found.pop("gpus", None)
-    if per_node or devices:
-        found["gpus"] = per_node[1] if per_node else (devices and devices[1]) or "1"
+    per_node = _COUNT.fullmatch(found.pop("gpus", ""))
+    in_all = _COUNT.fullmatch(options.get("all_gpus", ""))
+    listed = _DEVICES.search(options.get("gres", ""))
+    if per_node:
+        found["gpus"] = per_node[1]
+    elif listed:
+        found["gpus"] = listed[1] or "1"
     elif in_all and nodes.isdecimal() and int(nodes):
         found["gpus"] = str(int(in_all[1]) // int(nodes))
     if "ranks" not in found and "nnodes" in options and (nodes + each).isdecimal() and each:

@@ -177,6 +177,9 @@ def test_deepspeed(options: str, ranks: int | None, port: int, tmp_path: Path) -
         ("#SBATCH --time=1:00", "GPUS=8\nsrun accelerate launch --num_machines $SLURM_JOB_NUM_NODES"
          " --num_processes $((SLURM_NNODES * GPUS)) t.py", 8, "32 ranks"),
         ("#SBATCH --time=1:00", "python t.py", None, ""),
+        ("#SBATCH --gres=gpu", "srun python t.py", None, ""),
+        ("#SBATCH --time=1:00", "srun --gres=gpu:$N --ntasks=$N python t.py", None, ""),
+        ("#SBATCH --gres=gpu:8", "srun --ntasks=$N python t.py", None, ""),
     ],
 )  # fmt: skip
 def test_directives_of_a_batch_script(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from doctor.job.launch.launcher import LaunchCommand, Launcher
-from doctor.job.launch.launchers import COMMANDS, MODULES
+from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
 from doctor.job.launch.options import read_options
 from doctor.job.launch.wrappers import PREFIXES, is_python, program_name
 from doctor.text.redact import redact
@@ -25,6 +25,13 @@ _TRAINS_NOTHING = re.compile(
     r"|realpath|return|rm(?:dir)?|rsync|scp|sed|seq|sleep|sort|source|split|ssh?|stat|sync|tail|tar|tee|test|top"
     r"|touch|tr|trap|true|ulimit|umask|uname|uniq|unzip|watch|wc|wget|which|xargs"
 )
+_HANDLES = re.compile(
+    r"pip3?|conda|mamba|apt(?:-get)?|yum|dnf|brew|module|spack|git|make|man|vim?|nano|less|type|alias|hash|pkill"
+)
+"""Programs that name others without starting them."""
+_BY_NAME = frozenset(name for each in LAUNCHERS if each.by_name for name in each.commands)
+_SHOWN = 4
+"""How many words of such a command are shown, from its launcher on."""
 _DEPTH = 4
 _MOST_WORDS = 200
 _LONGEST_WORD = 300
@@ -56,6 +63,22 @@ def bare_program(words: Sequence[str]) -> str:
         if name in PREFIXES or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
             continue
         return "" if _TRAINS_NOTHING.fullmatch(name) or word.startswith(("$", "`")) else name
+    return ""
+
+
+def strange_start(words: Sequence[str]) -> str:
+    """The beginning of a command of an unknown program, if it seems to start a launcher or Python."""
+    name = program_name(words[0]) if words else ""
+    if name in _BY_NAME:
+        return " ".join(words[: 2 * _SHOWN])
+    if not bare_program(words) or _HANDLES.fullmatch(name):
+        return ""
+    for at, word in enumerate(words[1:_MOST_WORDS], start=1):
+        code = is_python(program_name(word)) and any(
+            re.search(r"\.py$|^-m$", w) for w in words[at + 1 : at + 5]
+        )
+        if program_name(word) in COMMANDS or code:
+            return " ".join(words[: at + _SHOWN])
     return ""
 
 

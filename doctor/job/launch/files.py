@@ -14,7 +14,7 @@ from doctor.job.launch.command import kept_words
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
 from doctor.job.launch.given_elsewhere import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
-from doctor.job.launch.manifests import script_of
+from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.mentioned import Mentioned, mentioned, starter
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
@@ -108,7 +108,7 @@ def _read_file(path: Path, name: str, slots: Slots) -> _Found:
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
         script = ShellScript((), {})
     if not script.lines and is_env_file(text):
-        return _Found([_of_variables(file, name, read_env_file(text))])
+        return _Found([_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name))
     found = _of_script(script, text, file, name, home, slots)
     if dos:
         message = f"ends its lines with CR LF, which no shell runs: sed -i 's/\\r$//' {shown(path.name)}"
@@ -129,16 +129,20 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Fou
         return _of_script(ShellScript((), {}), text, file, name, home, slots)
     found = _of_script(read_script(commands, home, _read_sourced), commands, file, name, home, slots)
     told = [replace(each, source=name, folder=None) for each in found.told]
-    return replace(found, told=told, mentioned=[replace(each, file=name) for each in mentioned(text)])
+    default = [Mentioned("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
+    return replace(found, told=told, mentioned=[*default, *_mentions(text, name)])
 
 
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
     lines, others = one_launch(script.lines)
-    mentions = [replace(each, file=name, words=redact(each.words)) for each in mentioned(text)]
+    mentions = _mentions(text, name)
     told = [replace(each, home=home) for each in _processes(lines, script, name, home, slots)]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
-    if not script.lines and (named := starter(text)):
-        unread.append(f"what line {named[0]} of {name} starts was not understood: `{redact(named[1])}`")
+    named = starter(text) if not script.lines and not script.strange else None
+    unread += [
+        f"what line {line} of {name} starts was not understood: `{redact(words)}`"
+        for line, words in (*script.strange, *([named] if named else ()))
+    ]
     if not told and not unread:
         raise InputErrors([Mistake(file, None, NOTHING)])
     gone = [folder for each in told if (folder := _not_here(each, script.made))]
@@ -149,6 +153,10 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
     return _Found(*_find_tables(told, script.copied, name), unread, mentions)
+
+
+def _mentions(text: str, name: str) -> list[Mentioned]:
+    return [replace(each, file=name, words=redact(each.words)) for each in mentioned(text)]
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:

@@ -15,19 +15,33 @@ from doctor.text.yamlfile import parse_yaml, plain
 
 _POD = "$POD"
 """Stands for a value that only the pod has."""
-_PORT = "23456"
+_PORT_NAME = "pytorchjob-port"
+PORT = "23456"
 """The port of a PyTorchJob that names none."""
 
 
 def script_of(text: str, file: str) -> str | None:
     """The commands of its containers; None if this is no manifest. Raises InputErrors if it is not YAML."""
-    documents = [part for part in re.split(r"(?m)^---.*$", text) if part.strip()]
-    trees = [plain(parse_yaml(part, file).root) for part in documents]
+    trees = [plain(parse_yaml(part, file).root) for part in _documents(text)]
     manifests = [tree for tree in trees if isinstance(tree, dict) and {"apiVersion", "kind"} <= tree.keys()]
     if not manifests:
         return None
     jobs = [tree for tree in manifests if _replicas(tree)] or manifests
     return "\n".join(line for tree in jobs for line in _lines(tree))
+
+
+def has_default_port(text: str) -> bool:
+    """Whether the operator gives these pods a port that the manifest does not name."""
+    return "pytorchReplicaSpecs:" in text and _PORT_NAME not in text and "elasticPolicy:" not in text
+
+
+def _documents(text: str) -> Iterator[str]:
+    """The documents of a file; the empty lines before each make its mistakes name the right line."""
+    above = 0
+    for part in re.split(r"(?m)^---.*$", text):
+        if part.strip():
+            yield "\n" * above + part
+        above += part.count("\n")
 
 
 def _lines(tree: Mapping[str, Any]) -> Iterator[str]:
@@ -59,7 +73,7 @@ def _by_operator(
     devices = next((str(n) for name, n in limits.items() if re.search(r"gpu|npu|ascend", name, re.I)), "")
     each = str(_table(tree.get("spec")).get("nprocPerNode") or "")
     each = each if each.isdecimal() else devices
-    port = str(ports.get("pytorchjob-port") or _PORT)
+    port = str(ports.get(_PORT_NAME) or _POD)
     known = {"PET_NPROC_PER_NODE": each if each.isdecimal() else _POD, "PET_NNODES": str(pods)}
     if elastic := _table(_table(tree.get("spec")).get("elasticPolicy")):
         backend = str(elastic.get("rdzvBackend", "c10d"))

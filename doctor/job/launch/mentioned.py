@@ -52,13 +52,17 @@ LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A port or an address, and where it stands."""
+    """A port or an address, and where it stands; line 0 is a default that does not stand there."""
 
     kind: str
     text: str
     line: int
     words: str
     file: str = ""
+
+    @property
+    def source(self) -> str:
+        return f"--launch {self.file}:{self.line}" if self.line else self.words
 
 
 def mentioned(text: str) -> tuple[Mentioned, ...]:

@@ -12,6 +12,8 @@ from doctor.job.launch.wrappers import program_name
 
 Slots = Callable[[Path], Sequence[int]]
 """The slots of each host of a hostfile, 0 if not given; empty if the file is not here."""
+_LIST_OR_FILE = {"-H": "--hostfile"}
+"""A list of hosts for a launcher of any program, and a file for others."""
 _HOSTFILE = re.compile(r"--?(?:hostfile|machinefile|machine-file|f)(?:=(.+))?")
 
 
@@ -19,7 +21,8 @@ def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slot
     """The ranks per host; None if no hosts are given, 0 if they do not say. Paths start from `home`."""
     if command.launcher is None or command.option("nproc_per_node"):
         return None
-    file = _hostfile(list(takewhile(lambda word: program_name(word) != command.program, words)))
+    own = list(takewhile(lambda word: program_name(word) != command.program, words))
+    file = _hostfile(own if command.launcher.outer else [_LIST_OR_FILE.get(word, word) for word in own])
     if not command.launcher.outer:
         each_host = set(read(Path(home, file))) if file else set()
         return None if not file else each_host.pop() if len(each_host) == 1 else 0

@@ -91,6 +91,8 @@ def _mentioned(launch: Launch) -> Iterator[str]:
 
 
 def _where(each: Mentioned) -> str:
+    if not each.line:
+        return f"{each.kind} {each.text} is {each.words}"
     return f"{each.kind} {each.text} is in line {each.line} of {each.file} (`{each.words}`)"
 
 

@@ -142,14 +142,14 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int
         return SourcedValue(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
     ports = port_mentioned(launch) if launch and not given else ()
     if ports:
-        return SourcedValue(int(ports[-1].text), f"--launch {ports[-1].file}:{ports[-1].line}")
+        return SourcedValue(int(ports[-1].text), ports[-1].source)
     return given or _DEFAULT_PORT
 
 
 def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:
     """Whether the port only stands in the text of the launch."""
     found = port_mentioned(wishes.launch) if wishes.launch else ()
-    return any(port.source == f"--launch {each.file}:{each.line}" for each in found)
+    return any(port.source == each.source for each in found)
 
 
 def _plan_host(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:

@@ -40,12 +40,15 @@ def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     """With the number of devices of each node, and the tasks of all nodes."""
     found, nodes, each = dict(options), options.get("nnodes", "1"), options.get("each", "")
     per_node = _COUNT.fullmatch(found.pop("gpus", ""))
+    of_task = _COUNT.fullmatch(options.get("gpus_per_task", ""))
     in_all = _COUNT.fullmatch(options.get("all_gpus", ""))
     listed = _DEVICES.search(options.get("gres", ""))
     if per_node:
         found["gpus"] = per_node[1]
     elif listed:
         found["gpus"] = listed[1] or "1"
+    elif of_task and (each == "1" or options.get("ranks") == nodes):
+        found["gpus"] = of_task[1]
     elif in_all and nodes.isdecimal() and int(nodes):
         found["gpus"] = str(int(in_all[1]) // int(nodes))
     if "ranks" not in found and "nnodes" in options and (nodes + each).isdecimal() and each:
@@ -64,12 +67,13 @@ SRUN = Launcher(
             **dict.fromkeys(("nodes", "N"), "nnodes"),
             **dict.fromkeys(("nodelist", "w"), "hosts"),
             **unnamed("c", "cpus_per_task", "p", "partition", "x", "exclude", "J", "job_name", "o", "output"),
-            **unnamed("e", "error", "i", "input", "t", "time", "A", "account", "D", "chdir", "m", "G", "C"),
+            **unnamed("e", "error", "i", "input", "t", "time", "A", "account", "D", "chdir", "m", "C"),
             **dict.fromkeys(("ntasks_per_node", "tasks_per_node"), "each"),
             **named("gres"),
             "gpus_per_node": "gpus",
-            "gpus": "all_gpus",
-            **unnamed("gpus_per_task", "mem", "jobid"),
+            **dict.fromkeys(("gpus", "G"), "all_gpus"),
+            **named("gpus_per_task"),
+            **unnamed("mem", "jobid"),
             **unnamed("export", "mpi", "cpu_bind", "mem_bind", "gpu_bind", "container_image", "qos"),
             **unnamed("container_mounts", "container_workdir", "container_name", "reservation"),
             **unnamed("constraint"),
@@ -97,6 +101,7 @@ SRUN = Launcher(
         "each": ("SLURM_NTASKS_PER_NODE",),
         "gpus": ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"),
         "gres": (),
+        "gpus_per_task": (),
         "all_gpus": ("SLURM_GPUS",),
     },
     step="SLURM_STEP_ID",

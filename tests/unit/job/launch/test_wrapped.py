@@ -247,6 +247,9 @@ spec:
 """
 
 
+PORTS = "ports: [{name: pytorchjob-port, containerPort: 29777}]"
+
+
 @pytest.mark.parametrize(
     ("command", "found"),
     [
@@ -263,6 +266,9 @@ def test_a_manifest(command: str, found: tuple[int | None, str | None, int], tmp
     assert figures(launch) == found
     assert launch.told[0].env["NCCL_DEBUG"] == "INFO"
     assert launch.told[0].source == "job.yaml"
+    assert (planned(launch).master_port.source == "a PyTorchJob's default") == (found[2] == 23456)
+    path.write_text(POD.replace("COMMAND", command).replace("image: image", PORTS))
+    assert figures(read_launch_files([path]))[2] == (29500 if found[2] == 29500 else 29777)
 
 
 def test_what_an_elastic_job_is_given_is_left_to_its_operator(tmp_path: Path) -> None:
@@ -272,6 +278,14 @@ def test_what_an_elastic_job_is_given_is_left_to_its_operator(tmp_path: Path) ->
     launch = read_launch_files([path])
     assert figures(launch)[0] is None
     assert planned(launch).master_port.source == "default"
+
+
+def test_a_mistake_in_a_later_document_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(POD.replace("kind: PyTorchJob", "kind: &anchor PyTorchJob"))
+    with pytest.raises(InputErrors) as caught:
+        read_launch_files([path])
+    assert caught.value.mistakes[0].line == 6
 
 
 def test_a_manifest_of_another_kind(tmp_path: Path) -> None:
@@ -420,6 +434,17 @@ def test_what_only_looks_is_no_launch(before: str, tmp_path: Path) -> None:
     for text in (f"{before}\n{START}", f"{START}\n{before}"):
         launch = read(tmp_path, f"#!/bin/bash\n{text}\n")
         assert (figures(launch), notes(launch)) == (READ, "")
+
+
+def test_a_strange_starter_beside_a_known_one_is_told(tmp_path: Path) -> None:
+    for text in (
+        "python prepare.py\njsrun -n 6 -a 1 python train.py --x 1",
+        "horovodrun -np 8 python train.py",
+    ):
+        said = notes(read(tmp_path, f"#!/bin/bash\n{text}\n"))
+        assert f"`{text.splitlines()[-1].removesuffix(' --x 1')}" in said
+    quiet = "pip install deepspeed\nwhich torchrun\npkill torchrun\necho python train.py\n"
+    assert notes(read(tmp_path, f"#!/bin/bash\n{quiet}{START}\n")) == ""
 
 
 def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:

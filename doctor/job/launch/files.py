@@ -61,7 +61,10 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
         unread += found.unread
         mentions += found.mentioned
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
-    refuse(mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, launch scripts and manifests")
+    refuse(
+        mistakes,
+        "--launch takes what `env` printed for a rank, files of NAME=value, scripts and manifests",
+    )
     dumps = [
         each for each in told if not each.command and (RANK_NAMES & each.env.keys() or is_by_device(each))
     ]

@@ -243,7 +243,7 @@ def port_in_use(
     wanted: dict[int, Severity] = {}
     if plan.backend.value is Backend.HCCL:
         wanted |= dict.fromkeys(plan.hccl_ports, Severity.FAIL)
-    guessed = plan.master_port.source == "default"
+    guessed = plan.master_port_guessed
     drawn = guessed or (ports is not None and plan.master_port.value in ports.ephemeral)
     if here.is_head and not plan.master_port_held and not (drawn and plan.master_port_drawn):
         wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL

@@ -15,7 +15,8 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
-from doctor.job.launch.rank_starts import not_understood
+from doctor.job.launch.unknowns import not_understood
+from doctor.job.plan import JobPlan
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -23,6 +24,7 @@ from doctor.judge.findings import Views, fold_findings
 from doctor.judge.hardware import hardware
 from doctor.judge.hung_tools import HungTools, hung_tools
 from doctor.judge.job_python import needed_on, weighed
+from doctor.judge.launches import defaults_of
 from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
@@ -147,7 +149,7 @@ def build_report(
         scopes={check.id: check.scope for check in prepared.checks},
         rules=rules,
         notes=(
-            *_notes(prepared, recording, facts),
+            *_notes(prepared, recording, facts, plan),
             *unread_facts(ALWAYS, prepared.checks, results, facts, hung, _cut(givens)),
         ),
         stopped_by=recording.stopped_by,
@@ -199,10 +201,14 @@ def _running(recording: Recording, facts: Facts) -> tuple[str, ...]:
     return tuple(host for host, processes in facts.all(PROCESSES_OF_JOBS).items() if processes)
 
 
-def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:
+def _notes(prepared: PreparedExam, recording: Recording, facts: Facts, plan: JobPlan) -> tuple[str, ...]:
     notes: list[str] = [*prepared.notes, *recording.notes]
     if recording.wishes.launch:
-        notes += [f"launch: {text}" for text in not_understood(recording.wishes.launch)]
+        open_questions = [
+            *not_understood(recording.wishes.launch),
+            *defaults_of(recording.wishes.launch, plan),
+        ]
+        notes += [f"launch: {text}" for text in open_questions]
     if prepared.left_out and not recording.command.startswith("ranktable"):  # nobody asked for it there
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
         notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")

@@ -6,6 +6,7 @@ They come from the named files, the inventory, and the running processes.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
@@ -30,6 +31,8 @@ from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.model import MissingFact
 
+DEFAULT = "default"
+"""The source of a figure that nobody gave."""
 TO_START = "preflight"
 """The exam of a job that does not run yet: running processes belong to another job, or are left over."""
 
@@ -53,6 +56,20 @@ def launches_of(reading: Reading, table: JobTable | MissingFact) -> tuple[Launch
     if unseen and all(isinstance(value, MissingFact) for value in unseen):
         return MissingFact(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
     return MissingFact(LAUNCHES.name, "nothing says how the job is started", absent=True)
+
+
+def defaults_of(launch: Launch, plan: JobPlan) -> Iterator[str]:
+    """The figures of the plan that the launch does not say, and what would tell them."""
+    if launch.live:
+        return
+    tell = "or examine the job while it runs, or from inside with --in-job"
+    for ranks in {host.ranks.value for host in plan.hosts if host.ranks and host.ranks.source == DEFAULT}:
+        many = f"{ranks} {'rank' if ranks == 1 else 'ranks'} a host"
+        yield f"{many} is a default, because the launch does not say how many: give --ranks-per-host, {tell}"
+    port = plan.master_port
+    if port.source == DEFAULT and not plan.master_port_drawn and not plan.told_tables:
+        why = "because the launch does not say where its ranks meet"
+        yield f"port {port.value} is a default, {why}: give --master-port, {tell}"
 
 
 def _at_home(launch: Launch, plan: JobPlan) -> Launch:

@@ -162,8 +162,7 @@ def _node_rank(process: ProcessEnv) -> ToldNumber | None:
     first = agent.launcher.first_node if agent else ""
     if number is not None or agent is None or not first:
         return number
-    unknown = agent.command.partly or agent.command.options.get("node_rank")
-    return None if unknown else ToldNumber(agent.spelled("node_rank"), first)
+    return None if agent.unknown("node_rank") else ToldNumber(agent.spelled("node_rank"), first)
 
 
 def wrong_roles(names: LaunchNames) -> Iterator[Problem]:

@@ -58,7 +58,9 @@ class JobFlags:
         "--ranks-per-host N", "Ranks per host. Default: one per device; 2 without devices.", min=1, max=1024
     )
     launch: tuple[Path, ...] = live_option(
-        "--launch FILE...", "The variables of the ranks: env or shell files, a dump of each rank.", default=()
+        "--launch FILE...",
+        "How the ranks are started: scripts, manifests, env files, a dump of each rank.",
+        default=(),
     )
     plan: tuple[str, ...] = live_option(
         "--plan KEY=VALUE,...", "How the model is spread: dp=4,tp=2,pp=1,...", default=()

@@ -11,16 +11,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from doctor.job.launch.launcher import LaunchCommand, Launcher
-from doctor.job.launch.launchers import COMMANDS, MODULES
+from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
 from doctor.job.launch.options import read_options
+from doctor.job.launch.wrappers import PREFIXES, is_python, program_name
 from doctor.text.redact import redact
 
-WRAPPERS = frozenset(
-    {"nohup", "exec", "time", "command", "stdbuf", "nice", "ionice", "numactl", "taskset", "timeout", "sudo"}
-    | {"env", "setsid", "catchsegv", "nsys", "profile", "chrt", "unbuffer"}
-)
-_PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
-_LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
 """Python's switches: one letter each, any number of them in one word."""
 _TRAINS_NOTHING = re.compile(
@@ -30,6 +25,13 @@ _TRAINS_NOTHING = re.compile(
     r"|realpath|return|rm(?:dir)?|rsync|scp|sed|seq|sleep|sort|source|split|ssh?|stat|sync|tail|tar|tee|test|top"
     r"|touch|tr|trap|true|ulimit|umask|uname|uniq|unzip|watch|wc|wget|which|xargs"
 )
+_HANDLES = re.compile(
+    r"pip3?|conda|mamba|apt(?:-get)?|yum|dnf|brew|module|spack|git|make|man|vim?|nano|less|type|alias|hash|pkill"
+)
+"""Programs that name others without starting them."""
+_BY_NAME = frozenset(name for each in LAUNCHERS if each.by_name for name in each.commands)
+_SHOWN = 4
+"""How many words of such a command are shown, from its launcher on."""
 _DEPTH = 4
 _MOST_WORDS = 200
 _LONGEST_WORD = 300
@@ -58,47 +60,57 @@ def runs_python(command: LaunchCommand) -> bool:
     """Whether it starts Python; a launcher of any program does so only if its command line says it."""
     if command.launcher is None or not command.launcher.outer or command.program.endswith(".py"):
         return True
-    return any(_PYTHON.fullmatch(_name(word)) for word in command.shown)
+    return any(is_python(program_name(word)) for word in command.shown)
 
 
 def bare_program(words: Sequence[str]) -> str:
     """The program of a command that starts neither; "" if it is known to train nothing."""
     for word in words[:20]:
-        name = _name(word)
-        if name in WRAPPERS or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
+        name = program_name(word)
+        if name in PREFIXES or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
             continue
         return "" if _TRAINS_NOTHING.fullmatch(name) or word.startswith(("$", "`")) else name
+    return ""
+
+
+def strange_start(words: Sequence[str]) -> str:
+    """The beginning of a command of an unknown program, if it seems to start a launcher or Python."""
+    name = program_name(words[0]) if words else ""
+    if name in _BY_NAME:
+        return " ".join(words[: 2 * _SHOWN])
+    if not bare_program(words) or _HANDLES.fullmatch(name):
+        return ""
+    for at, word in enumerate(words[1:_MOST_WORDS], start=1):
+        code = is_python(program_name(word)) and any(
+            re.search(r"\.py$|^-m$", w) for w in words[at + 1 : at + 5]
+        )
+        if program_name(word) in COMMANDS or code:
+            return " ".join(words[: at + _SHOWN])
     return ""
 
 
 def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:
     if not words or not depth:
         return None
-    name = _name(words[0])
+    name = program_name(words[0])
     if name in COMMANDS:
         known = COMMANDS[name]
         if known.subcommand and list(words[1:2]) != [known.subcommand]:
             return None
         return _launcher(known, words, 2 if known.subcommand else 1, depth)
-    if _PYTHON.fullmatch(name):
+    if is_python(name):
         return _python(words, depth)
-    if name in WRAPPERS:
+    if name in PREFIXES:
         return _wrapped(words, depth)
     return None
-
-
-def _name(word: str) -> str:
-    """The name of the file that a word refers to; also for `$(which torchrun)`."""
-    looked_up = _LOOKED_UP.fullmatch(word)
-    return looked_up[1] if looked_up else word.rpartition("/")[2]
 
 
 def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
     """`env A=b numactl -N 0 python train.py`: the command from the first word that can start ranks."""
     sets: dict[str, str] = {}
     for position, word in enumerate(words[1:20], start=1):
-        name = _name(word)
-        if name in COMMANDS or _PYTHON.fullmatch(name):
+        name = program_name(word)
+        if name in COMMANDS or is_python(name):
             inner = _read(words[position:], depth - 1)
             if inner is None:
                 return None
@@ -112,15 +124,13 @@ def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
 def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> LaunchCommand:
     """The command of a launcher whose options start at `begin`."""
     given = read_options(words[begin:], known.options)
-    before = words[begin : len(words) - len(given.rest) + 1]
-    partly = any(word.startswith(("$", "`")) for word in before)
     inner = _read(given.rest, depth - 1) if known.outer else None
     shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
     if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
-        return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown, inside=True)
-    program = inner.program if inner else _name("".join(given.rest[:1]))
-    return LaunchCommand(known, given.values, program, given.sets, partly, shown)
+        return replace(inner, sets=sets, partly=inner.partly or given.partly, shown=shown, inside=True)
+    program = inner.program if inner else program_name("".join(given.rest[:1]))
+    return LaunchCommand(known, known.derived(given.values), program, given.sets, given.partly, shown)
 
 
 def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
@@ -141,7 +151,7 @@ def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
         elif re.fullmatch(_SWITCHES, word) and len(word) > 1:
             shown.append(word)
         elif not word.startswith("-") or word == "-":
-            name = _name(word)
+            name = program_name(word)
             if name in COMMANDS:
                 inner = _read([name, *words[position:]], depth - 1)
                 return inner and replace(inner, shown=(*shown, word, *inner.shown[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from doctor.job.launch.launcher import DEFAULT_OF
 from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
@@ -12,6 +13,7 @@ from doctor.job.launch.rank_env import (
     local_world_of,
     master_of,
     nodes_of,
+    port_of,
     starts_its_ranks,
     world_of,
 )
@@ -45,12 +47,20 @@ def _agreed_values(told: Sequence[ProcessEnv]) -> dict[str, str]:
 def _env_with_options(told: ProcessEnv) -> dict[str, str]:
     agent, master, said = launcher(told), master_of(told), dict(told.env)
     if agent and master:
-        address, port = agent.launcher.master_variables
+        address = agent.launcher.master_variables[0]
         if not is_loopback_name(master.address):
             said[address] = master.address
-        if master.port not in ("", "0"):
-            said[port] = master.port
+    met = port_of(told) if agent else None
+    if agent and met and met.text not in ("", "0"):
+        said[agent.launcher.master_variables[1]] = met.text
     return said
+
+
+def default_of(launch: Launch, port: str) -> str:
+    """Whose default this port is, if no process was given it; "" if one was."""
+    said = [met.said for told in launch.told if (met := port_of(told)) and met.text == port]
+    owners = [text.removeprefix(DEFAULT_OF) for text in said if text.startswith(DEFAULT_OF)]
+    return f"{owners[0]}'s default" if owners and len(owners) == len(said) else ""
 
 
 def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most_on_a_host: int) -> bool:

@@ -8,13 +8,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.shell_tokens import ShellError, Word, WordPart, tokens
 
-Value = str | tuple[str, ...] | None
-"""A string, a list, or None if unknown."""
+
+@dataclass(frozen=True, slots=True)
+class Partly:
+    """A text of which some parts are unknown: these stay as written, with GLUE for their spaces."""
+
+    text: str
+
+    @property
+    def shown(self) -> str:
+        return self.text.replace(GLUE, " ")
+
+    @property
+    def words(self) -> list[str]:
+        return [word.replace(GLUE, " ") for word in self.text.split()]
+
+
+Value = str | tuple[str, ...] | Partly | None
+"""A string, a list, a text that is known in part, or None if unknown."""
 Values = Mapping[str, Value]
 LONGEST = 4000
 MOST_WORDS = 1000
@@ -22,6 +39,8 @@ MOST_TURNS = 1024
 """The most turns of one loop; no host has more ranks."""
 START = "\ufdd0"
 """A character that no text contains: a word with it is a path below the folder of the script."""
+GLUE = "\ufdd1"
+"""Another such character: a space that does not separate words."""
 FOLDER = "PWD"
 _LISTED = re.compile(
     r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}]{1,100})\]\}"
@@ -61,10 +80,14 @@ def one(parts: Sequence[WordPart], values: Values) -> str | None:
     return text
 
 
-def written(parts: Sequence[WordPart], values: Values) -> str:
+def written(parts: Sequence[WordPart], values: Values) -> Partly:
     """The parts as one text; unknown parts stay as written."""
-    found = ((part, part.text if part.kind == "text" else _value(part, values)) for part in parts)
-    return "".join(value if isinstance(value, str) else part.raw for part, value in found)[:LONGEST]
+    text = ""
+    for part in parts:
+        value = part.text if part.kind == "text" else _value(part, values)
+        raw = value.text if isinstance(value, Partly) else part.raw.replace(" ", GLUE)
+        text += value if isinstance(value, str) else raw
+    return Partly(text[:LONGEST])
 
 
 def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
@@ -72,6 +95,8 @@ def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
     if part.kind == "text":
         return [part.text]
     value = _value(part, values)
+    if isinstance(value, Partly):
+        return [value.shown] if part.quoted else value.words[:most]
     if isinstance(value, tuple):
         words = value if part.quoted else (word for text in value for word in text.split())
         return list(islice(words, most))

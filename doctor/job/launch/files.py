@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import os
-import re
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words
-from doctor.job.launch.launchers import COMMANDS, PORTS, RANK_NAMES
+from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
+from doctor.job.launch.given_elsewhere import configuration
+from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
+from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
+from doctor.job.launch.mentioned import Mentioned, mentioned, starter
+from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
 from doctor.job.launch.told_table import is_by_device, told_tables
+from doctor.job.launch.unknowns import other_jobs
 from doctor.job.launch.variables import kept
+from doctor.text.redact import redact
 from doctor.text.textfile import read_text, refuse, shown
 
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
 NOTHING = "contains no variable of a job and no command that starts one"
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})=(.*)")
-_FUNCTION = re.compile(r"BASH_FUNC_[^=]{1,200}=\(\) \{")
-_OF_A_PROCESS = re.compile(r"(?:PATH|PWD|HOME|OLDPWD|SHELL)=/[^$]*$|SHLVL=\d|_=/|(?:USER|LOGNAME|LANG)=\w")
-_OF_A_SCRIPT = re.compile(
-    rf"^(?:#!|(?:export|declare|typeset|source|python3?|{'|'.join(map(re.escape, COMMANDS))})\s)", re.M
-)
+NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
 
 
 def no_slots(_: Path) -> Sequence[int]:
@@ -46,15 +48,24 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
     told: list[ProcessEnv] = []
     beside: list[NearbyTable] = []
     unread: list[str] = []
+    mentions: list[Mentioned] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
-        (found, lost, missing), wrong = _try_file(path, name, slots)
-        told += found
-        beside += lost
-        unread += [f"{name} {how} {shown(file)}, which could not be read here" for how, file in missing]
-        mistakes += wrong
-    refuse(mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, and launch scripts")
+        try:
+            found = _read_file(path, name, slots)
+        except InputErrors as error:
+            mistakes += error.mistakes
+            continue
+        told += found.told
+        beside += found.beside
+        unread += found.unread
+        mentions += found.mentioned
+    told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
+    refuse(
+        mistakes,
+        "--launch takes what `env` printed for a rank, files of NAME=value, scripts and manifests",
+    )
     dumps = [
         each for each in told if not each.command and (RANK_NAMES & each.env.keys() or is_by_device(each))
     ]
@@ -64,6 +75,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
         complete=len(dumps) > 1 and 2 * len(dumps) > len(told) and not any(each.command for each in told),
         beside=tuple(beside),
         unread=tuple(unread),
+        mentioned=tuple(mentions),
     )
 
 
@@ -73,42 +85,83 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-_Read = tuple[list[ProcessEnv], list[NearbyTable], Sequence[tuple[str, str]]]
-"""From one file: its processes, the tables it leaves behind, and what it needs that is not here."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one file says: its processes, the tables it leaves behind, what was not understood, in words, and
+    the ports and addresses in its text.
+    """
+
+    told: Sequence[ProcessEnv]
+    beside: Sequence[NearbyTable] = ()
+    unread: Sequence[str] = ()
+    mentioned: Sequence[Mentioned] = ()
 
 
-def _try_file(path: Path, name: str, slots: Slots) -> tuple[_Read, Sequence[Mistake]]:
-    try:
-        return _read_file(path, name, slots), ()
-    except InputErrors as error:
-        return ([], [], ()), error.mistakes
-
-
-def _read_file(path: Path, name: str, slots: Slots) -> _Read:
+def _read_file(path: Path, name: str, slots: Slots) -> _Found:
     text = read_text(path, LIMIT)
     dos, text = "\r\n" in text, text.replace("\r\n", "\n")
     file, home = str(path), os.path.dirname(os.path.abspath(path))
-    if _is_dump(text):
-        return [_of_variables(file, name, *_read_dump(text))], [], ()
+    if path.suffix.lower() in (".yaml", ".yml"):
+        return _read_yaml(text, file, name, home, slots)
+    if is_dump(text):
+        return _Found([_of_variables(file, name, *read_dump(text))])
     try:
         script = read_script(text, home, _read_sourced)
     except ShellError as error:
-        if not _is_env_file(text):
+        if not is_env_file(text):
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
         script = ShellScript((), {})
-    if not script.lines and _is_env_file(text):
-        return [_of_variables(file, name, _read_env_file(text))], [], ()
-    marks = marks_in(text)
-    told = [replace(each, home=home, marks=marks) for each in _of_script(script, name, home, slots)]
-    if not told:
-        raise InputErrors([Mistake(file, None, NOTHING)])
+    if not script.lines and is_env_file(text):
+        return _Found([_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name))
+    found = _of_script(script, text, file, name, home, slots)
     if dos:
         message = f"ends its lines with CR LF, which no shell runs: sed -i 's/\\r$//' {shown(path.name)}"
         raise InputErrors([Mistake(file, None, message)])
+    return found
+
+
+def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
+    """A configuration of a launcher, or a Kubernetes manifest."""
+    commands = script_of(text, file)
+    for launcher in () if commands is not None else LAUNCHERS:
+        options = configuration(text, file, launcher)
+        if options is not None:
+            commands = shlex.join((*launcher.commands[:1], launcher.subcommand, *options))
+    if commands is None and starter(text) is None:
+        raise InputErrors([Mistake(file, None, NOT_OF_A_LAUNCH)])
+    if commands is None:
+        return _of_script(ShellScript((), {}), text, file, name, home, slots)
+    found = _of_script(read_script(commands, home, _read_sourced), commands, file, name, home, slots)
+    told = [replace(each, source=name, folder=None) for each in found.told]
+    default = [Mentioned("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
+    return replace(found, told=told, mentioned=[*default, *_mentions(text, name)])
+
+
+def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
+    lines, others = one_launch(script.lines)
+    mentions = _mentions(text, name)
+    marks = marks_in(text)
+    told = [replace(each, home=home, marks=marks) for each in _processes(lines, script, name, home, slots)]
+    unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
+    named = starter(text) if not script.lines and not script.strange else None
+    unread += [
+        f"what line {line} of {name} starts was not understood: `{redact(words)}`"
+        for line, words in (*script.strange, *([named] if named else ()))
+    ]
+    if not told and not unread:
+        raise InputErrors([Mistake(file, None, NOTHING)])
     gone = [folder for each in told if (folder := _not_here(each, script.made))]
     told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
-    unread = (*script.unread, *(("goes to", os.path.relpath(folder, home)) for folder in dict.fromkeys(gone)))
-    return *_find_tables(told, script.copied, name), unread
+    unread += [
+        f"{name} goes to {shown(os.path.relpath(folder, home))}, which could not be read here"
+        for folder in dict.fromkeys(gone)
+    ]
+    unread += other_jobs(_processes(others, script, name, home, slots))
+    return _Found(*_find_tables(told, script.copied, name), unread, mentions)
+
+
+def _mentions(text: str, name: str) -> list[Mentioned]:
+    return [replace(each, file=name, words=redact(each.words)) for each in mentioned(text)]
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:
@@ -176,9 +229,10 @@ def _host(env: Mapping[str, str]) -> str | None:
     return name if name and not name.startswith("localhost") and len(name) < 256 else None
 
 
-def _of_script(script: ShellScript, name: str, home: str, slots: Slots) -> list[ProcessEnv]:
-    lines = _one_launch(script.lines)
-    if not lines:
+def _processes(
+    lines: Sequence[ShellCommand], script: ShellScript, name: str, home: str, slots: Slots
+) -> list[ProcessEnv]:
+    if not script.lines:
         env = kept(script.env)
         return [ProcessEnv(name, None, env, whole=False, folder=home)] if env else []
     return [
@@ -197,113 +251,3 @@ def _of_script(script: ShellScript, name: str, home: str, slots: Slots) -> list[
         )
         for one in lines
     ]
-
-
-def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
-    """The commands of a script that start its last job and run side by side.
-
-    Launchers come before plain Python, Python with a rank before Python that only prepares data, and that
-    before any other program.
-    """
-    launchers = [line for line in lines if line.command.launcher is not None]
-    ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
-    bare = [line for line in lines if line.bare and _of_many(line)]
-    chosen = launchers or ranks or bare or [line for line in lines if not line.bare][-1:]
-    together: list[ShellCommand] = []
-    for line in reversed(chosen):
-        if together and line.excludes(together[0]):
-            continue
-        parallel = (line.background or line.loop) and (not together or line.wave == together[0].wave)
-        if together and line.command.program != together[0].command.program:
-            break
-        if together and not parallel:
-            if _waits_for(together[0], line):
-                together = [replace(each, behind=True) for each in together]
-            break
-        if any(_is_of_another_job(line, each) for each in together):
-            break
-        together.insert(0, line)
-    return together
-
-
-def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
-    """Whether a loop starts a rank only after the one before it has ended."""
-    return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
-
-
-def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
-    """Whether it starts the same rank but meets the others elsewhere."""
-    ports = {each.env.get(port) for each in (line, rank) for port in PORTS}
-    return bool(_numbers(line)) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
-
-
-def _numbers(line: ShellCommand) -> dict[str, str]:
-    return {name: line.env[name] for name in RANK_NAMES & line.env.keys() if line.env[name].isdecimal()}
-
-
-def _of_many(line: ShellCommand) -> bool:
-    """Whether a loop starts several of them side by side."""
-    return line.background and (line.loop or line.turn != "")
-
-
-def _is_dump(text: str) -> bool:
-    """Whether this is the whole environment of a process, as `env` prints it."""
-    marks = {match[0].partition("=")[0] for line in text.splitlines() if (match := _OF_A_PROCESS.match(line))}
-    return len(marks) >= 2 and _OF_A_SCRIPT.search(text) is None
-
-
-def _is_env_file(text: str) -> bool:
-    """Whether there is nothing but assignments, empty lines and comments."""
-    lines = [line.strip() for line in text.splitlines()]
-    rows = [line for line in lines if line and not line.startswith("#")]
-    return bool(rows) and all(_ASSIGNMENT.match(line) for line in rows)
-
-
-def _read_dump(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
-    """The variables. A line that begins no variable belongs to the value above it."""
-    env: dict[str, list[str]] = {}
-    twice: list[tuple[int, str]] = []
-    current: list[str] = []
-    in_function = False
-    for number, line in enumerate(text.split("\n"), start=1):
-        match = _ASSIGNMENT.fullmatch(line)
-        if in_function:
-            in_function = line != "}"
-        elif _FUNCTION.match(line):
-            in_function = not line.endswith("}")
-        elif match:
-            if match[1] in env and env[match[1]] != [match[2]]:
-                twice.append((number, match[1]))
-            current = env.setdefault(match[1], [])
-            current[:] = [match[2]]
-        else:
-            current.append(line)
-    return {name: "\n".join(value).rstrip("\n") for name, value in env.items()}, twice
-
-
-def _read_env_file(text: str) -> dict[str, str]:
-    """Like docker, but quotes around a whole value are removed. The last of two values counts."""
-    env: dict[str, str] = {}
-    for line in text.splitlines():
-        match = _ASSIGNMENT.fullmatch(line.strip())
-        if not match or line.lstrip().startswith("#"):
-            continue
-        name, value = match[1], match[2]
-        quoted = re.fullmatch(r"""(["'])(.*)\1""", value)
-        value = quoted[2] if quoted else value
-        known = _substituted(value, env)
-        if known is None:
-            env.pop(name, None)
-        else:
-            env[name] = known
-    return env
-
-
-def _substituted(value: str, env: Mapping[str, str]) -> str | None:
-    """The value with the variables of the same file filled in; None if something remains unknown."""
-
-    def put(match: re.Match[str]) -> str:
-        return env.get(match[1] or match[2], match[0])
-
-    text = re.sub(r"\$(?:(\w{1,200})|\{(\w{1,200})\})", put, value)[:4000]
-    return None if re.search(r"[$`]", text) else text

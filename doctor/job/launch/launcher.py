@@ -6,7 +6,7 @@ The launchers themselves are in `doctor.job.launch.launchers`, one file each.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,6 +16,8 @@ from doctor.job.launch.forms import LaunchForm
 Role = Literal["rank", "scheduler", "server"]
 Meeting = Literal["rank 0", "scheduler", "any host"]
 MASTER, PORT = "MASTER_ADDR", "MASTER_PORT"
+DEFAULT_OF = "the default of "
+"""The beginning of what said a number that nobody gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class OptionNames:
     dropped. `pairs` take two words; the value of an option in `sets` is a variable for every rank.
     `abbreviated`: the beginning of a name is enough, as with argparse. `glued`: `-n8` is `-n 8`. `shared`
     options must be the same on every host that starts the launcher. `variables` is the prefix of variables
-    that stand for options.
+    that stand for options. `file` is the option that names a file with more options.
     """
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class OptionNames:
     shared: tuple[str, ...] = ()
     defaults: Mapping[str, str] = field(default_factory=dict)
     variables: str = ""
+    file: str = ""
 
     def known(self, name: str) -> str | None:
         """The full name of an option that takes a value."""
@@ -155,6 +158,8 @@ class LauncherAgent:
     launcher: Launcher
     command: LaunchCommand
     env: Mapping[str, str]
+    hidden: frozenset[str] = frozenset()
+    """The variables that it has, with unknown values."""
 
     def given(self, name: str) -> str | None:
         """The value of an option, or of the variable in its place; defaults do not count."""
@@ -171,12 +176,15 @@ class LauncherAgent:
         default = self.launcher.options.defaults.get(name)
         if default is None or self.unknown(name):
             return None
-        return ToldNumber(f"the default of {self.launcher.name}", default)
+        return ToldNumber(f"{DEFAULT_OF}{self.launcher.name}", default)
 
     def unknown(self, *names: str) -> bool:
-        """Whether one of these options may be present with an unknown value."""
+        """Whether one of these options, or the variable in its place, may have an unknown value."""
+        variables, options = self.launcher.options.variables, self.command.options
         return self.command.partly or any(
-            self.command.options.get(name) and self.command.option(name) is None for name in names
+            (options.get(name) and self.command.option(name) is None)
+            or (name not in options and variables and f"{variables}{name.upper()}" in self.hidden)
+            for name in names
         )
 
     def spelled(self, name: str) -> str:
@@ -198,7 +206,7 @@ class LauncherAgent:
         ranks = self.setting("ranks")
         if ranks is not None:
             return ranks
-        nodes, each = self.nodes, self.local_world
+        nodes, each = self.nodes, self.local_world or self.setting("each")
         if nodes and each and nodes[0] == nodes[1] and each.value is not None:
             return ToldNumber("nnodes × nproc_per_node", str(nodes[0] * each.value))
         return None
@@ -244,8 +252,18 @@ class Launcher:
     """Where its ranks will meet; None if the variables of the ranks say so."""
     goes_by_node_rank: Callable[[LauncherAgent], bool] = lambda _: False
     """Whether each host must be given its own number."""
+    port: Callable[[LauncherAgent], ToldNumber | None] = lambda agent: agent.setting("master_port")
+    """The port where its ranks will meet, also if their address is unknown."""
+    derived: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    """Its options, with those that follow from others."""
     first_node: str = ""
     """The node rank if none is given."""
+    directive: str = ""
+    """The comments of a batch script with options that hold if its command line does not have them."""
+    sets_for_job: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The options that these may be, and the variables that a job then has."""
+    configured: Callable[[Mapping[str, object]], Sequence[tuple[str, object]] | None] | None = None
+    """The options in its configuration file; None for a file of others."""
     ignores: str = ""
     """Variables that it creates for its ranks and does not read itself."""
 

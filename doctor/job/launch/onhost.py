@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.job.launch.command import WRAPPERS
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers import (
     COMMANDS,
@@ -22,6 +21,7 @@ from doctor.job.launch.launchers import (
 )
 from doctor.job.launch.told_table import VARIABLES as TABLES
 from doctor.job.launch.variables import JOB_VARIABLES, SECRET
+from doctor.job.launch.wrappers import PREFIXES
 
 MOST = 300
 """The most processes of one host. Helpers that a rank started do not count."""
@@ -92,7 +92,7 @@ function named(a, o, k, n, f) { if ((a ":" o) in kind || how[a] !~ /a/ || length
 function option(p, w, a, o, e, k) { held[p] = ""
   if (w == "--" && !lone[p]) { put(p, w); lone[p] = 1; return }
   if (lone[p] || w !~ /^-./) {
-    if (maybe[p] && !lone[p] && w !~ /[.]py|^-/) { held[p] = w; maybe[p] = 0 }
+    if (maybe[p] && !lone[p] && w !~ /[.]py|^-/ && !is_python(w)) { held[p] = w; maybe[p] = 0 }
     else if (how[a] ~ /o/) begin(p, w); else last(p, w)
     return }
   maybe[p] = 0; o = w; sub(/^-+/, "", o); e = index(o, "="); if (e) o = substr(o, 1, e - 1); gsub(/-/, "_", o)
@@ -154,7 +154,7 @@ def awk_words() -> tuple[str, ...]:
         "wrapper": f"^({_WRAPPERS})$",
         "names": JOB_VARIABLES,
         "secret": SECRET,
-        "wrapped": "|".join(sorted(WRAPPERS)),
+        "wrapped": "|".join(sorted(PREFIXES)),
         "commands": " ".join(f"{name}={known.name}={known.subcommand}" for name, known in COMMANDS.items()),
         "modules": " ".join(f"{name}={known.name}" for name, known in MODULES.items()),
         "options": " ".join(map(_options, dict.fromkeys(COMMANDS.values()))),

@@ -6,11 +6,13 @@ belongs to them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.job.launch.launcher import OptionNames
 
+PYTHON = "(python|pypy)[0-9.]*"
 NOT_GIVEN = "(not given)"
 NOT_KNOWN = "$…"
 """Stands for words of a script that are unknown."""
@@ -21,13 +23,14 @@ class GivenOptions:
     """The options before the program, and where the program begins. `sets` are variables for every rank.
 
     `shown` are the words that concern the ranks. Others may contain a secret; if they were unknown, a mark
-    shows that they were there.
+    shows that they were there. `partly`: unknown words may contain more options.
     """
 
     values: Mapping[str, str]
     sets: Mapping[str, str]
     rest: tuple[str, ...]
     shown: tuple[str, ...]
+    partly: bool = False
 
 
 def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
@@ -35,7 +38,7 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     values: dict[str, str] = {}
     sets: dict[str, str] = {}
     shown: list[str] = []
-    position = 0
+    position, partly = 0, False
     while position < len(words):
         word = words[position]
         if word == "--":
@@ -62,6 +65,8 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
                 position += 1
             if full in known.sets:
                 sets.update(_settings(value))
+            elif full == known.file:
+                partly |= value == NOT_KNOWN
             elif known.values[full]:
                 values[known.values[full]] = value
                 says = True
@@ -69,12 +74,19 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
             values[known.values[name[:1]]] = word[2:]
             says = known.values[name[:1]] != ""
         elif not equals and _is_value(words, position):
+            partly |= is_open(words[position])
             position += 1
         if says:
             shown += (word, *words[begin:position])
-        elif any(text.startswith(("$", "`")) for text in words[begin:position]):
+        elif any(map(is_open, words[begin:position])):
             shown += (option, *(NOT_KNOWN for _ in words[begin:position]))
-    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown))
+    partly |= any(map(is_open, words[position : position + 1]))
+    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown), partly)
+
+
+def is_open(word: str) -> bool:
+    """Whether a word begins with something unknown, so that it may be several words."""
+    return word.startswith(("$", "`"))
 
 
 def _settings(text: str) -> dict[str, str]:
@@ -84,5 +96,7 @@ def _settings(text: str) -> dict[str, str]:
 
 
 def _is_value(words: Sequence[str], position: int) -> bool:
-    """Whether the word after an unknown option belongs to it; another option or a script does not."""
-    return position + 1 < len(words) and not words[position].startswith("-") and ".py" not in words[position]
+    """Whether the word after an unknown option belongs to it; another option, a script or Python does not."""
+    if position + 1 >= len(words) or words[position].startswith("-"):
+        return False
+    return ".py" not in words[position] and re.fullmatch(PYTHON, words[position].rpartition("/")[2]) is None

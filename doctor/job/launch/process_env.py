@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.job.launch.marks import Mark
+from doctor.job.launch.mentioned import Mentioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ class Launch:
 
     `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
     job was started and the run is about it, so its processes hold their resources rightly. `beside`: the rank
-    tables that its script leaves behind. `unread`: the parts of it that could not be read. `met`: its ranks
-    have found each other.
+    tables that its script leaves behind. `unread`: the parts of it that could not be read, and other jobs.
+    `met`: its ranks have found each other. `mentioned`: the ports and addresses in its text, used or not.
     """
 
     name: str
@@ -86,3 +87,4 @@ class Launch:
     beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()
     met: bool = False
+    mentioned: tuple[Mentioned, ...] = ()

@@ -12,7 +12,7 @@ from typing import Literal
 
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import LauncherAgent, Master, RankVariables, Role, ToldNumber, nodes_in
-from doctor.job.launch.launchers import LAUNCHERS, LOCAL_WORLDS, MEETINGS, NUMBERS, ROLES
+from doctor.job.launch.launchers import LAUNCHERS, LOCAL_WORLDS, MEETINGS, NUMBERS, PORTS, ROLES
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import ProcessEnv
 
@@ -23,7 +23,9 @@ DEVICE = "DEVICE_ID"
 def launcher(told: ProcessEnv) -> LauncherAgent | None:
     """The launcher that a process runs; None for a process that starts no ranks."""
     command = read_command(told.command)
-    return LauncherAgent(command.launcher, command, told.env) if command and command.launcher else None
+    if command is None or command.launcher is None:
+        return None
+    return LauncherAgent(command.launcher, command, told.env, frozenset(told.unknown))
 
 
 def role_of(told: ProcessEnv) -> Role | Literal["agent"]:
@@ -88,6 +90,14 @@ def master_of(told: ProcessEnv) -> Master | None:
         if told.env.get(each.master) and each.counts_in(told.env):
             return Master(told.env[each.master], told.env.get(each.port, ""), each.master, each.meeting)
     return None
+
+
+def port_of(told: ProcessEnv) -> ToldNumber | None:
+    """The port where the ranks meet, even if the address is unknown."""
+    agent = launcher(told)
+    if agent is not None and agent.launcher.master is not None:
+        return agent.launcher.port(agent)
+    return next((number for name in PORTS if (number := _number(told, name))), None)
 
 
 def shared_options(told: ProcessEnv) -> dict[str, str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
@@ -17,7 +15,8 @@ from doctor.job.launch.rank_env import (
     world_of,
 )
 from doctor.job.launch.ranks import MOST_RANKS, ranks_of
-from doctor.job.launch.told_table import is_by_device, told_tables
+from doctor.job.launch.told_table import told_tables
+from doctor.job.launch.wrappers import SCRIPTS
 
 _SOURCE = re.compile(r"(.*):(\d+)(?: \([^()]*\))?", re.DOTALL)
 
@@ -61,6 +60,7 @@ def world_said(launch: Launch) -> ToldNumber | None:
         world
         for process in launch.told
         if (world := world_of(process)) is not None
+        and not may_start_more(process)
         and not (by_hand and world.said == "WORLD_SIZE" and rank_of(process) is None)
     ]
     values = {world.value for world in said}
@@ -70,8 +70,10 @@ def world_said(launch: Launch) -> ToldNumber | None:
 
 def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
     """How many ranks it starts on each host; None if that is unknown or differs between hosts."""
-    started = {number.value for process in launch.told if (number := local_world_of(process))}
-    started |= {process.share for process in launch.told if process.share is not None}
+    told = [process for process in launch.told if not may_start_more(process)]
+    started = {number.value for process in told if (number := local_world_of(process))}
+    started |= {process.share for process in told if process.share is not None}
+    started |= {number.value for process in told if (number := asked_for(process)) and not launch.live}
     if 0 in started:
         if hosts == 1:
             return None  # there may be others in the hostfile
@@ -87,6 +89,24 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
     for fewest, most in nodes if len(nodes) == 1 else ():  # type: ignore[misc]
         hosts = most if fewest == most else hosts
     return world.value // hosts if hosts and world.value % hosts == 0 else None
+
+
+def asked_for(process: ProcessEnv) -> ToldNumber | None:
+    """How many ranks a program is asked to start, if it is neither a launcher nor a rank."""
+    number = ToldNumber("NPROC_PER_NODE", process.env.get("NPROC_PER_NODE", ""))
+    return number if number.value and launcher(process) is None and rank_of(process) is None else None
+
+
+def may_start_more(process: ProcessEnv) -> bool:
+    """Whether it starts one process on each host, which may start more: a script, or a program that is given
+    several devices.
+    """
+    agent = launcher(process)
+    if agent is None or not agent.launcher.outer:
+        return False
+    ranks, nodes, each, devices = (agent.command.option(n) for n in ("ranks", "nnodes", "each", "gpus"))
+    alone = each == "1" or (ranks is not None and ranks == nodes)
+    return alone and (agent.command.program.endswith(SCRIPTS) or devices not in (None, "1"))
 
 
 def understood(launch: Launch) -> str:
@@ -115,32 +135,3 @@ def _kind(launch: Launch) -> str:
         return "one env dump" if len(launch.told) == 1 else f"{len(launch.told)} env dumps"
     loop = any(process.loop or process.source.endswith(")") for process in launch.told)
     return "shell loop" if loop else "shell script"
-
-
-def not_understood(launch: Launch) -> Iterator[str]:
-    """The open questions about how many ranks it starts."""
-    if launch.live:
-        return
-    yield from launch.unread
-    yield from dict.fromkeys(text for process in launch.told for text in _open_questions(launch, process))
-
-
-def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
-    agent = launcher(process)
-    if agent is not None:
-        if world_of(process) is None and local_world_of(process) is None:
-            yield f"the number of ranks that {agent.launcher.name} starts is not in {file_of(process)}"
-        elif process.share == 0:
-            yield f"how many ranks {agent.launcher.name} starts on each host is not in {file_of(process)}"
-    elif not process.command and not process.whole:
-        yield f"nothing in {process.source} is known to start ranks"
-    elif process.command and process.loop:
-        yield f"the number of turns of the loop around {process.source} is unknown"
-    elif process.command and world_said(launch) is None and len(ranks_of(launch)) < 2:
-        command = read_command(process.command)
-        program = command.program if command and command.program else process.command[-1]
-        yield f"the number of ranks is in {program}"
-    elif is_by_device(process):
-        return  # the rank table has it
-    elif not process.command and world_of(process) is None and local_world_of(process) is None:
-        yield f"{process.source} does not say how many ranks there are"

@@ -4,23 +4,36 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from doctor.job.launch.launcher import LaunchCommand
+from doctor.job.launch.wrappers import program_name
 
 Slots = Callable[[Path], Sequence[int]]
 """The slots of each host of a hostfile, 0 if not given; empty if the file is not here."""
+_LIST_OR_FILE = {"-H": "--hostfile"}
+"""A list of hosts for a launcher of any program, and a file for others."""
 _HOSTFILE = re.compile(r"--?(?:hostfile|machinefile|machine-file|f)(?:=(.+))?")
 
 
 def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slots) -> int | None:
     """The ranks per host; None if no hosts are given, 0 if they do not say. Paths start from `home`."""
-    if command.launcher is None or not command.launcher.outer:
+    if command.launcher is None or command.option("nproc_per_node"):
         return None
+    own = list(takewhile(lambda word: program_name(word) != command.program, words))
+    file = _hostfile(own if command.launcher.outer else [_LIST_OR_FILE.get(word, word) for word in own])
+    if not command.launcher.outer:
+        each_host = set(read(Path(home, file))) if file else set()
+        return None if not file else each_host.pop() if len(each_host) == 1 else 0
+    ranks, hosts, nodes = (command.option(name) or "" for name in ("ranks", "hosts", "nnodes"))
+    if (ranks + nodes).isdecimal() and ranks and nodes and int(nodes) and int(ranks) % int(nodes) == 0:
+        return int(ranks) // int(nodes)
     if (each := command.option("each")) and each.isdecimal():
         return int(each)
-    ranks, hosts = command.option("ranks") or "", command.option("hosts")
-    file = _hostfile(words)
+    devices = command.option("gpus") or "1"
+    if not {"ranks", "each"} & command.options.keys() and not command.partly and devices != "1":
+        return int(devices)  # one rank for each device that the job asks for
     if file:
         slots = list(read(Path(home, file)))
     elif hosts:

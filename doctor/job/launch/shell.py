@@ -7,10 +7,10 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.job.launch.command import bare_program, read_command
+from doctor.job.launch.command import bare_program, read_command, strange_start
 from doctor.job.launch.expand import (
     FOLDER,
     START,
@@ -18,41 +18,41 @@ from doctor.job.launch.expand import (
     fields,
     moved,
     unknown,
-    written,
 )
+from doctor.job.launch.given_elsewhere import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
-from doctor.job.launch.launchers import RANK_NAMES
+from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
+from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.shell_blocks import Blocks, blocks
-from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellCommand, ShellFlow
+from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
-from doctor.job.launch.shell_tokens import ShellError, Word, tokens
+from doctor.job.launch.shell_tokens import Word, tokens
 from doctor.job.launch.variables import is_kept
+from doctor.job.launch.wrappers import unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
-_OF_A_MACHINE = re.compile(
-    r"(?:^|/)(?:\.?bashrc|\.?(?:bash_)?profile|activate|conda\.sh|setvars\.sh|lmod\.sh|modules\.sh)$"
-    r"|/profile\.d/|/init/\w+$|ascend.{0,100}/set_?env\.(?:sh|bash)$",
-    re.IGNORECASE,
-)
-"""Files that many scripts source to find their programs."""
-Read = Callable[[str], str | None]
+_MOST_STRANGE = 3
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
+_OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 
 @dataclass(frozen=True, slots=True)
 class ShellScript:
     """`env` holds what the script has set at its end, exported or not. `copied` are patterns for the names of
-    files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here."""
+    files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here.
+    `strange`: the lines and words of programs that are not known and seem to start ranks.
+    """
 
     lines: tuple[ShellCommand, ...]
     env: Mapping[str, str]
     copied: frozenset[str] = frozenset()
     made: frozenset[str] = frozenset()
     unread: tuple[tuple[str, str], ...] = ()
+    strange: tuple[tuple[int, str], ...] = ()
 
 
 def _none(_: str) -> str | None:
@@ -61,43 +61,23 @@ def _none(_: str) -> str | None:
 
 def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScript:
     """`folder` is where the script starts; `read` returns the files that it sources. Raises ShellError."""
-    shell = _Shell(blocks(tokens(text)), folder, read)
+    shell = _Shell(blocks(tokens(text)), folder, read, read_directives(text))
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and START not in v}
     copied, made = frozenset(shell.copied), frozenset(shell.made)
-    return ShellScript(tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)))
+    strange = tuple(shell.strange)[:_MOST_STRANGE]
+    return ShellScript(tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange)
 
 
-def _shell_text(words: Sequence[Word]) -> tuple[int, int]:
-    """The positions of the shell and of the text in `bash -c TEXT`; the text is at 0 if there is none."""
-    for at, word in enumerate(words[:-2]):
-        if (words[0].plain or "") in ("echo", "printf", "trap"):
-            break
-        if (word.plain or "").rpartition("/")[2] in _SHELLS:
-            options = range(at + 1, min(at + 5, len(words) - 1))
-            return at, next((n + 1 for n in options if re.fullmatch(r"-\w*c", words[n].plain or "")), 0)
-    return 0, 0
-
-
-def _parse_or_none(text: str) -> Blocks | None:
-    try:
-        return blocks(tokens(text))
-    except ShellError:
-        return None
-
-
-class _Shell(ShellFlow):
+class _Shell(ShellWithScripts):
     """A shell that knows the effect of each command."""
 
-    def __init__(self, found: Blocks, folder: str, read: Read) -> None:
-        super().__init__(found, folder)
-        self.read = read
-        self.unread: list[tuple[str, str]] = []
-        self.started: list[tuple[str, str]] = []
-        self.open: list[Value] = []
-        self.outside = 0
-        self.prefix: tuple[str, ...] = ()
+    def __init__(self, found: Blocks, folder: str, read: Read, directives: Directives) -> None:
+        super().__init__(found, folder, read)
+        self.values.update(directives.variables)
+        self.directives = directives
+        self.strange: dict[tuple[int, str], None] = {}
         self.copied: set[str] = set()
         self.made: set[str] = set()
 
@@ -107,66 +87,6 @@ class _Shell(ShellFlow):
         if not self.lines:
             for name in [name for name in self.functions if name not in self.called]:
                 self.call(name, ())
-
-    def _source(self, said: str, line: int) -> None:
-        """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
-        found, path = self._file(said)
-        if found is None:
-            self.unread += [] if _OF_A_MACHINE.search(said) else [("sources", said)]
-            return
-        before = self.values["BASH_SOURCE"]
-        self.values["BASH_SOURCE"] = path
-        self._inside(found, line)
-        self.values["BASH_SOURCE"] = before
-
-    def _file(self, said: str) -> tuple[Blocks | None, str | None]:
-        """Another script and its path; None if it is not here, is being read already, or is not a script."""
-        path = None if unknown(said) else moved(self.values.get(FOLDER), said)
-        text = None if path is None or path in self.open else self.read(self.placed(path))
-        return (None if text is None else _parse_or_none(text)), path
-
-    def _inside(self, found: Blocks, line: int) -> None:
-        """Read other commands; what they start counts as started by this line."""
-        depth = self.guard("call")
-        if self.depth_of_calls() > DEEPEST_CALL or not self.afford(len(found.commands)):
-            del self.frames[depth - 1 :]
-            return
-        around, self.blocks = self.blocks, found
-        outside, self.outside = self.outside, self.outside or line
-        self.open.append(self.values["BASH_SOURCE"])
-        self.go_through(0, len(found.commands))
-        self.open.pop()
-        self.blocks, self.outside = around, outside
-        del self.frames[depth - 1 :]
-        self.leaving = "" if self.leaving == "return" else self.leaving
-
-    def _child(self, found: Blocks, line: int, starter: tuple[str, ...] = ()) -> bool:
-        """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
-        before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
-        self.values, self.exported, self.functions = dict(self.values), set(self.exported), {}
-        starter = (*self.prefix, *starter)
-        self.prefix = starter if read_command((*starter, "python")) else self.prefix
-        self._inside(found, line)
-        self.values, self.exported, self.functions, self.prefix = before
-        self.leaving = ""
-        return len(self.lines) > lines
-
-    def _script(self, line: tuple[str, ...], number: int) -> bool:
-        """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
-        words = line[1:] if line[0].rpartition("/")[2] in _SHELLS else line
-        words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
-        if not words or (words is line and not words[0].endswith((".sh", ".bash"))):
-            return False
-        found, path = self._file(words[0])
-        if found is None:
-            self.started.append(("runs", words[0]))
-            return False
-        before = self.arguments(words[1:])
-        before |= {name: self.values[name] for name in ("0", "BASH_SOURCE")}
-        self.values["0"] = self.values["BASH_SOURCE"] = path
-        started = self._child(found, number)
-        self.values.update(before)
-        return started
 
     def perform(self, words: list[Word]) -> None:
         prefix: dict[str, Value] = {}
@@ -216,9 +136,8 @@ class _Shell(ShellFlow):
         line = tuple(fields(words, self.values))
         if not line:
             return
-        shell, text = _shell_text(words)
-        found = _parse_or_none(written(words[text].parts, self.values)) if text else None
-        if found and self._child(found, words[0].line, tuple(fields(words[:shell], self.values))):
+        wrapped = unwrapped(line)
+        if wrapped and self.given(prefix, lambda: self.starts_inside(wrapped, words[0].line)):
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
@@ -234,39 +153,36 @@ class _Shell(ShellFlow):
                 vague = unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
                 self.copied.add("*" if vague else name)
         elif line[0] in (".", "source") and len(line) > 1:
-            self._source(line[1], words[0].line)
+            self.source(line[1], words[0].line)
         elif line[0] == "eval":
-            if found := _parse_or_none(" ".join(line[1:])):
-                self._inside(found, words[0].line)
+            if found := parsed(" ".join(line[1:])):
+                self.inside(found, words[0].line)
         elif line[0] in self.functions:
             self.set(prefix)
             self.call(line[0], line[1:])
         elif unknown(line[0]) and self.functions:
             self.call_any()
             self._launch(words[0].line, line, prefix)
-        elif not self._in_script(line, words[0].line, prefix):
+        elif not self.given(prefix, lambda: self.runs_script(line, words[0].line)):
             self._launch(words[0].line, line, prefix)
-
-    def _in_script(self, line: tuple[str, ...], number: int, prefix: Mapping[str, Value]) -> bool:
-        """Like `_script`, with the variables before the command, which only this command receives."""
-        before, exported = dict(self.values), set(self.exported)
-        self.values.update(prefix)
-        self.exported |= {name for name in prefix if is_kept(name)}
-        started = self._script(line, number)
-        self.values, self.exported = before, exported
-        return started
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
         """Keep the command if it may start ranks."""
-        if self.prefix and read_command(line) is None:
+        if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
-        line = tuple(word.replace(START, "$PWD") for word in (*self.prefix, *line))
+        line, missing = completed((*self.prefix, *line), self.directives, self.text_here)
+        self.unread += [("takes options from", missing.replace(START, self.folder))] if missing else []
+        line = tuple(word.replace(START, "$PWD") for word in line)
         command = read_command(line)
         loop = any(frame.kind == "loop" for frame in self.frames)
         bare = command is None
         if command is None:
             program = bare_program(line)
-            if not program or not (loop or self.turns) or not _OF_A_RANK & (self.exported | prefix.keys()):
+            ranks = (loop or self.turns) and _OF_A_RANK & (self.exported | prefix.keys())
+            if not program or not (ranks or _OF_A_JOB & prefix.keys()):
+                self.strange |= (
+                    {(self.outside or number, said): None} if (said := strange_start(line)) else {}
+                )
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}

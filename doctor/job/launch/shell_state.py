@@ -13,6 +13,7 @@ from doctor.job.launch.expand import (
     MOST_WORDS,
     START,
     Numbers,
+    Partly,
     Value,
     fields,
     moved,
@@ -131,15 +132,16 @@ class ShellState:
         if text == f"{match[0]}(":
             end = next((i for i in range(at, len(words)) if words[i].plain == ")list"), len(words))
             added = fields(words[at + 1 : end], self.values)
-            old = known if isinstance(known, tuple) else (known,) if known else ()
+            before = known.shown if isinstance(known, Partly) else known
+            old = before if isinstance(before, tuple) else (before,) if before else ()
             return name, (*old, *added)[:MOST_WORDS], end + 1 - at
         parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
-        value = one(parts, self.values)
-        if append and value is not None:
-            value = (known + value)[:LONGEST] if isinstance(known, str) else None
+        value, said = one(parts, self.values), written(parts, self.values)
+        if append:
+            return name, _joined(known, value, said), 1
         if value is None and name in TABLES:
-            value = written(parts, self.values)  # so that a message can quote it as written
-        return name, value, 1
+            return name, said.shown, 1  # so that a message can quote it as written
+        return name, said if value is None else value, 1
 
     def set(self, values: Mapping[str, Value]) -> None:
         self.values.update(values)
@@ -192,6 +194,15 @@ class ShellState:
 
     def placed(self, path: str) -> str:
         return path.replace(START, self.folder)
+
+
+def _joined(before: Value, value: str | None, said: Partly) -> Value:
+    """The value of `NAME+=…`."""
+    if isinstance(before, str) and value is not None:
+        return (before + value)[:LONGEST]
+    if isinstance(before, str | Partly):
+        return Partly(f"{before if isinstance(before, str) else before.text}{said.text}"[:LONGEST])
+    return None
 
 
 def is_arithmetic(word: Word) -> bool:

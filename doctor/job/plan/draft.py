@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from doctor.job.launch import ProcessEnv, ToldTable, common_env, told_tables
-from doctor.job.launch.common import port_is_drawn
+from doctor.job.launch.common import default_of, port_is_drawn
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import world_of
 from doctor.job.launch.rank_starts import ranks_of_a_host, understood
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
+from doctor.job.launch.unknowns import port_mentioned
 from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, ServersByName, find_head
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
@@ -47,6 +48,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         head=find_head(planned, master, wishes.head, {}),
         wished_head=wishes.head,
         master_port=port,
+        master_port_guessed=port.source == _DEFAULT_PORT.source or _is_mentioned(wishes, port),
         master_port_drawn=wishes.launch is not None
         and not _is_flag(wishes.master_port)
         and port_is_drawn(wishes.launch, port.value),
@@ -128,12 +130,26 @@ def _is_flag(value: SourcedValue[T] | None) -> bool:
 
 
 def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int]:
-    said = _first(told, _launch_source(wishes), PORTS) or (
-        None if wishes.master_port else _first(wishes.env, "inventory", PORTS)
-    )
-    if said and not _is_flag(wishes.master_port) and re.fullmatch(r"[0-9]{1,5}", said.value):
+    """The port from the flag, the launch or the inventory; or one that only stands in the launch's text."""
+    launch, given = wishes.launch, wishes.master_port
+    if _is_flag(given):
+        return given or _DEFAULT_PORT
+    said = _first(told, _launch_source(wishes), PORTS)
+    if said and launch and not launch.live and (default := default_of(launch, said.value)):
+        said = SourcedValue(said.value, default)
+    said = said or (None if given else _first(wishes.env, "inventory", PORTS))
+    if said and re.fullmatch(r"[0-9]{1,5}", said.value):
         return SourcedValue(int(said.value), said.source) if 0 < int(said.value) < 65536 else _DEFAULT_PORT
-    return wishes.master_port or _DEFAULT_PORT
+    ports = port_mentioned(launch) if launch and not given else ()
+    if ports:
+        return SourcedValue(int(ports[-1].text), ports[-1].source)
+    return given or _DEFAULT_PORT
+
+
+def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:
+    """Whether the port only stands in the text of the launch."""
+    found = port_mentioned(wishes.launch) if wishes.launch else ()
+    return any(port.source == each.source for each in found)
 
 
 def _plan_host(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:

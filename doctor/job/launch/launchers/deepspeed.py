@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
+from doctor.job.launch.launchers.torchrun import STATIC
+
+
+def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
+    """With the hosts and ranks that `--include node1:0,1@node2:0,1` selects; unknown if hosts differ."""
+    if "exclude" in options:
+        return {name: value for name, value in options.items() if name not in ("nnodes", "nproc_per_node")}
+    selected = [part.partition(":") for part in options.get("include", "").split("@") if part]
+    if not selected or any("$" in host for host, _, _ in selected):
+        return dict(options)
+    found = {**options, "nnodes": str(len(selected))}
+    slots = {
+        len(numbers.split(",")) if re.fullmatch(r"\d+(,\d+)*", numbers) else 0 for _, _, numbers in selected
+    }
+    if len(slots) == 1 and 0 not in slots:
+        found["nproc_per_node"] = str(slots.pop())
+    return found
+
 
 DEEPSPEED = Launcher(
     "deepspeed",
@@ -12,15 +33,20 @@ DEEPSPEED = Launcher(
         values={
             **named("master_addr", "master_port"),
             "node_rank": "node",  # deepspeed fills it in itself, except with --no_ssh
-            **unnamed("num_nodes", "num_gpus", "num_accelerators", "H", "hostfile", "i", "include", "e"),
-            **unnamed("exclude", "launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
+            "num_nodes": "nnodes",
+            **dict.fromkeys(("num_gpus", "num_accelerators"), "nproc_per_node"),
+            **dict.fromkeys(("include", "i"), "include"),
+            **dict.fromkeys(("exclude", "e"), "exclude"),
+            **unnamed("H", "hostfile", "launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
             **unnamed("comment", "account", "bind_core_list", "ssh_port", "world_info", "save_pid_path"),
             **unnamed("min_elastic_nodes", "max_elastic_nodes", "log_level"),
         },
         flags=frozenset({"module", "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi"})
         | frozenset({"save_pid", "elastic_training", "bind_cores_to_rank"}),
         abbreviated=True,
+        defaults={"master_port": STATIC},
     ),
     master=master_given,
+    derived=_derived,
     ends_job="always",
 )

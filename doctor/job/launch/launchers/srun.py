@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.allocation import allocated
 from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
+from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, named, unnamed
 from doctor.text.nodeset import fold, unfold
 
 
@@ -31,6 +32,30 @@ def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     return (*allocated(environ), *unfold(fold(hosts)))
 
 
+_COUNT = re.compile(r"(?:[^:$]+:)*(\d+)")
+_DEVICES = re.compile(r"(?:^|,)(?:gres/)?(?:gpu|npu|ascend)\w*(?::[A-Za-z_][^,:$]*)?(?::(\d+))?(?=[,(]|$)")
+
+
+def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
+    """With the number of devices of each node, and the tasks of all nodes."""
+    found, nodes, each = dict(options), options.get("nnodes", "1"), options.get("each", "")
+    per_node = _COUNT.fullmatch(found.pop("gpus", ""))
+    of_task = _COUNT.fullmatch(options.get("gpus_per_task", ""))
+    in_all = _COUNT.fullmatch(options.get("all_gpus", ""))
+    listed = _DEVICES.search(options.get("gres", ""))
+    if per_node:
+        found["gpus"] = per_node[1]
+    elif listed:
+        found["gpus"] = listed[1] or "1"
+    elif of_task and (each == "1" or options.get("ranks") == nodes):
+        found["gpus"] = of_task[1]
+    elif in_all and nodes.isdecimal() and int(nodes):
+        found["gpus"] = str(int(in_all[1]) // int(nodes))
+    if "ranks" not in found and "nnodes" in options and (nodes + each).isdecimal() and each:
+        found["ranks"] = str(int(nodes) * int(each))
+    return found
+
+
 SRUN = Launcher(
     "srun",
     commands=("srun",),
@@ -38,13 +63,17 @@ SRUN = Launcher(
     outer=True,
     options=OptionNames(
         values={
-            **dict.fromkeys(("n", "ntasks"), "ranks"),
-            **dict.fromkeys(("N", "nodes"), "nnodes"),
-            **dict.fromkeys(("w", "nodelist"), "hosts"),
+            **dict.fromkeys(("ntasks", "n"), "ranks"),
+            **dict.fromkeys(("nodes", "N"), "nnodes"),
+            **dict.fromkeys(("nodelist", "w"), "hosts"),
             **unnamed("c", "cpus_per_task", "p", "partition", "x", "exclude", "J", "job_name", "o", "output"),
-            **unnamed("e", "error", "i", "input", "t", "time", "A", "account", "D", "chdir", "m", "G", "C"),
-            "ntasks_per_node": "each",
-            **unnamed("gres", "gpus", "gpus_per_node", "gpus_per_task", "mem", "jobid"),
+            **unnamed("e", "error", "i", "input", "t", "time", "A", "account", "D", "chdir", "m", "C"),
+            **dict.fromkeys(("ntasks_per_node", "tasks_per_node"), "each"),
+            **named("gres"),
+            "gpus_per_node": "gpus",
+            **dict.fromkeys(("gpus", "G"), "all_gpus"),
+            **named("gpus_per_task"),
+            **unnamed("mem", "jobid"),
             **unnamed("export", "mpi", "cpu_bind", "mem_bind", "gpu_bind", "container_image", "qos"),
             **unnamed("container_mounts", "container_workdir", "container_name", "reservation"),
             **unnamed("constraint"),
@@ -64,6 +93,17 @@ SRUN = Launcher(
             identity=("SLURM_JOB_ID", "SLURM_STEP_ID"),
         ),
     ),
+    derived=_derived,
+    directive="#SBATCH",
+    sets_for_job={
+        "nnodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+        "ranks": ("SLURM_NTASKS", "SLURM_NPROCS"),
+        "each": ("SLURM_NTASKS_PER_NODE",),
+        "gpus": ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"),
+        "gres": (),
+        "gpus_per_task": (),
+        "all_gpus": ("SLURM_GPUS",),
+    },
     step="SLURM_STEP_ID",
     system="slurm",
     array=("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"),

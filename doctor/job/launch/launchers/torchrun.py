@@ -10,12 +10,14 @@ import re
 
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import (
+    DEFAULT_OF,
     Launcher,
     LauncherAgent,
     Master,
     Meeting,
     OptionNames,
     RankVariables,
+    ToldNumber,
     named,
     unnamed,
 )
@@ -23,6 +25,9 @@ from doctor.job.launch.launcher import (
 STATIC = "29500"
 C10D = "29400"
 MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
+
+
+_C10D_DEFAULT = ToldNumber(f"{DEFAULT_OF}c10d", C10D)
 
 
 def options(*shared: str, **defaults: str) -> OptionNames:
@@ -71,6 +76,22 @@ def _master(agent: LauncherAgent) -> Master | None:
     return static_master(agent)
 
 
+def _port(agent: LauncherAgent) -> ToldNumber | None:
+    """The port, which may stand beside an address that is unknown."""
+    backend, said = agent.given("rdzv_backend"), agent.command.options
+    backend = backend or ("" if said.get("rdzv_backend") else "static")
+    endpoint = agent.given("rdzv_endpoint") or said.get("rdzv_endpoint", "")
+    if agent.standalone or backend not in ("static", "c10d", ""):
+        return None
+    if endpoint:
+        port = re.search(r":(\d{1,5})$", endpoint)
+        whole = not port and "$" not in endpoint and "`" not in endpoint
+        return ToldNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
+    if backend == "c10d":
+        return None if agent.unknown("rdzv_endpoint") else _C10D_DEFAULT
+    return agent.setting("master_port")
+
+
 def _split(endpoint: str) -> tuple[str, str]:
     """The host and port in `host:port`, `[::1]:port` or only a host."""
     match = re.fullmatch(r"(\[[^\]]{1,100}\]|[^:\s]{1,255})(?::(\d{1,5}))?", endpoint)
@@ -106,6 +127,7 @@ TORCHRUN = Launcher(
     modules=("torch.distributed.run", "torch.distributed.launch"),
     options=options("rdzv_backend", "rdzv_endpoint", "rdzv_id", rdzv_backend="static"),
     master=_master,
+    port=_port,
     goes_by_node_rank=_goes_by_node_rank,
     first_node="0",
     ignores=MADE_FOR_RANKS,

@@ -1,0 +1,117 @@
+"""The commands of a Kubernetes manifest (PyTorchJob, Job, MPIJob and others), as a shell would type them.
+
+What the operator of a PyTorchJob sets for torchrun stands before the command; what it sets for each pod is
+left unknown.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from doctor.text.yamlfile import parse_yaml, plain
+
+_POD = "$POD"
+"""Stands for a value that only the pod has."""
+_PORT_NAME = "pytorchjob-port"
+PORT = "23456"
+"""The port of a PyTorchJob that names none."""
+
+
+def script_of(text: str, file: str) -> str | None:
+    """The commands of its containers; None if this is no manifest. Raises InputErrors if it is not YAML."""
+    trees = [plain(parse_yaml(part, file).root) for part in _documents(text)]
+    manifests = [tree for tree in trees if isinstance(tree, dict) and {"apiVersion", "kind"} <= tree.keys()]
+    if not manifests:
+        return None
+    jobs = [tree for tree in manifests if _replicas(tree)] or manifests
+    return "\n".join(line for tree in jobs for line in _lines(tree))
+
+
+def has_default_port(text: str) -> bool:
+    """Whether the operator gives these pods a port that the manifest does not name."""
+    return "pytorchReplicaSpecs:" in text and _PORT_NAME not in text and "elasticPolicy:" not in text
+
+
+def _documents(text: str) -> Iterator[str]:
+    """The documents of a file; the empty lines before each make its mistakes name the right line."""
+    above = 0
+    for part in re.split(r"(?m)^---.*$", text):
+        if part.strip():
+            yield "\n" * above + part
+        above += part.count("\n")
+
+
+def _lines(tree: Mapping[str, Any]) -> Iterator[str]:
+    replicas = _replicas(tree)
+    first = next(iter(replicas.values()), tree)
+    for container in _containers(first):
+        given = [*_listed(container.get("command")), *_listed(container.get("args"))]
+        words = [re.sub(r"\$\((\w{1,200})\)", r"${\1}", str(word)) for word in given]
+        known = {**(_by_operator(tree, replicas, container) if replicas else {}), **_variables(container)}
+        if words:
+            exports = " ".join(f"{name}={value}" for name, value in known.items())
+            yield f"({f'export {exports}; ' if exports else ''}{shlex.join(words)})"
+
+
+def _replicas(tree: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The kinds of pods of a PyTorchJob, its master first."""
+    specs = _table(_table(tree.get("spec")).get("pytorchReplicaSpecs"))
+    return {name: _table(specs[name]) for name in sorted(specs, key=lambda name: name.lower() != "master")}
+
+
+def _by_operator(
+    tree: Mapping[str, Any], replicas: Mapping[str, Mapping[str, Any]], container: Mapping[str, Any]
+) -> dict[str, str]:
+    pods = sum(int(n) for each in replicas.values() if str(n := each.get("replicas", 1)).isdecimal())
+    ports = {
+        port.get("name"): port.get("containerPort") for port in map(_table, _listed(container.get("ports")))
+    }
+    limits = _table(_table(container.get("resources")).get("limits"))
+    devices = next((str(n) for name, n in limits.items() if re.search(r"gpu|npu|ascend", name, re.I)), "")
+    each = str(_table(tree.get("spec")).get("nprocPerNode") or "")
+    each = each if each.isdecimal() else devices
+    port = str(ports.get(_PORT_NAME) or _POD)
+    known = {"PET_NPROC_PER_NODE": each if each.isdecimal() else _POD, "PET_NNODES": str(pods)}
+    if elastic := _table(_table(tree.get("spec")).get("elasticPolicy")):
+        backend = str(elastic.get("rdzvBackend", "c10d"))
+        return {
+            **known,
+            "PET_NNODES": _POD,
+            "PET_RDZV_BACKEND": shlex.quote(backend),
+            "PET_RDZV_ENDPOINT": _POD,
+        }
+    known |= {"PET_MASTER_PORT": port, "MASTER_PORT": port}
+    return known | {"PET_MASTER_ADDR": _POD, "PET_NODE_RANK": _POD, "MASTER_ADDR": _POD, "RANK": _POD}
+
+
+def _variables(container: Mapping[str, Any]) -> dict[str, str]:
+    listed = map(_table, _listed(container.get("env")))
+    return {
+        str(each["name"]): shlex.quote(str(each["value"])) if each.get("value") is not None else _POD
+        for each in listed
+        if re.fullmatch(r"[A-Za-z_]\w{0,199}", str(each.get("name", "")))
+    }
+
+
+def _containers(tree: Any) -> Iterator[Mapping[str, Any]]:
+    """All containers, wherever a kind of manifest keeps them."""
+    if isinstance(tree, list):
+        for each in tree:
+            yield from _containers(each)
+    elif isinstance(tree, dict):
+        for name, each in tree.items():
+            if name == "containers":
+                yield from map(_table, _listed(each))
+            else:
+                yield from _containers(each)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

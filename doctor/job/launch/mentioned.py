@@ -1,0 +1,95 @@
+"""Ports and addresses that stand in a text although it is not known whether the job uses them.
+
+`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
+an address that is unknown, or in a command that was not understood. None of them may be lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MASTERS, MODULES, PORTS
+
+_CALLED = {
+    (kind, name.replace("_", "[_-]"))
+    for each in LAUNCHERS
+    for name, called in each.options.values.items()
+    for kind in ("master_addr", "master_port", "rdzv_endpoint")
+    if called == kind
+}
+
+
+def _options(*kinds: str) -> str:
+    return "|".join(sorted(name for kind, name in _CALLED if kind in kinds))
+
+
+_OWN_PORT = r"(?:(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40})?PORT"
+"""The names that people give to the port where ranks meet."""
+_QUOTES = "[\"'\\\\]*"
+_PORT = re.compile(
+    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})=){_QUOTES}"
+    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
+    re.IGNORECASE,
+)
+_ENDPOINT = re.compile(
+    rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|init[_-]method)[= ]\s*"
+    r"|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD|DIST_URL)\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(
+    rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)})=){_QUOTES}"
+    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})",
+)
+_NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
+_STARTER = re.compile(
+    rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])"
+)
+MOST = 8
+LONGEST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """A port or an address, and where it stands; line 0 is a default that does not stand there."""
+
+    kind: str
+    text: str
+    line: int
+    words: str
+    file: str = ""
+
+    @property
+    def source(self) -> str:
+        return f"--launch {self.file}:{self.line}" if self.line else self.words
+
+
+def mentioned(text: str) -> tuple[Mentioned, ...]:
+    """The ports and addresses, each once, in their order."""
+    found: dict[tuple[str, str], Mentioned] = {}
+    for number, line in _lines(text):
+        for kind, pattern in (("port", _PORT), ("port", _ENDPOINT), ("address", _ADDRESS)):
+            for match in pattern.finditer(line):
+                if kind == "port" and not 0 < int(match[1]) < 65536:
+                    continue
+                found.setdefault(
+                    (kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST])
+                )
+    return tuple(found.values())[:MOST]
+
+
+def starter(text: str) -> tuple[int, str] | None:
+    """The first line that names a launcher outside of a comment or a message, and its words."""
+    for number, line in _lines(text):
+        if _STARTER.search(line) and not re.match(r"\s*(?:echo|printf|pip3?|conda|apt|apt-get)\b", line):
+            return number, line.strip()[:LONGEST]
+    return None
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines without comments."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        code = re.sub(r"(?:^|\s)#.*", "", line[:4000])
+        if code.strip():
+            yield number, code

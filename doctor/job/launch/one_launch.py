@@ -1,0 +1,81 @@
+"""The commands of a script -> those that start one job, and what else it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.job.launch.command import bare_program
+from doctor.job.launch.launchers import PORTS, RANK_NAMES
+from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.wrappers import SHELLS
+
+
+def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[ShellCommand]]:
+    """The commands of the last job of a script, which run side by side; and the launchers of other jobs.
+
+    Launchers come before plain Python, Python with a rank before Python that only prepares data, and that
+    before any other program.
+    """
+    launchers = [line for line in lines if line.command.launcher is not None]
+    launchers = [line for line in launchers if not _only_looks(line)] or launchers
+    ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
+    bare = [line for line in lines if line.bare and _of_many(line)]
+    told = [line for line in lines if line.bare and not line.loop and not line.turn]
+    chosen = launchers or ranks or bare or told[-1:] or [line for line in lines if not line.bare][-1:]
+    together: list[ShellCommand] = []
+    for line in reversed(chosen):
+        if together and line.excludes(together[0]):
+            continue
+        parallel = (line.background or line.loop) and (not together or line.wave == together[0].wave)
+        if together and line.command.program != together[0].command.program:
+            break
+        if together and not parallel:
+            if _waits_for(together[0], line):
+                together = [replace(each, behind=True) for each in together]
+            break
+        if any(_is_of_another_job(line, each) for each in together):
+            break
+        together.insert(0, line)
+    kept = {(line.line, line.turn, line.words) for line in together}
+    others = [
+        line
+        for line in launchers
+        if (line.line, line.turn, line.words) not in kept
+        and not any(_is_alike(line, each) for each in together)
+    ]
+    return together, others
+
+
+def _only_looks(line: ShellCommand) -> bool:
+    """Whether a launcher starts no ranks: `srun hostname`, `srun bash -c 'echo …'`, `torchrun --help`."""
+    known, program = line.command.launcher, line.command.program
+    if known is None or not known.outer or not program:
+        return known is not None and not program
+    return program in SHELLS or not bare_program((program,))
+
+
+def _is_alike(line: ShellCommand, other: ShellCommand) -> bool:
+    """Whether both start the same job, on two hosts."""
+    own, others = ({**each.command.options, "node_rank": ""} for each in (line, other))
+    return own == others and line.command.launcher is other.command.launcher
+
+
+def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
+    """Whether a loop starts a rank only after the one before it has ended."""
+    return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
+
+
+def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
+    """Whether it starts the same rank but meets the others elsewhere."""
+    ports = {each.env.get(port) for each in (line, rank) for port in PORTS}
+    return bool(_numbers(line)) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
+
+
+def _numbers(line: ShellCommand) -> dict[str, str]:
+    return {name: line.env[name] for name in RANK_NAMES & line.env.keys() if line.env[name].isdecimal()}
+
+
+def _of_many(line: ShellCommand) -> bool:
+    """Whether a loop starts several of them side by side."""
+    return line.background and (line.loop or line.turn != "")

@@ -1,0 +1,127 @@
+"""Scripts and shells inside a script: what it sources, what it runs, and what wrappers start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from doctor.job.launch.expand import FOLDER, Value, moved, unknown
+from doctor.job.launch.given_elsewhere import Read
+from doctor.job.launch.shell_blocks import Blocks, blocks
+from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellFlow
+from doctor.job.launch.shell_tokens import ShellError, tokens
+from doctor.job.launch.variables import is_kept
+from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, Wrapped
+
+_OF_A_MACHINE = re.compile(
+    r"(?:^|/)(?:\.?bashrc|\.?(?:bash_)?profile|activate|conda\.sh|setvars\.sh|lmod\.sh|modules\.sh)$"
+    r"|/profile\.d/|/init/\w+$|ascend.{0,100}/set_?env\.(?:sh|bash)$",
+    re.IGNORECASE,
+)
+"""Files that many scripts source to find their programs."""
+
+
+def parsed(text: str) -> Blocks | None:
+    try:
+        return blocks(tokens(text))
+    except ShellError:
+        return None
+
+
+class ShellWithScripts(ShellFlow):
+    """A shell that reads other scripts in place. `unread` and `started` are those that are not here."""
+
+    def __init__(self, found: Blocks, folder: str, read: Read) -> None:
+        super().__init__(found, folder)
+        self.read = read
+        self.unread: list[tuple[str, str]] = []
+        self.started: list[tuple[str, str]] = []
+        self.open: list[Value] = []
+        self.outside = 0
+        self.prefix: tuple[str, ...] = ()
+
+    def source(self, said: str, line: int) -> None:
+        """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
+        found, path = self._file(said)
+        if found is None:
+            self.unread += [] if _OF_A_MACHINE.search(said) else [("sources", said)]
+            return
+        before = self.values["BASH_SOURCE"]
+        self.values["BASH_SOURCE"] = path
+        self.inside(found, line)
+        self.values["BASH_SOURCE"] = before
+
+    def _file(self, said: str) -> tuple[Blocks | None, str | None]:
+        """Another script and its path; None if it is not here, is being read already, or is not a script."""
+        path = None if unknown(said) else moved(self.values.get(FOLDER), said)
+        text = None if path is None or path in self.open else self.text_here(path)
+        return (None if text is None else parsed(text)), path
+
+    def text_here(self, said: str) -> str | None:
+        path = moved(self.values.get(FOLDER), said)
+        return None if path is None else self.read(self.placed(path))
+
+    def inside(self, found: Blocks, line: int) -> None:
+        """Read other commands; what they start counts as started by this line."""
+        depth = self.guard("call")
+        if self.depth_of_calls() > DEEPEST_CALL or not self.afford(len(found.commands)):
+            del self.frames[depth - 1 :]
+            return
+        around, self.blocks = self.blocks, found
+        outside, self.outside = self.outside, self.outside or line
+        self.open.append(self.values["BASH_SOURCE"])
+        self.go_through(0, len(found.commands))
+        self.open.pop()
+        self.blocks, self.outside = around, outside
+        del self.frames[depth - 1 :]
+        self.leaving = "" if self.leaving == "return" else self.leaving
+
+    def _child(self, found: Blocks, line: int, wrapped: Wrapped = ITSELF) -> bool:
+        """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
+        before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
+        known, exported = dict(self.values), set(self.exported)
+        if not wrapped.passes:
+            known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE")}, set()
+        for name, text in wrapped.sets.items():
+            known[name] = before[0].get(name) if text is None else None if unknown(text) else text
+            exported |= {name} if is_kept(name) else set()
+        self.values, self.exported, self.functions = known, exported, {}
+        self.prefix = (*self.prefix, *wrapped.outer)
+        self.inside(found, line)
+        self.values, self.exported, self.functions, self.prefix = before
+        self.leaving = ""
+        if wrapped.detached:
+            self.lines[lines:] = [replace(each, background=True) for each in self.lines[lines:]]
+        return len(self.lines) > lines
+
+    def starts_inside(self, wrapped: Wrapped, line: int) -> bool:
+        """Whether what a wrapper starts can be read and starts ranks."""
+        found = parsed(wrapped.text)
+        return found is not None and self._child(found, line, wrapped)
+
+    def runs_script(self, line: tuple[str, ...], number: int) -> bool:
+        """Whether the script of `bash go.sh` or `./go.sh` is here and starts ranks."""
+        words = line[1:] if line[0].rpartition("/")[2] in SHELLS else line
+        words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
+        if not words or (words is line and not words[0].endswith(SCRIPTS)):
+            return False
+        found, path = self._file(words[0])
+        if found is None:
+            self.started.append(("runs", words[0]))
+            return False
+        before = self.arguments(words[1:])
+        before |= {name: self.values[name] for name in ("0", "BASH_SOURCE")}
+        self.values["0"] = self.values["BASH_SOURCE"] = path
+        started = self._child(found, number)
+        self.values.update(before)
+        return started
+
+    def given(self, prefix: Mapping[str, Value], perform: Callable[[], bool]) -> bool:
+        """Whether this starts ranks, with the variables before the command, which only this command has."""
+        before, exported = dict(self.values), set(self.exported)
+        self.values.update(prefix)
+        self.exported |= {name for name in prefix if is_kept(name)}
+        started = perform()
+        self.values, self.exported = before, exported
+        return started

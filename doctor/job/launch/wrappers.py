@@ -1,0 +1,241 @@
+"""What may stand before a launcher: containers, other hosts, shells, and programs that pass a command on.
+
+One table. Nothing in it is run: a wrapper is taken off, and what it starts is read as if it stood alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from doctor.job.launch.launchers import COMMANDS, MODULES
+from doctor.job.launch.options import PYTHON, is_open, read_options
+
+MOST_WORDS = 20
+"""The most words of a wrapper that are searched for a command if not all of them are known."""
+_PRINTS = frozenset({"echo", "printf", "trap"})
+_VARIABLE = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
+_LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A program that starts what follows its own options.
+
+    `after` are the words one of which must follow its name. `flags` are its options without a value, and
+    `letters` the short ones; every other option has a value. `sets` are those whose value is a variable of
+    the command. Before the command are `places` more words: an image, a host. `joins`: the words become one
+    text, which a shell reads; `text` is the option whose value is such a text instead. `passes`: the command
+    has the variables of the caller. With one of the letters in `detaches` the caller goes on.
+    """
+
+    after: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+    letters: str = ""
+    sets: frozenset[str] = frozenset()
+    places: int = 0
+    joins: bool = False
+    text: str = ""
+    passes: bool = False
+    detaches: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """What a wrapper starts, as the text of a shell. `outer` are the words of launchers around it."""
+
+    text: str
+    outer: tuple[str, ...] = ()
+    sets: Mapping[str, str | None] = field(default_factory=dict)
+    passes: bool = True
+    detached: bool = False
+
+
+ITSELF = Wrapped("")
+"""No wrapper."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PREFIXES = _words(
+    "nohup exec time command stdbuf nice ionice numactl taskset timeout sudo env setsid catchsegv nsys"
+    " profile chrt unbuffer"
+)
+"""Wrappers whose process becomes the command, or stays above it on the same host."""
+SCRIPTS = (".sh", ".bash")
+SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
+_CONTAINER = Wrapper(
+    after=_words("run exec"),
+    flags=_words(
+        "rm detach interactive tty privileged init publish-all read-only no-healthcheck quiet replace"
+    ),
+    letters="ditPq",
+    sets=_words("e env"),
+    places=1,
+    detaches="d",
+)
+_IMAGE_FILE = Wrapper(
+    after=_words("exec run"),
+    flags=_words(
+        "nv nvccli rocm cleanenv contain containall writable writable-tmpfs no-home fakeroot userns pid ipc"
+        " net no-init no-privs keep-privs compat no-umask no-eval disable-cache silent quiet unsquash"
+    ),
+    letters="eCcwfupinv",
+    sets=_words("env"),
+    places=1,
+    passes=True,
+)
+_POD = Wrapper(after=_words("exec"), flags=_words("stdin tty quiet"), letters="itq", places=1)
+_SHELL = Wrapper(flags=_words("login norc noprofile posix"), letters="ceilxuvhB", text="c", passes=True)
+_ON_HOSTS = Wrapper(flags=_words("nodns"), letters="bBLS", joins=True)
+_ENVIRONMENT = Wrapper(
+    after=_words("run"),
+    flags=_words("no-capture-output live-stream frozen locked no-sync isolated"),
+    passes=True,
+)
+WRAPPERS: Mapping[str, Wrapper] = {
+    **dict.fromkeys(("docker", "podman", "nerdctl"), _CONTAINER),
+    **dict.fromkeys(("singularity", "apptainer"), _IMAGE_FILE),
+    **dict.fromkeys(("kubectl", "oc"), _POD),
+    "ssh": Wrapper(letters="46AaCfGgKkMNnqsTtVvXxYy", places=1, joins=True, detaches="f"),
+    **dict.fromkeys(("pdsh", "clush"), _ON_HOSTS),
+    **dict.fromkeys(SHELLS, _SHELL),
+    "su": Wrapper(letters="lmp", places=2, text="c", passes=True),
+    "flock": Wrapper(letters="sxunoF", places=1, text="c", passes=True),
+    "sbatch": Wrapper(text="wrap", passes=True),
+    "salloc": Wrapper(letters="HkKQvO", flags=_words("exclusive"), passes=True),
+    "tmux": Wrapper(after=_words("new new-session send-keys"), letters="AdDEPX", passes=True, detaches="d"),
+    "screen": Wrapper(letters="dmDL", passes=True, detaches="dm"),
+    **dict.fromkeys(("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi"), _ENVIRONMENT),
+}
+"""By name. Those in PREFIXES start the first launcher or Python behind them; their options are not needed."""
+
+
+def program_name(word: str) -> str:
+    """The name of the file that a word refers to; also for `$(which torchrun)`."""
+    looked_up = _LOOKED_UP.fullmatch(word)
+    return looked_up[1] if looked_up else word.rpartition("/")[2]
+
+
+def is_python(name: str) -> bool:
+    return re.fullmatch(PYTHON, name) is not None
+
+
+def unwrapped(words: Sequence[str], deepest: int = 4) -> Wrapped | None:
+    """What the outermost wrapper starts; None if there is no wrapper or nothing that it starts."""
+    name = program_name(words[0]) if words and deepest else ""
+    if name in PREFIXES:
+        return _behind_prefix(words, deepest)
+    if name in COMMANDS and COMMANDS[name].outer:
+        rest = read_options(words[1:], COMMANDS[name].options).rest
+        inner, before = unwrapped(rest, deepest - 1) or _script_in(rest), words[: len(words) - len(rest)]
+        return inner and replace(inner, outer=(*before, *inner.outer))
+    if name in WRAPPERS:
+        return _taken_off(WRAPPERS[name], words[1:])
+    known = _behind_unknown(words) if words and is_open(words[0]) else _shell_in(words)
+    return Wrapped(shlex.join(known)) if known else None
+
+
+def _script_in(words: Sequence[str]) -> Wrapped | None:
+    """A script of a shell, which may be here."""
+    is_script = words and (program_name(words[0]) in SHELLS or words[0].endswith(SCRIPTS))
+    return Wrapped(shlex.join(words)) if is_script else None
+
+
+def _behind_prefix(words: Sequence[str], deepest: int) -> Wrapped | None:
+    sets: dict[str, str | None] = {}
+    for at, word in enumerate(words[1:MOST_WORDS], start=1):
+        if variable := _VARIABLE.fullmatch(word):
+            sets[variable[1]] = variable[2]
+        elif (name := program_name(word)) in WRAPPERS or (name in COMMANDS and COMMANDS[name].outer):
+            inner = unwrapped(words[at:], deepest - 1)
+            own = sets if inner and inner.passes else {}
+            return inner and replace(inner, sets={**own, **inner.sets})
+        elif name in COMMANDS or is_python(name):
+            return None
+    return None
+
+
+def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
+    if wrapper.after:
+        at = next((n for n, word in enumerate(words[:MOST_WORDS]) if word in wrapper.after), None)
+        if at is None:
+            return None
+        words = words[at + 1 :]
+    sets: dict[str, str | None] = {}
+    text, detached, rest = None, False, list(words)
+    places = wrapper.places
+    while rest and (places or rest[0].startswith("-")):
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if not word.startswith("-") or word == "-":
+            places -= 1
+            continue
+        name, value = _option(wrapper, word, rest)
+        short = not word.startswith("--")
+        detached |= (short and bool(set(name) & set(wrapper.detaches))) or name == "detach"
+        if wrapper.text and value is not None and name.endswith(wrapper.text):
+            text = value
+        elif value is not None and name in wrapper.sets:
+            variable, equals, said = value.partition("=")
+            sets[variable] = said if equals else None
+    if wrapper.text and (text is not None or not wrapper.places):
+        return None if text is None else Wrapped(text, (), sets, wrapper.passes, detached)
+    if rest[:1] == ["--"]:
+        rest.pop(0)
+    if any(map(is_open, words[: len(words) - len(rest)])) and not _is_program(rest[:1], wrapper.joins):
+        rest = _from_known(words, wrapper.joins)
+    if not rest:
+        return None
+    joins = wrapper.joins or " " in rest[0]  # no program is called that
+    return Wrapped(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
+
+
+def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | None]:
+    """The name of an option, and its value if it has one, which is taken from `rest`."""
+    name, equals, value = word.lstrip("-").partition("=")
+    if word.startswith("--"):
+        if equals:
+            return name, value
+        alone = name in wrapper.flags or not rest or rest[0].startswith("-")
+        return name, None if alone else rest.pop(0)
+    if set(name) <= set(wrapper.letters) and name[-1:] != wrapper.text:
+        return name, None
+    if set(name[:-1]) <= set(wrapper.letters) and not equals:
+        return name, rest.pop(0) if rest else None
+    return name[:1], word[2:]
+
+
+def _from_known(words: Sequence[str], joins: bool = False) -> list[str]:
+    """The words from the first that is certainly a program, because those before it are not all known."""
+    at = (at for at in range(min(len(words), 2 * MOST_WORDS)) if _is_program(words[at : at + 1], joins))
+    return list(words[next(at, len(words)) :])
+
+
+def _is_program(words: Sequence[str], joins: bool) -> bool:
+    """Whether a word is a program that is known here, or a text for a shell where one is taken."""
+    name = program_name("".join(words))
+    return name in COMMANDS or name in WRAPPERS or is_python(name) or (joins and " " in name)
+
+
+def _behind_unknown(words: Sequence[str]) -> list[str]:
+    """What certainly starts ranks, whatever the first word may be: `$PYTHON -m torch.distributed.run`."""
+    for at, word in enumerate(words[1:4], start=1):
+        if word == "-m" and "".join(words[at + 1 : at + 2]) in MODULES:
+            return ["python", *words[at:]]
+    return _from_known(words[1:])
+
+
+def _shell_in(words: Sequence[str]) -> list[str]:
+    """`bash -c TEXT` behind a program that is not known, unless it only prints it."""
+    for at, word in enumerate(words[:-2]):
+        if program_name(words[0]) in _PRINTS:
+            break
+        if program_name(word) in SHELLS and re.fullmatch(r"-\w*c", words[at + 1]):
+            return list(words[at:]) if at else []
+    return []

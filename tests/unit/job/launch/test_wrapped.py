@@ -1,0 +1,458 @@
+"""Launchers behind containers, other hosts, shells and variables; and figures that stand elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.errors import InputErrors
+from doctor.job.launch import Launch, read_launch_files
+from doctor.job.launch.launchers import COMMANDS
+from doctor.job.launch.unknowns import not_understood, port_mentioned
+from doctor.job.launch.wrappers import PREFIXES, WRAPPERS, unwrapped
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.model import Host
+from tests.support.launches import read
+
+START = "torchrun --nnodes 2 --nproc_per_node 4 --master_addr node7 --master_port 29512 train.py"
+READ = (4, "node7", 29512)
+"""The ranks of a host, the master and the port that this line gives."""
+
+
+def planned(launch: Launch) -> JobPlan:
+    return draft([Host("node1", "node1"), Host("node2", "node2")], JobWishes(launch=launch))
+
+
+def figures(launch: Launch) -> tuple[int | None, str | None, int]:
+    plan = planned(launch)
+    ranks = plan.hosts[0].ranks
+    return ranks.value if ranks else None, plan.master.value if plan.master else None, plan.master_port.value
+
+
+def notes(launch: Launch) -> str:
+    return "\n".join(not_understood(launch))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"docker run --gpus all --rm -it -v $PWD:/job --ipc=host pytorch/pytorch:2.4 {START}",
+        f"sudo docker run -itd --name deepspeed -p 2222:22 deepspeed/deepspeed:latest bash -c '{START}'",
+        f'ARGS=(--gpus all --network host)\ndocker run "${{ARGS[@]}}" image {START}',
+        f"docker run $DOCKER_ARGS image {START}",
+        f"docker exec -it -w /job worker bash -lc 'cd /job && {START} | tee log'",
+        f"docker compose exec trainer {START}",
+        f"podman run --device nvidia.com/gpu=all image {START}",
+        f"nerdctl exec c1 {START}",
+        f"singularity exec --nv -B /data:/data image.sif {START}",
+        f"srun --mpi=pmix apptainer exec --nv --cleanenv image.sif bash -c '{START}'",
+        f"kubectl -n jobs exec -it pod-0 -c main -- {START}",
+        f"ssh -p 2222 -o StrictHostKeyChecking=no me@node7 'cd /job; nohup {START} > log 2>&1 &'",
+        f"ssh node7 {START}",
+        f"for h in $(cat hosts); do ssh $OPTIONS $h 'cd /job && {START}' & done",
+        f"for h in $HOSTS; do ssh $h {START} & done",
+        f"pdsh -w node[7-8] '{START}'",
+        f"timeout 5h bash -eo pipefail -c '{START}'",
+        f"flock /tmp/lock -c '{START}'",
+        f"su - trainer -c '{START}'",
+        f"conda run -n torch --no-capture-output {START}",
+        f"uv run {START}",
+        f"sbatch -N 2 --wrap='{START}'",
+        f"tmux new-session -d -s train '{START}'",
+        f"tmux send-keys -t train '{START}' C-m",
+        f"screen -dmS train bash -c '{START}'",
+        f"$RUN {START}",
+        f"enroot start --rw image bash -c '{START}'",
+        f"CMD='{START}'\n$CMD",
+        f'CMD="{START} --lr $1"\neval $CMD',
+        f"CMD='cd /job &&'\nCMD+=' {START}'\neval \"$CMD\"",
+        f'LAUNCH=({START.removesuffix(" train.py")})\n"${{LAUNCH[@]}}" train.py "$@"',
+        'ARGS="--nnodes 2 --nproc_per_node 4 --node_rank `hostname -I`\n --master_addr node7'
+        ' --master_port 29512"\n'
+        "$PYTHON -u -m torch.distributed.run $ARGS train.py",
+        f'PORT=29512\nssh node7 "{START.replace("29512", "$PORT")}"',
+    ],
+)
+def test_what_stands_around_a_launcher_is_taken_off(text: str, tmp_path: Path) -> None:
+    launch = read(tmp_path, f"#!/bin/bash\n{text}\n")
+    assert figures(launch) == READ
+    assert planned(launch).master_port.source == "--launch MASTER_PORT"
+
+
+def test_each_host_of_a_loop_has_its_node_rank(tmp_path: Path) -> None:
+    text = """i=0
+for host in node1 node2; do
+    ssh $host "cd /job; NCCL_DEBUG=INFO torchrun --nnodes=2 --nproc_per_node=8 --node_rank=$i \\
+        --master_addr=node1 --master_port=22345 train.py" &
+    i=$((i+1))
+done
+"""
+    launch = read(tmp_path, text)
+    assert figures(launch) == (8, "node1", 22345)
+    assert [told.command[3] for told in launch.told] == ["--node_rank=0", "--node_rank=1"]
+    assert [told.env for told in launch.told] == [{"NCCL_DEBUG": "INFO"}] * 2
+
+
+WORDS = (*WRAPPERS, *PREFIXES, *COMMANDS, "run", "exec", "-c", "-it", "-e", "A=b", "--", "$X", "a b", "t.py")
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=12))
+def test_any_words(words: list[str]) -> None:
+    inner = unwrapped(words)
+    assert inner is None or inner.text is not None
+
+
+def test_wrappers_are_taken_off_to_a_limit() -> None:
+    assert unwrapped(["mpirun"] * 5000) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "env"),
+    [
+        ("docker run image python t.py", {}),
+        ("docker run -e MASTER_PORT=29600 --env NCCL_DEBUG image python t.py",
+         {"MASTER_PORT": "29600", "NCCL_DEBUG": "INFO"}),
+        ("apptainer exec --env NNODES=2 image.sif python t.py",
+         {"MASTER_PORT": "29512", "NCCL_DEBUG": "INFO", "NNODES": "2"}),
+        ("ssh node1 'python t.py --port $MASTER_PORT'", {}),
+        ("NNODES=2 bash -c 'python t.py'", {"MASTER_PORT": "29512", "NCCL_DEBUG": "INFO", "NNODES": "2"}),
+    ],
+)  # fmt: skip
+def test_variables_do_not_enter_containers_and_other_hosts_by_themselves(
+    text: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    (told,) = read(tmp_path, f"export MASTER_PORT=29512 NCCL_DEBUG=INFO\n{text}\n").told
+    assert told.env == env
+
+
+@pytest.mark.parametrize("before", ["NPROC_PER_NODE=8 NNODES=2", "export NPROC_PER_NODE=8;"])
+def test_a_program_that_is_told_how_many_ranks_to_start(before: str, tmp_path: Path) -> None:
+    launch = read(tmp_path, f"#!/bin/bash\n{before} swift sft --model m\n")
+    assert figures(launch)[0] == 8
+
+
+def test_assignments_before_a_program_that_nobody_knows(tmp_path: Path) -> None:
+    line = "FORCE_TORCHRUN=1 NNODES=2 NODE_RANK=$1 MASTER_ADDR=10.0.0.9 MASTER_PORT=29507"
+    launch = read(tmp_path, f"#!/bin/bash\n{line} llamafactory-cli train run.yaml\n")
+    assert figures(launch) == (None, "10.0.0.9", 29507)
+    assert notes(launch) == "the number of ranks is in llamafactory-cli"
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "port"),
+    [
+        ("--num_gpus 4 --master_port=23142", 4, 23142),
+        ("--num_nodes=2 --num_gpus=8", 8, 29500),
+        ("--include localhost:0,1,2 --master_port 9501", 3, 9501),
+        ("--include 'node1:0,1@node2:2,3' --hostfile hosts", 2, 29500),
+        ("--include 'node1:0,1@node2:2' --master_port 9501", None, 9501),
+        ("--include localhost:$1 --master_port 9501", None, 9501),
+        ("--num_gpus 8 --exclude node1:0 --master_port 9501", None, 9501),
+        ("--hostfile hosts --master_port 9501", 6, 9501),
+    ],
+)
+def test_deepspeed(options: str, ranks: int | None, port: int, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(f"deepspeed {options} train.py --deepspeed d.json\n")
+    launch = read_launch_files([tmp_path / "run.sh"], lambda _: (6, 6))
+    assert figures(launch)[::2] == (ranks, port)
+    assert (ranks is None) == ("the number of ranks that deepspeed starts" in notes(launch))
+
+
+@pytest.mark.parametrize(
+    ("directives", "command", "ranks", "world"),
+    [
+        ("#SBATCH --ntasks-per-node=8", "srun python t.py", 8, "32 ranks"),
+        ("#SBATCH --ntasks=8", "srun python t.py", 2, "8 ranks"),
+        ("#SBATCH --ntasks-per-node=8", "srun -N2 -n4 python t.py", 2, "4 ranks"),
+        ("#SBATCH --gres=gpu:a100:8", "srun python t.py", 8, ""),
+        ("#SBATCH --gpus-per-node=4", "srun python t.py", 4, ""),
+        ("#SBATCH --gpus=16", "srun python t.py", 4, ""),
+        ("#SBATCH --gres=npu:8", "torchrun --nnodes $SLURM_NNODES --nproc_per_node $SLURM_GPUS_ON_NODE t.py",
+         8, "32 ranks"),
+        ("#SBATCH --time=1:00", "GPUS=8\nsrun accelerate launch --num_machines $SLURM_JOB_NUM_NODES"
+         " --num_processes $((SLURM_NNODES * GPUS)) t.py", 8, "32 ranks"),
+        ("#SBATCH --time=1:00", "python t.py", None, ""),
+        ("#SBATCH --gres=gpu", "srun python t.py", None, ""),
+        ("#SBATCH --time=1:00", "srun --gres=gpu:$N --ntasks=$N python t.py", None, ""),
+        ("#SBATCH --gres=gpu:8", "srun --ntasks=$N python t.py", None, ""),
+    ],
+)  # fmt: skip
+def test_directives_of_a_batch_script(
+    directives: str, command: str, ranks: int | None, world: str, tmp_path: Path
+) -> None:
+    launch = read(tmp_path, f"#!/bin/bash\n#SBATCH --nodes=4  # all\n{directives}\n{command}\n")
+    assert figures(launch)[0] == ranks
+    assert planned(launch).launch.partition(", ")[2] == world
+
+
+def test_directives_end_at_the_first_command(tmp_path: Path) -> None:
+    launch = read(tmp_path, "#SBATCH -n 16\n\necho hello\n#SBATCH -N 8\nsrun python t.py\n")
+    assert planned(launch).launch.endswith("16 ranks")
+    assert launch.told[0].command == ("srun", "--ntasks=16", "python", "t.py")
+
+
+CONFIG = """compute_environment: LOCAL_MACHINE
+distributed_type: MULTI_GPU
+machine_rank: 0
+main_process_ip: 10.0.0.9
+main_process_port: 29601
+num_machines: 2
+num_processes: 16
+"""
+
+
+def test_a_configuration_of_accelerate(tmp_path: Path) -> None:
+    config = tmp_path / "accelerate.yaml"
+    config.write_text(CONFIG)
+    assert figures(read_launch_files([config])) == (8, "10.0.0.9", 29601)
+    line = "accelerate launch --config_file accelerate.yaml --main_process_port 29700 train.py"
+    assert figures(read(tmp_path, f"{line}\n")) == (8, "10.0.0.9", 29700)
+    for spelled in ("srun bash -c '{}'", "python -m {}"):
+        text = spelled.format(line.replace("accelerate launch", "accelerate.commands.launch"))
+        text = text.replace("-c 'accelerate.commands.launch", "-c 'accelerate launch")
+        assert figures(read(tmp_path, f"{text}\n")) == (8, "10.0.0.9", 29700)
+
+
+def test_a_configuration_that_is_not_here_leaves_no_default(tmp_path: Path) -> None:
+    launch = read(tmp_path, "accelerate launch --config_file ~/a.yaml --num_processes 16 train.py\n")
+    assert "takes options from" in notes(launch)
+    assert planned(launch).master_port.source == "default"
+
+
+POD = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: other}
+---
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: job}
+spec:
+  nprocPerNode: "8"
+  pytorchReplicaSpecs:
+    Worker: {replicas: 3, template: {spec: {containers: [{name: pytorch, command: [python, w.py]}]}}}
+    Master:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: image
+              env: [{name: NCCL_DEBUG, value: INFO}, {name: TOKEN, valueFrom: {}}]
+              command: [COMMAND]
+"""
+
+
+PORTS = "ports: [{name: pytorchjob-port, containerPort: 29777}]"
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("torchrun, train.py", (8, None, 23456)),
+        ("torchrun, --nproc_per_node=2, --master_port=29500, train.py", (2, None, 29500)),
+        ('bash, -c, "torchrun train.py"', (8, None, 23456)),
+        ("python, train.py", (None, None, 23456)),
+    ],
+)
+def test_a_manifest(command: str, found: tuple[int | None, str | None, int], tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(POD.replace("COMMAND", command))
+    launch = read_launch_files([path])
+    assert figures(launch) == found
+    assert launch.told[0].env["NCCL_DEBUG"] == "INFO"
+    assert launch.told[0].source == "job.yaml"
+    assert (planned(launch).master_port.source == "a PyTorchJob's default") == (found[2] == 23456)
+    path.write_text(POD.replace("COMMAND", command).replace("image: image", PORTS))
+    assert figures(read_launch_files([path]))[2] == (29500 if found[2] == 29500 else 29777)
+
+
+def test_what_an_elastic_job_is_given_is_left_to_its_operator(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    text = POD.replace("COMMAND", "torchrun, train.py")
+    path.write_text(text.replace('nprocPerNode: "8"', "elasticPolicy: {maxReplicas: 4}"))
+    launch = read_launch_files([path])
+    assert figures(launch)[0] is None
+    assert planned(launch).master_port.source == "default"
+
+
+def test_a_mistake_in_a_later_document_has_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(POD.replace("kind: PyTorchJob", "kind: &anchor PyTorchJob"))
+    with pytest.raises(InputErrors) as caught:
+        read_launch_files([path])
+    assert caught.value.mistakes[0].line == 6
+
+
+def test_a_manifest_of_another_kind(tmp_path: Path) -> None:
+    path = tmp_path / "job.yml"
+    path.write_text(
+        "apiVersion: batch/v1\nkind: Job\n"
+        "spec: {template: {spec: {containers: [{name: a, command: [sh, -c],\n"
+        f" args: ['{START}']}}]}}}}}}\n"
+    )
+    assert figures(read_launch_files([path])) == READ
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: llama\nlr: 1\n", "is neither the configuration of a launcher nor a Kubernetes manifest"),
+        ("a: [1\n", ""),
+        ("apiVersion: v1\nkind: Service\nspec: {}\n", "no command that starts one"),
+    ],
+)
+def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    with pytest.raises(InputErrors) as caught:
+        read_launch_files([path])
+    assert message in caught.value.mistakes[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "port", "line"),
+    [
+        ("PORT=${PORT:-29502}\ntorchrun --nproc_per_node $1 --master_port $PORT t.py", 29502, 1),
+        ("if [ $N -gt 1 ]; then\nA=\"--rdzv-endpoint $H:26501\"\nfi\ntorchrun --nnodes 2 $A t.py", 26501, 2),
+        ("H=1\nMASTER_HOST=node1:1234; ARGS=--master_port=${MASTER_HOST##*:}\ntorchrun $ARGS t.py", 1234, 2),
+        ("ssh node1 <<EOF\ntorchrun --master_port 29512 t.py\nEOF", 29512, 2),
+        ("python t.py --dist-url tcp://$HOST:23456", 23456, 1),
+    ],
+)  # fmt: skip
+def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int, tmp_path: Path) -> None:
+    launch = read(tmp_path, f"{text}\n")
+    plan = planned(launch)
+    assert (plan.master_port.value, plan.master_port.source) == (port, f"--launch env0.log:{line}")
+    assert plan.master_port_guessed
+    assert f"port {port} is in line {line}" in notes(launch)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# MASTER_PORT=29512\npython t.py",
+        "SSH_PORT=2222 VLLM_PORT=8000\npython t.py --server_port 8080",
+        "MASTER_PORT=29512\ntorchrun --standalone t.py",
+        "S3_ENDPOINT=http://minio:9000 SPARK_MASTER=spark://h:7077\npython t.py",
+        "export MASTER_PORT=29512\npython t.py",
+    ],
+)
+def test_other_ports_are_not_those_of_the_job(text: str, tmp_path: Path) -> None:
+    assert port_mentioned(read(tmp_path, f"{text}\n")) == ()
+
+
+def test_a_port_that_a_launcher_does_not_read(tmp_path: Path) -> None:
+    launch = read(tmp_path, "export MASTER_PORT=29600\ntorchrun --nproc_per_node 8 t.py\n")
+    port = planned(launch).master_port
+    assert (port.value, port.source) == (29500, "torchrun's default")
+    assert "--master-port 29600 examines it" in notes(launch)
+
+
+def test_two_launches_in_one_script(tmp_path: Path) -> None:
+    text = "torchrun --nproc_per_node 8 a.py && torchrun --nproc_per_node 2 --master_port 29700 b.py\n"
+    launch = read(tmp_path, text)
+    assert figures(launch) == (2, None, 29700)
+    assert "another launch is not examined: env0.log:1, torchrun, 8 ranks, port 29500" in notes(launch)
+    both = read(tmp_path, text.replace("&&", "&") + "srun hostname\n")
+    assert figures(both) == (2, None, 29700)
+
+
+def test_both_lines_of_one_job_are_no_two_launches(tmp_path: Path) -> None:
+    line = "torchrun --nnodes 2 --nproc_per_node 8 --master_addr node1 --node_rank {} t.py\n"
+    assert "another launch" not in notes(read(tmp_path, line.format(0) + line.format(1)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssh node1 <<EOF\ntorchrun --nnodes 2 train.py\nEOF",
+        "./wrapper torchrun --nnodes 2 train.py",
+        "alias t='torchrun --nnodes 2 train.py'\nt",
+        "horovodrun -np 8 python train.py",
+    ],
+)
+def test_what_was_not_understood_is_quoted(text: str, tmp_path: Path) -> None:
+    said = notes(read(tmp_path, f"#!/bin/bash\n{text}\n"))
+    assert "was not understood" in said
+    assert text.splitlines()[0 if "EOF" not in text else 1] in said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("run.sh", "pdsh -w $H 'cd $(pwd) && bash train.sh'", "'train.sh', which could not be read here"),
+        ("compose.yaml", "services:\n  a: {command: torchrun --master_port 29512 t.py}",
+         "port 29512 is in line 2 of compose.yaml"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read_is_not_refused(name: str, text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(f"{text}\n")
+    launch = read_launch_files([tmp_path / name])
+    assert said in notes(launch)
+    (tmp_path / "train.sh").write_text(f"{START}\n")
+    assert figures(read_launch_files([tmp_path / name, tmp_path / "train.sh"])) == READ
+
+
+def test_a_script_behind_a_launcher_is_read(tmp_path: Path) -> None:
+    text = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=1\nsrun {} config.yaml\n"
+    (tmp_path / "train.sh").write_text(f"{START}\n")
+    for command in ("bash train.sh", "./train.sh", "bash -x ./train.sh"):
+        assert figures(read(tmp_path, text.format(command))) == READ
+    (tmp_path / "train.sh").unlink()
+    launch = read(tmp_path, text.format("./train.sh"))
+    assert figures(launch)[0] is None
+    assert "how many ranks train.sh starts there is not known" in notes(launch)
+
+
+def test_one_task_on_a_host_of_several_devices_may_start_more(tmp_path: Path) -> None:
+    launch = read(tmp_path, "srun -N2 --ntasks-per-node=1 --gres=gpu:8 python t.py\n")
+    assert figures(launch)[0] is None
+    assert "how many ranks t.py starts there is not known" in notes(launch)
+
+
+def test_mpirun_takes_the_tasks_of_an_allocation(tmp_path: Path) -> None:
+    head = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=8\n"
+    assert figures(read(tmp_path, f"{head}mpirun -x A=b python t.py\n"))[0] == 8
+    assert planned(read(tmp_path, f"{head}mpirun -n 4 python t.py\n")).launch.endswith("4 ranks")
+
+
+def test_the_other_branch_is_told(tmp_path: Path) -> None:
+    several = "torchrun --nnodes 2 --master_port 29600 t.py"
+    said = notes(read(tmp_path, f"if [ $N -gt 1 ]; then {several}\nelse torchrun --standalone t.py; fi\n"))
+    assert "another launch is not examined: env0.log:1, torchrun, 2 ranks, port 29600" in said
+
+
+@pytest.mark.parametrize(
+    "before", ["srun -n 2 bash -c 'echo hello'", "command -v torchrun", "torchrun --help", "mpirun hostname"]
+)
+def test_what_only_looks_is_no_launch(before: str, tmp_path: Path) -> None:
+    for text in (f"{before}\n{START}", f"{START}\n{before}"):
+        launch = read(tmp_path, f"#!/bin/bash\n{text}\n")
+        assert (figures(launch), notes(launch)) == (READ, "")
+
+
+def test_a_strange_starter_beside_a_known_one_is_told(tmp_path: Path) -> None:
+    for text in (
+        "python prepare.py\njsrun -n 6 -a 1 python train.py --x 1",
+        "horovodrun -np 8 python train.py",
+    ):
+        said = notes(read(tmp_path, f"#!/bin/bash\n{text}\n"))
+        assert f"`{text.splitlines()[-1].removesuffix(' --x 1')}" in said
+    quiet = "pip install deepspeed\nwhich torchrun\npkill torchrun\necho python train.py\n"
+    assert notes(read(tmp_path, f"#!/bin/bash\n{quiet}{START}\n")) == ""
+
+
+def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:
+    for text in (
+        "echo torchrun --nnodes 2",
+        "# torchrun\necho",
+        "pip install deepspeed",
+        "cp torchrun.sh /tmp",
+    ):
+        with pytest.raises(InputErrors):
+            read(tmp_path, f"#!/bin/bash\n{text}\n")

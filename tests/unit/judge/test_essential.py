@@ -81,7 +81,10 @@ def test_a_python_that_was_named() -> None:
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("torchrun --nnodes=3 --node_rank=0 --nproc_per_node=2 --master_addr=10.0.0.1 train.py", 3),
+        (
+            "torchrun --nnodes=3 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=10.0.0.1:29500 train.py",
+            3,
+        ),
         ("mpirun -np 6 ./solver", 0),
     ],
 )

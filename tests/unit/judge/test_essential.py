@@ -82,7 +82,7 @@ def test_a_python_that_was_named() -> None:
     ("line", "code"),
     [
         (
-            "torchrun --nnodes=3 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=10.0.0.1:29500 train.py",
+            "torchrun --nnodes=3 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=10.0.0.1:29500 t.py",
             3,
         ),
         ("mpirun -np 6 ./solver", 0),

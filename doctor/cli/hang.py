@@ -12,6 +12,7 @@ from typing import TextIO
 
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
+from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.evidence_file import encoded, load
@@ -32,7 +33,7 @@ from doctor.run.request import Request
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
+from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job
 
 
@@ -99,7 +100,8 @@ def _report(sight: Sight, judgement: Judgement, request: Request, session: HostS
     _tell_remedies(sight.reasons)
     checked = _examine(judgement, session, terminal_of(outputs)) if session is not None else None
     report = hang_report(judgement, sight.evidence, checked)
-    write_page(page_of(judgement), outputs, report)
+    page = page_of(judgement)
+    write_page(with_checks(page, checked) if checked else page, outputs, report)
     return report.exit_code
 
 
@@ -117,6 +119,8 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
     tell(f"doctor: the result of doctor check {quoted(asked.hosts)} --only {','.join(asked.only)}:\n")
     report = examine_below(asked, session)
     show_report(report, session.request.outputs, out)
+    if not session.request.outputs.quiet:
+        put(f"\n{clean_line(sentence(judgement.sentence, report))}\n", out)
     return report
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache, partial
@@ -13,7 +14,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 from doctor.cli.help import CliCommand, CliCommands
-from doctor.cli.mistakes import UnknownWord
+from doctor.cli.mistakes import WrongValue
+from doctor.errors import suggest
 from doctor.run.request import Request
 from doctor.text.option import KEY, Option, identifier
 
@@ -151,7 +153,7 @@ def _parser(option: Option, kind: Any) -> Callable[[str], Any] | None:
 def one_of(values: tuple[str, ...], typed: str) -> str:
     """The value of an option with a few allowed words."""
     if typed not in values:
-        raise UnknownWord(typed, values)
+        raise WrongValue(f"there is no {typed[:60]!r}; there are {', '.join(values)}", suggest(typed, values))
     return values[values.index(typed)]  # the member, if they are an enumeration
 
 
@@ -160,12 +162,21 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
     try:
         number = kind(typed)
     except ValueError:
-        raise typer.BadParameter(f"{typed[:60]!r} is not a {'whole ' * (kind is int)}number") from None
+        said = f"{typed[:60]!r} is not a {'whole ' * (kind is int)}number"
+        raise WrongValue(said, _in_seconds(typed) if option.metavar == "S" else "") from None
     inside = (low is None or number >= low) and (high is None or number <= high)  # false for NaN
     if not inside:
         limits = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
         raise typer.BadParameter(f"{typed[:60]} is not {limits}")
     return number
+
+
+def _in_seconds(typed: str) -> str:
+    """What `5m` is in the seconds that all such options take."""
+    found = re.fullmatch(r"([0-9]{1,6})(?: ?(s|m|h)\w*)", typed.strip())
+    return (
+        f"did you mean {int(found[1]) * {'s': 1, 'm': 60, 'h': 3600}[found[2]]} (seconds)?" if found else ""
+    )
 
 
 def a_path(kind: Callable[[str], T], typed: str) -> T:

@@ -1,0 +1,50 @@
+"""Options and commands as other programs call them, and what they are called here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_OPTIONS = {
+    "HOSTS": "-n -H -w -N --hosts --host --hostname --hostnames --host-list --hostlist --node --nodes "
+    "--nodelist --node-list --nodeset --nnodes --num-nodes --servers --server --machines --machine --targets",
+    "--hostfile": "-f --machinefile --machine-file --hosts-file --hostsfile --host-file --nodefile",
+    "--ranks-per-host": "--nproc-per-node --nproc --np --ranks --ntasks-per-node --tasks-per-node --ppn "
+    "--slots --gpus --gpus-per-node --num-gpus --npus --devices --num-processes --procs",
+    "HEAD": "--master-addr --master --head --rdzv-host",
+    "--master-port": "--rdzv-endpoint --main-process-port --rdzv-port",
+    "--user": "-l -u --username --login --remote-user --ssh-user",
+    "--port": "-p --ssh-port",
+    "--identity": "--key --private-key --keyfile --key-file --ssh-key --identity-file",
+    "--jump": "--proxy --bastion --proxy-jump --proxyjump --jump-host --jumphost --gateway",
+    "--accept-new": "--insecure -k --yes -y --trust --no-host-key-checking",
+    "--sudo": "--become -b --root --as-root",
+    "--enter": "--container --docker --pod --exec",
+    "--local": "--localhost --this-host --self",
+    "--exclude": "-x --without --skip-hosts --ignore",
+    "--python": "--interpreter --venv --conda --env-python",
+    "--launch": "--env --env-file --envfile --script --job-script",
+    "--json": "--format --output-format",
+    "--html": "-o --output --out --report --output-file --log-file",
+    "--save": "--record --dump",
+    "--replay": "--input --from-file --load",
+    "--verbose": "--debug --trace --detail --details",
+    "--quiet": "-s --silent",
+    "--no-color": "--nocolor --plain",
+}
+OPTIONS: Mapping[str, str] = {other: ours for ours, all_of in _OPTIONS.items() for other in all_of.split()}
+
+_COMMANDS = {
+    "--version": "version",
+    "check": "run test scan diagnose examine verify validate status health doctor inspect",
+    "smoke": "train training benchmark bench burn stress",
+    "hang": "stack stacks stuck hung deadlock freeze",
+    "facts": "info show inventory describe",
+    "explain": "why what analyze analyse parse read error",
+    "logs": "collect fetch gather",
+    "list": "checks exams symptoms remedies ls",
+    "list schema": "schema",
+    "help --man": "man manpage",
+    "check --replay FILE": "replay report",
+    "ranktable": "hccl rank-table rank_table",
+}
+COMMANDS: Mapping[str, str] = {other: ours for ours, all_of in _COMMANDS.items() for other in all_of.split()}

@@ -37,6 +37,8 @@ MOST_TOOL = 64 << 20
 NICE = 10
 """Lower priority than the job, but not the lowest: at 19, a look took minutes on a busy host."""
 LONGEST_APART = 60.0
+OF_VERSION = 0.1
+"""The share of the time of a look that py-spy may take to start and say its version."""
 
 
 class MessageWriter:
@@ -209,7 +211,7 @@ class HangAgent(HostAgent):
     def _look(self, apart: float, within: float, pids: "set[int] | None", say: "MessageWriter") -> None:
         over = time.monotonic() + within
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
-        pyspy, what, why = self._pyspy()
+        pyspy, what, why = self._pyspy(min(stacks.SECONDS, within * OF_VERSION))
         unread = ["Python stacks: " + why] if why else []
         within = max(0.0, over - time.monotonic())
         gathering = libraries.GatherProcess(members, apart, within)
@@ -232,18 +234,18 @@ class HangAgent(HostAgent):
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
         )
 
-    def _pyspy(self) -> "tuple[stacks.PySpy | None, str, str]":
-        """The py-spy to use, its description, and why there is none."""
+    def _pyspy(self, seconds: float) -> "tuple[stacks.PySpy | None, str, str]":
+        """The py-spy to use, its description, and why there is none. `seconds`: for one start of one."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
             brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)
-            version, refused = brought.version()
+            version, refused = brought.version(seconds)
             if version:
                 return brought, version + ", brought", ""
             why = f"the py-spy that was brought cannot be used ({refused}), and the host has none"
         own = shutil.which("py-spy")
         if own:
-            version, refused = stacks.PySpy(own).version()
+            version, refused = stacks.PySpy(own).version(seconds)
             if version:
                 return stacks.PySpy(own), version + " of the host", ""
             why = "the py-spy of the host cannot be used: " + refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -41,15 +42,18 @@ def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
         hint = _of_option(typed, context) or hint
     elif context and (found := re.match(r"(No such command '(.*)')\.", message, re.DOTALL)):
         message, word = found.groups()
-        hint = suggest(word, _visible(context.command)) or _as_host(word, context) or hint
+        hint = suggest(word, _visible(context.command)) or _as_other(word, context) or hint
     return UsageError(message if message.endswith(".") else f"{message}.", hint)
 
 
-def _as_host(word: str, context: Any) -> str:
+def _as_other(word: str, context: Any) -> str:
     """What to type for a word that stands where a command belongs."""
+    meant, inner = COMMANDS.get(word.lower()), _visible(context.command)
     if context.parent:
-        return ""
-    if meant := COMMANDS.get(word.lower()):
+        of_file = f"check {shlex.quote(word)}" if os.path.isfile(word) and "check" in inner else ""
+        meant = meant if meant in inner else of_file
+        return f"Type: {context.command_path} {meant}" if meant else ""
+    if meant:
         return f"Type: doctor {meant}"
     from doctor.targets.hostwords import file_word
 

@@ -1,4 +1,4 @@
-"""Options and commands as other programs call them, and what they are called here."""
+"""Options, values and commands as other programs call them, and what they are called here."""
 
 from __future__ import annotations
 
@@ -48,3 +48,20 @@ _COMMANDS = {
     "ranktable": "hccl rank-table rank_table",
 }
 COMMANDS: Mapping[str, str] = {other: ours for ours, all_of in _COMMANDS.items() for other in all_of.split()}
+
+_VALUES = {
+    "nccl": "gpu gpus cuda nvidia amd rocm rccl",
+    "hccl": "npu npus ascend cann huawei",
+    "gloo": "cpu mpi",
+    "srun": "slurm",
+    "ssh": "paramiko openssh pdsh remote",
+    "local": "localhost here",
+    "always": "true yes on 1",
+    "never": "false no off 0",
+    "full": "all",
+    "none": "off no",
+}
+VALUES: tuple[tuple[str, str], ...] = tuple(
+    (other, ours) for ours, all_of in _VALUES.items() for other in all_of.split()
+)
+"""What other programs call a value, and the value; options with different values share some words."""

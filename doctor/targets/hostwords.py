@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import unicodedata
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, UsageError
 from doctor.targets.inputkind import InputKind, input_kind
-from doctor.text.nodeset import pieces
+from doctor.text.nodeset import pieces, unfold_users
 from doctor.text.textfile import read_text, shown
 
 _URL = re.compile(r"(?:ssh|https?|tcp|sftp)://([^/:\s]+|\[[^\]]+\])(?::(\d{1,5}))?(?:/.*)?")
@@ -46,9 +47,24 @@ def refuse_other_words(texts: Iterable[str]) -> None:
             raise UsageError(message, f"did you mean {shlex.quote(plain)}?")
         _refuse_file(text)
         for word in pieces(text):
+            if word.isascii() and word.isdigit():
+                hint = f"A process: doctor hang --pid {word}. A job of Slurm: doctor hang --job {word}."
+                raise UsageError(f"{shown(word)} is a number, not a host.", hint)
             _refuse_url(word)
             _refuse_number(word)
             _refuse_file(word)
+
+
+def refuse_nodeset(path: Path) -> None:
+    """Raises UsageError if hosts were given to the option that takes a file of hosts."""
+    text = str(path)
+    if os.path.lexists(path) or "/" in text or _FILE.fullmatch(text) or not re.search(r"\d|,", text):
+        return
+    try:
+        unfold_users(text)
+    except UsageError:
+        return
+    raise UsageError(f"{text}: does not exist.", f"Hosts are named without an option: {shlex.quote(text)}")
 
 
 def _refuse_url(word: str) -> None:

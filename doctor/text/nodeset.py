@@ -61,6 +61,8 @@ def unfold_users(text: str, groups: Groups | None = None) -> list[UserHosts]:
     total = 0
     for piece in pieces(text):
         user, at, rest = piece.rpartition("@")
+        if at and not rest:
+            raise UsageError(f"{shown(piece)} names a user, but no host")
         if at and user:
             named = UserHosts(check_user(user), tuple(_unfold_piece(rest)))
         else:
@@ -127,6 +129,8 @@ def check_jump(text: str) -> str:
         if at:
             check_user(user)
         host, port = split_number(host)
+        if "//" in hop or not host or port == "":
+            raise UsageError(f"{shown(hop)} is not a jump host, such as root@gate or gate:2222")
         check_host(host)
         if port is not None:
             check_number(port, 1, 65535)
@@ -273,6 +277,7 @@ def _why_no_name(name: str) -> str:
         ": only ASCII letters are allowed": not name.isascii(),
         ": a range of hosts is written node1..4": ".." in name or re.search(r"\{[0-9]", name) is not None,
         ": the hosts of a network are named one by one, or as 10.0.0.[1-8]": bool(_NETWORK.fullmatch(name)),
+        ": hosts are separated by commas": bool(set(name) & set("/;|+")),
         ": patterns are not matched; a range of hosts is written node1..4": bool(set(name) & set("*?")),
         ": to leave hosts out, use --exclude": bool(set(name) & set("!&^")),
     }

@@ -61,6 +61,24 @@ def answer(words: str | list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("check --deadline 60s", "Did you mean 60 (seconds)?"),
         ("check --backend NCCL", "Did you mean 'nccl'?"),
         ("--hostfile hosts check", "Options go after a command: it is one of doctor check, "),
+        ("check --backend ascend", "Did you mean 'hccl'?"),
+        ("check --backend cuda", "Did you mean 'nccl'?"),
+        ("check --transport slurm node1", "Did you mean 'srun'?"),
+        ("check --color=false", "Did you mean 'never'?"),
+        ("check --mesh all", "Did you mean 'full'?"),
+        ("completion /bin/bash", "Did you mean 'bash'?"),
+        ("ranktable train.log", "Type: doctor ranktable check train.log"),
+        ("ranktable validate x.json", "Type: doctor ranktable check"),
+        ("check -F node[1-4]", "Hosts are named without an option: 'node[1-4]'"),
+        ("check -F node1", "Hosts are named without an option: node1"),
+        ("check node1 --jump ssh://gate", "'ssh://gate' is not a jump host, such as root@gate or gate:2222"),
+        ("check node1 --jump gate:", "'gate:' is not a jump host"),
+        ("check root@", "'root@' names a user, but no host"),
+        ("check node1/node2", "hosts are separated by commas"),
+        ("check node1 -i id.pub", "--identity: id.pub is a public key. Give the private one: id."),
+        ("check node1 -i hosts.ini", "hosts.ini is an Ansible inventory."),
+        ("hang 4711", "'4711' is a number, not a host. A process: doctor hang --pid 4711."),
+        ("check --hostfile=~/hosts", "/home/anna/hosts: does not exist"),
         ("version", "Type: doctor --version"),
         ("train.log", "Type: doctor explain train.log"),
         ("test node1", "Type: doctor check"),
@@ -72,7 +90,10 @@ def test_words_of_other_programs(
     words: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/anna")
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\n")
+    (tmp_path / "id.pub").write_text("ssh-ed25519 AAAAC3Nza anna@desk\n")
+    (tmp_path / "hosts.ini").write_text(HOSTS_INI)
     assert says in answer(words, capsys)
 
 
@@ -198,3 +219,9 @@ def test_what_other_programs_call_so_is_nothing_of_ours() -> None:
     known = {name for each in below(root) for param in each.command.params for name in param.opts}
     assert {ours for ours in OPTIONS.values() if ours.startswith("-")} <= known
     assert not set(COMMANDS) & {each.command_path.split()[1] for each in below(root)}
+
+
+@pytest.mark.parametrize("typed", ["shm_small", "SHM-SMALL"])
+def test_the_name_of_a_check_in_other_letters(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", typed]) == 0
+    assert capsys.readouterr().out.startswith("shm-small")

@@ -36,8 +36,11 @@ _OPTION = {
 """The option that takes a file of this kind beside or instead of hosts."""
 
 
-def refuse_other_words(texts: Iterable[str]) -> None:
-    """Raises UsageError if one of the texts, which should name hosts, is something else."""
+def refuse_other_words(texts: Iterable[str], *, listed: bool = False) -> None:
+    """Raises UsageError if one of the texts, which should name hosts, is something else.
+
+    `listed`: an inventory says which names there are.
+    """
     for text in texts:
         plain = unicodedata.normalize("NFKC", re.sub("^[–—](?=[a-z])", "--", text)).translate(_NO_ASCII)
         if plain != text and plain.isascii() and plain.isprintable():
@@ -47,7 +50,7 @@ def refuse_other_words(texts: Iterable[str]) -> None:
             raise UsageError(message, f"did you mean {shlex.quote(plain)}?")
         _refuse_file(text)
         for word in pieces(text):
-            if word.isascii() and word.isdigit():
+            if word.isascii() and word.isdigit() and not listed:
                 hint = f"A process: doctor hang --pid {word}. A job of Slurm: doctor hang --job {word}."
                 raise UsageError(f"{shown(word)} is a number, not a host.", hint)
             _refuse_url(word)

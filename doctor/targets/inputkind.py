@@ -57,7 +57,7 @@ _FILE_OF_HOSTS = re.compile(r"hosts?|machine|nodes?(?![a-z])", re.IGNORECASE)
 _INVENTORY_KEY = re.compile(r"^(?:hosts|groups|defaults):[ \t]*(?:\{.*|\[.*|#.*)?$", re.MULTILINE)
 _ANSIBLE_YAML = re.compile(
     r"^(?!hosts|groups|defaults|launch|plan|expect)[\w.-]+:[ \t]*\n(?:[ \t]*(?:#.*)?\n)*"
-    r"[ \t]+(?:hosts|children):[ \t]*$",
+    r"[ \t]+(?:hosts|children):[ \t]*(?:\{.*)?$",
     re.MULTILINE,
 )
 _GROUP_LINE = re.compile(r"\[[\w.-]+(?::(?:children|vars))?\]")
@@ -112,6 +112,8 @@ def _of_json(text: str) -> InputKind | None:
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         found = re.search(r'"(?:server_list|group_list)"\s*:', text[:MOST])
         return InputKind.RANK_TABLE if found else None
+    if {"_meta", "all"} <= keys:
+        return InputKind.ANSIBLE
     if keys & _TABLE_KEYS:
         return InputKind.RANK_TABLE
     if {"schema", "wishes", "heard"} <= keys:

@@ -65,7 +65,7 @@ def read_targets(
 ) -> Targets:
     """The hosts of this run. Raises UsageError; mistakes of all input files are one InputErrors."""
     _refuse_two_ways(nodesets, hostfile, local)
-    refuse_other_words(nodesets)
+    refuse_other_words(nodesets, listed=inventory is not None)
     if hostfile is not None:
         refuse_nodeset(hostfile)
     stock, listed = _read_files(inventory, hostfile)

@@ -110,11 +110,7 @@ def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Prob
 
 def _misspelled(why: UnreachedHost, meant: str) -> UnreachedHost:
     """Even if the name servers did not answer: the names beside it could be resolved."""
-    return replace(
-        why,
-        summary=f"No such name. Did you mean {meant}?",
-        remedy=f"Correct the name, if {meant} was meant. {why.remedy}",
-    )
+    return replace(why, summary=f"No such name. Did you mean {meant}?")
 
 
 def _reasons(unasked: Mapping[str, UnreachedHost]) -> str:

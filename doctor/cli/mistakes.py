@@ -11,9 +11,11 @@ from typing import Any
 
 import typer
 
-from doctor.cli.otherwords import COMMANDS, OPTIONS
+from doctor.cli.otherwords import COMMANDS, LOGS, OPTIONS, SAID
 from doctor.errors import UsageError, suggest
+from doctor.report.formats import FORMATS
 
+_TO_STDOUT = {form.option for form in FORMATS if form.stdout}
 HOST = re.compile(r"[A-Za-z0-9@][\w.,@\[\]-]*", re.ASCII)
 
 
@@ -40,6 +42,8 @@ def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
         typed = _Typed.find(error.option_name, arguments)
         message = f"No such option: {typed.name}"
         hint = _of_option(typed, context) or hint
+    elif (option := getattr(error, "option_name", "")) in _TO_STDOUT and "requires an argument" in message:
+        hint = f"Type: {option} FILE, or {option} - for stdout."
     elif context and (found := re.match(r"(No such command '(.*)')\.", message, re.DOTALL)):
         message, word = found.groups()
         hint = suggest(word, _visible(context.command)) or _as_other(word, context) or hint
@@ -91,22 +95,33 @@ def _of_option(typed: _Typed, context: Any) -> str:
     doubled = f"--{typed.name.strip('-').replace('_', '-')}"
     if doubled in own:
         return f"Did you mean '{doubled}'?"
-    ours = OPTIONS.get(typed.name.split("=")[0].replace("_", "-"), OPTIONS.get(doubled, ""))
+    names = (typed.name.replace("_", "-"), doubled)
+    if said := next((SAID[name] for name in names if name in SAID), ""):
+        return said
+    ours = next((OPTIONS[name] for name in names if name in OPTIONS), "")
     if ours and (said := _as_ours(ours, typed, context, own)):
         return said
+    if names[0] in LOGS and _names_something(context.command, "WHAT"):
+        value = shlex.quote(typed.value or "FILE")
+        return f"Logs are named without an option: {context.command_path} {value}"
     if takers := _takers(typed.name, context):
         where = "It is an option of" if context.parent else "Options go after a command: it is one of"
         more = f"; {context.command_path} -h lists its own" if context.parent else ""
         return f"{where} {', '.join(takers)}{more}."
+    if ours and (takers := _takers(ours, context)):
+        return f"Here it is {ours}, an option of {', '.join(takers)}."
     return suggest(typed.name, own)
+
+
+def _names_something(command: Any, what: str) -> bool:
+    """Whether the command has such an argument."""
+    return any(param.metavar == what for param in _shown(command))
 
 
 def _as_ours(ours: str, typed: _Typed, context: Any, own: Sequence[str]) -> str:
     """What to type instead of another program's option, if this command has it."""
-    value, takes_hosts = typed.value, any(param.metavar == "HOSTS" for param in _shown(context.command))
-    if ours == "HEAD":
-        return "Rank 0 runs on the host that is named first." if takes_hosts else ""
-    if ours == "HOSTS" and takes_hosts:
+    value = typed.value
+    if ours == "HOSTS" and _names_something(context.command, ours):
         if not value.isdigit():
             host = shlex.quote(value) if HOST.fullmatch(value) else "'node[1-4]'"
             return f"Hosts are named without an option: {context.command_path} {host}"
@@ -116,6 +131,8 @@ def _as_ours(ours: str, typed: _Typed, context: Any, own: Sequence[str]) -> str:
     name, _, suffix = value.rpartition(".")
     if ours in ("--json", "--html") and f"--{suffix}" in own:
         ours, value = f"--{suffix}", value if name else ""
+    if ours == "--html" not in own and "--output" in own:
+        ours = "--output"
     if ours not in own:
         return ""
     takes = next(param for param in _shown(context.command) if ours in param.opts)

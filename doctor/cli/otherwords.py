@@ -10,7 +10,6 @@ _OPTIONS = {
     "--hostfile": "-f --machinefile --machine-file --hosts-file --hostsfile --host-file --nodefile",
     "--ranks-per-host": "--nproc-per-node --nproc --np --ranks --ntasks-per-node --tasks-per-node --ppn "
     "--slots --gpus --gpus-per-node --num-gpus --npus --devices --num-processes --procs",
-    "HEAD": "--master-addr --master --head --rdzv-host",
     "--master-port": "--rdzv-endpoint --main-process-port --rdzv-port",
     "--user": "-l -u --username --login --remote-user --ssh-user",
     "--port": "-p --ssh-port",
@@ -25,6 +24,8 @@ _OPTIONS = {
     "--launch": "--env --env-file --envfile --script --job-script",
     "--json": "--format --output-format",
     "--html": "-o --output --out --report --output-file --log-file",
+    "--steps": "--iters --iterations --epochs --num-steps --max-steps",
+    "--tp": "--tensor-parallel --tensor-parallel-size --tensor-model-parallel-size",
     "--save": "--record --dump",
     "--replay": "--input --from-file --load",
     "--verbose": "--debug --trace --detail --details",
@@ -32,6 +33,33 @@ _OPTIONS = {
     "--no-color": "--nocolor --plain",
 }
 OPTIONS: Mapping[str, str] = {other: ours for ours, all_of in _OPTIONS.items() for other in all_of.split()}
+
+SAID: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("--master-addr", "--master", "--head", "--rdzv-host"),
+        "Rank 0 runs on the host that is named first.",
+    ),
+    **dict.fromkeys(("--list", "--list-checks"), "Type: doctor list"),
+    **dict.fromkeys(
+        ("--fix", "--repair", "--apply", "--dry-run"),
+        "doctor changes nothing on hosts; its report says what to type.",
+    ),
+}
+"""What is to be said of an option that has no counterpart."""
+LOGS = (
+    "-f",
+    "-d",
+    "-i",
+    "--file",
+    "--files",
+    "--log",
+    "--logs",
+    "--logfile",
+    "--log-file",
+    "--input",
+    "--dir",
+)
+"""Options for logs, which are named without one."""
 
 _COMMANDS = {
     "--version": "version",
@@ -60,6 +88,8 @@ _VALUES = {
     "never": "false no off 0",
     "full": "all",
     "none": "off no",
+    "zh": "cn zh_cn zh-cn chinese",
+    "en": "en_us en-us english us",
 }
 VALUES: tuple[tuple[str, str], ...] = tuple(
     (other, ours) for ours, all_of in _VALUES.items() for other in all_of.split()

@@ -17,8 +17,10 @@ from doctor.text.textfile import read_text, shown
 
 _URL = re.compile(r"(?:ssh|https?|tcp|sftp)://([^/:\s]+|\[[^\]]+\])(?::(\d{1,5}))?(?:/.*)?")
 _NUMBERED = re.compile(r"([^:\s]+|[^:\s]*\[[0-9A-Fa-f:]+\]):(\d{1,5})")
+_SCRIPT = re.compile(r".+\.(?:sh|bash|slurm|sbatch|pbs|env)")
 _FILE = re.compile(
-    r".+\.(?:json|ya?ml|log|txt|ini|cfg|conf|csv|html|out|err|gz)(?:\.gz|\.\d+)?", re.IGNORECASE
+    r".+\.(?:json|ya?ml|log|txt|ini|cfg|conf|csv|html|out|err|gz|sh|bash|slurm|sbatch|pbs|env|py)(?:\.gz|\.\d+)?",
+    re.IGNORECASE,
 )
 _NEVER_A_HOST = re.compile(r".+\.(?:json|ya?ml|log|txt|ini|csv|html)(?:\.gz)?", re.IGNORECASE)
 """No host has such a name, whether or not there is such a file."""
@@ -48,6 +50,9 @@ def refuse_other_words(texts: Iterable[str], *, listed: bool = False) -> None:
                 f"{shown(text)} has characters that only look like ASCII, as word processors write them."
             )
             raise UsageError(message, f"did you mean {shlex.quote(plain)}?")
+        if "$" in text or "`" in text:
+            hint = "Between single quotes nothing is replaced; between double quotes it is."
+            raise UsageError(f"{shown(text)} was not replaced by the shell.", hint)
         _refuse_file(text)
         for word in pieces(text):
             if word.isascii() and word.isdigit() and not listed:
@@ -103,9 +108,12 @@ def file_word(word: str) -> FileWord | None:
     """What a file is; None if the word may be a host."""
     try:
         path = Path(word).expanduser()
-        is_file = path.is_file()
+        is_file, is_folder = path.is_file(), path.is_dir()
     except (OSError, ValueError, RuntimeError):  # NUL, too long, no such home
         return None
+    if is_folder and ("/" in word or not word.strip(".")):
+        explain = f"doctor explain {shlex.quote(word)}"
+        return FileWord("a folder, not a host", f"If it holds logs: {explain}", explain)
     if is_file and ("/" in word or _FILE.fullmatch(word) or not re.search(r"\d", word)):
         return _of_file(word, path)
     if not is_file and _NEVER_A_HOST.fullmatch(word):
@@ -120,6 +128,9 @@ def _of_file(word: str, path: Path) -> FileWord | None:
         kind = input_kind(read_text(path), str(path))
     except InputErrors:  # too large or not text
         kind = None
+    if kind is None and _SCRIPT.fullmatch(word):
+        option = f"--launch {typed}"
+        return FileWord("a file, not a host", f"If it starts the job: {option}", f"doctor check {option}")
     if kind is None:
         explain = f"doctor explain {typed}"
         is_file = _FILE.fullmatch(word) or "/" in word

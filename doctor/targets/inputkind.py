@@ -56,8 +56,8 @@ _NUMBERED = re.compile(r"(?:.*\d|localhost)")
 _FILE_OF_HOSTS = re.compile(r"hosts?|machine|nodes?(?![a-z])", re.IGNORECASE)
 _INVENTORY_KEY = re.compile(r"^(?:hosts|groups|defaults):[ \t]*(?:\{.*|\[.*|#.*)?$", re.MULTILINE)
 _ANSIBLE_YAML = re.compile(
-    r"^(?!hosts|groups|defaults|launch|plan|expect)[\w.-]+:[ \t]*\n(?:[ \t]*(?:#.*)?\n)*"
-    r"[ \t]+(?:hosts|children):[ \t]*(?:\{.*)?$",
+    r"^(?!hosts|groups|defaults|launch|plan|expect)[\w.-]+:(?:[ \t]*\{[ \t]*(?:hosts|children)\b|"
+    r"[ \t]*\n(?:[ \t].*\n|#.*\n|\n)*?[ \t]+(?:hosts|children):[ \t]*(?:\{.*)?$)",
     re.MULTILINE,
 )
 _GROUP_LINE = re.compile(r"\[[\w.-]+(?::(?:children|vars))?\]")
@@ -120,7 +120,9 @@ def _of_json(text: str) -> InputKind | None:
         return InputKind.RECORDING
     if {"started", "hosts", "asked"} <= keys and "schema" in keys:
         return InputKind.HANG
-    return InputKind.REPORT if {"schema", "findings", "verdict"} <= keys else None
+    if {"schema", "findings", "verdict"} <= keys:
+        return InputKind.REPORT
+    return InputKind.INVENTORY if "hosts" in keys and "schema" not in keys else None
 
 
 def _lists_hosts(head: str, name: str) -> bool:

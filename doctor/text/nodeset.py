@@ -272,6 +272,7 @@ def _groups(piece: str, groups: Groups | None) -> list[str]:
 def _why_no_name(name: str) -> str:
     reasons = {
         ": it starts with '-', as an option does": name.startswith("-"),
+        ": it ends with a dot": name.endswith(".") and len(name) > 1,
         f": it has {len(name)} characters, and 253 is the most": len(name) > 253,
         ": it has control characters in it": not name.isprintable(),
         ": only ASCII letters are allowed": not name.isascii(),

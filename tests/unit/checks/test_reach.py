@@ -93,8 +93,6 @@ def test_a_name_unlike_the_others_is_a_slip(
     why = {typed: unresolved(temporary=temporary).of(typed)}
     (found,) = of_reach(report(recording([*beside, typed], heard=answers, unreached=why)))
     assert (found.hosts, found.summary) == ((typed,), f"No such name. Did you mean {meant}?")
-    assert found.remedy
-    assert f"Correct the name, if {meant} was meant." in " ".join(found.remedy.commands)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def _unpacked(raw: bytes, path: Path) -> bytes:
     """The contents of a file that may be packed by gzip, as people do to send it."""
     if raw.startswith(GZIP):
         try:
-            with gzip.open(io.BytesIO(raw)) as packed:
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
                 raw = packed.read(MOST_BYTES + 1)
         except (OSError, EOFError, zlib.error):
             raise InputErrors([Mistake(str(path), None, "is a damaged gzip file")]) from None

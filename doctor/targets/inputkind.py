@@ -71,6 +71,10 @@ _SSH_WORD = re.compile(
 )
 _ADDRESS_LINE = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[^ \t]*:)[\w:.%]+)(?:[ \t]+[\w.-]+)+")
 _LOOPBACK = re.compile(r"^(?:127\.\d+\.\d+\.\d+|::1)[ \t]+\S*local", re.MULTILINE)
+_INVENTORY_KEYS = {
+    *("hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan"),
+    "expect",
+}
 _LOG_LINE = re.compile(r"^\[|\b\d\d:\d\d:\d\d\b|^Traceback ", re.MULTILINE)
 
 
@@ -122,7 +126,7 @@ def _of_json(text: str) -> InputKind | None:
         return InputKind.HANG
     if {"schema", "findings", "verdict"} <= keys:
         return InputKind.REPORT
-    return InputKind.INVENTORY if "hosts" in keys and "schema" not in keys else None
+    return InputKind.INVENTORY if "hosts" in keys and keys <= _INVENTORY_KEYS else None
 
 
 def _lists_hosts(head: str, name: str) -> bool:

@@ -106,8 +106,9 @@ class Readers:
     def __exit__(self, *_: object) -> None:
         for reader in self._running.values():
             os.kill(reader.pid, signal.SIGKILL)
+        until = time.monotonic() + EASE
         for reader in self._running.values():
-            _reaped(reader.pid)
+            _reaped(reader.pid, until)
             os.close(reader.pipe)
         self._running.clear()
 
@@ -133,7 +134,7 @@ class Readers:
     def _end(self, reader: _ReaderProcess) -> None:
         del self._running[reader.pipe]
         os.close(reader.pipe)
-        code, worked = _reaped(reader.pid)
+        code, worked = _reaped(reader.pid, time.monotonic() + EASE)
         patience = reader.opened.stream.patience
         if code != 0 or reader.why:
             how = (
@@ -148,15 +149,15 @@ class Readers:
         reader.done(scans)
 
 
-def _reaped(pid: int) -> tuple[int | None, float]:
+def _reaped(pid: int, until: float) -> tuple[int | None, float]:
     """The exit code of a process that ends, or None if it does not; and the CPU time that it used."""
-    until = time.monotonic() + EASE
-    while time.monotonic() < until:
+    while True:
         found, status, usage = os.wait4(pid, os.WNOHANG)
         if found:
             return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+        if time.monotonic() > until:
+            return None, 0.0
         time.sleep(0.002)
-    return None, 0.0
 
 
 def _in_child(

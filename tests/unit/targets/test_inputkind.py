@@ -43,6 +43,7 @@ LOGS = (
     "10.0.0.1 connected\n10.0.0.2 connected\n",
     "Host node1 died\nPort 29500 refused\n",
     "all:\n  step: 1\n",
+    '{"hosts": ["node1"], "loss": 2.5}\n',
     "",
 )
 

@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 import doctor
+from doctor.hang.agents import HangAgents
 from doctor.hang.onhost import agent, look, proc, ranks, sockets, source, stacks
 from doctor.hang.onhost.launchers import Launchers
 from doctor.job.launch.brief import brief
@@ -84,6 +85,22 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
     _, _, why = agent.HangAgent._pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
     assert asked == [0.3, 0.3]
     assert "cannot be used" in why
+
+
+def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller counts from when it asked; what it sent meanwhile arrives with the command."""
+    within: list[float] = []
+    monkeypatch.setattr(agent.HangAgent, "hold", lambda *_: None)
+    monkeypatch.setattr(agent.HangAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
+    monkeypatch.setattr(agent.HangAgent, "_find", lambda _, __, seconds, ___: within.append(seconds))
+    find = {"do": "find", "within": 30.0, "beat": 2.0, "launchers": msgspec.to_builtins(brief())}
+    beat = HangAgents.beat
+    for beats in (0, 1, 2, 7, 40):
+        agent.HangAgent()._commands([json.dumps(find).encode(), *[beat] * beats])
+    assert within == [30.0, 30.0, 28.0, 18.0, 0.0]
+    del find["beat"]
+    agent.HangAgent()._commands([json.dumps(find).encode(), *[beat] * 7])
+    assert within[-1] == 30.0
 
 
 def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:

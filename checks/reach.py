@@ -5,13 +5,27 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 
-from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
+from doctor.api import (
+    Confidence,
+    Evidence,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    fold,
+    probably,
+)
 from doctor.facts.run import CUT_OFF, UNREACHED, PartialAnswer
 from doctor.model import UnreachedHost, UnreachedKind
 
 NEARLY_ALL = 0.9
+UNRESOLVED = (UnreachedKind.NAME, UnreachedKind.DEADLINE, UnreachedKind.CONTROLLER)
+"""Failures before or instead of a name that was resolved."""
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
 MOST_PLACES = 64
 MOST_KEYS = 16
@@ -61,7 +75,11 @@ def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Prob
             where=tuple(Place(host=host) for host in alike),
             commands=_steps(common, reach, alike),
         )
+    resolved = [host for host, why in reach.items() if why is None or why.kind not in UNRESOLVED]
     groups: dict[object, list[str]] = {}
+    for host, why in failed.items():
+        if why.kind is UnreachedKind.NAME and (meant := probably(host, resolved)):
+            failed[host] = _misspelled(why, meant)
     for host, why in failed.items():
         groups.setdefault((why.kind, why.summary), []).append(host)
     for host, why in failed.items():
@@ -88,6 +106,11 @@ def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Prob
     unasked = {**late, **short}
     if unasked:
         raise Undecided(_reasons(unasked), tuple(unasked))
+
+
+def _misspelled(why: UnreachedHost, meant: str) -> UnreachedHost:
+    """Even if the name servers did not answer: the names beside it could be resolved."""
+    return replace(why, summary=f"No such name. Did you mean {meant}?")
 
 
 def _reasons(unasked: Mapping[str, UnreachedHost]) -> str:

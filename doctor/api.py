@@ -30,6 +30,7 @@ from doctor.model import (
     View,
 )
 from doctor.text.addresses import Holders, Stretch, fewest_networks
+from doctor.text.misspelled import probably
 from doctor.text.nodeset import fold
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ __all__ = [
     "is_loopback",
     "matching_interfaces",
     "maybe",
+    "probably",
 ]
 
 T = TypeVar("T")

@@ -60,8 +60,14 @@ class NotUnderstood(DoctorError):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` if the word is probably a misspelling of one of `known`, else an empty string."""
+    meant = nearest(word, known)
+    return f"did you mean {meant!r}?" if meant is not None else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The one of `known` of which the word is probably a misspelling."""
     import difflib  # slow to import, and only for mistakes
 
     names = {name.casefold(): name for name in reversed(list(known)[:2000])}
     near = difflib.get_close_matches(word[:100].casefold(), names, n=1, cutoff=0.7)
-    return f"did you mean {names[near[0]]!r}?" if near else ""
+    return names[near[0]] if near else None

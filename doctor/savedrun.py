@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from doctor import __version__
-from doctor.errors import UsageError
+from doctor.errors import InputErrors, Mistake, UsageError
 from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.printable import clean_line, escaped
 from doctor.text.textfile import read_bytes
@@ -19,6 +22,7 @@ T = TypeVar("T")
 SCHEMA = 1
 MOST_BYTES = 1_000_000_000
 """The most bytes of a file. 10,000 hosts need less."""
+GZIP = b"\x1f\x8b"
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
@@ -43,7 +47,7 @@ class SavedRun(Generic[T]):
 
     def load(self, path: Path) -> T:
         """Read it back; a file of another kind is a UsageError with its path."""
-        raw = read_bytes(path, MOST_BYTES)
+        raw = _unpacked(read_bytes(path, MOST_BYTES, magic=GZIP), path)
         try:
             return self.decoded(raw, path)
         except UsageError:
@@ -72,3 +76,17 @@ class SavedRun(Generic[T]):
 
     def _other(self, path: Path, why: str) -> UsageError:
         return UsageError(f"{path}: is not a {self.noun}: {why}.", self.written_by)
+
+
+def _unpacked(raw: bytes, path: Path) -> bytes:
+    """The contents of a file that may be packed by gzip, as people do to send it."""
+    if raw.startswith(GZIP):
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
+                raw = packed.read(MOST_BYTES + 1)
+        except (OSError, EOFError, zlib.error):
+            raise InputErrors([Mistake(str(path), None, "is a damaged gzip file")]) from None
+        if len(raw) > MOST_BYTES:
+            message = f"holds more than {MOST_BYTES // 1_000_000} MB: is it the right file?"
+            raise InputErrors([Mistake(str(path), None, message)])
+    return raw

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from doctor.text.option import any_option, refuse_conflicts
 from doctor.text.terminal import put, tell
 
 SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
+INSIDE = ("bin/python", "python3", "python")
+"""Where a directory, such as a virtual environment, has its interpreter."""
 GONE_IN = 15
 """The seconds after which a host that has lost its controller is clean."""
 
@@ -99,6 +102,14 @@ def interpreter(path: str, local: bool) -> str:
     """The interpreter. A relative path is valid only here: hosts run programs in another folder."""
     if not path.strip():
         raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")
+    if path.startswith("~"):
+        whole = os.path.expanduser(path)
+        raise UsageError(f"--python {path}: ~ is not expanded on the hosts.", f"Here it is {whole}.")
+    if path.endswith("/") or (os.path.isdir(path) and shutil.which(path) is None):
+        inside = next((each for each in INSIDE if os.path.isfile(os.path.join(path, each))), "python3")
+        raise UsageError(
+            f"--python {path} is a directory.", f"Give the program: {os.path.join(path, inside)}."
+        )
     if "/" not in path or path.startswith("/"):
         return path
     here = os.path.abspath(path)  # links are not resolved: a virtual environment is found by its own link

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TextIO
 
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
+from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.evidence_file import encoded, load
@@ -23,16 +24,17 @@ from doctor.hang.report_json import hang_report
 from doctor.hang.run import Sight
 from doctor.hang.watch import judged, look_at, watch
 from doctor.judge.verdict import Report
-from doctor.model import UnreachedHost
+from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
+from doctor.text.misspelled import probably
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
+from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job
 
 
@@ -96,10 +98,11 @@ def _report(sight: Sight, judgement: Judgement, request: Request, session: HostS
     show_page(page_of(judgement, apart=outputs.verbose), outputs)
     if judgement.job is None:
         _tell_unread(sight.evidence)
-    _tell_remedies(sight.reasons)
+    _tell_remedies(sight.reasons, sight.evidence.asked)
     checked = _examine(judgement, session, terminal_of(outputs)) if session is not None else None
     report = hang_report(judgement, sight.evidence, checked)
-    write_page(page_of(judgement), outputs, report)
+    page = page_of(judgement)
+    write_page(with_checks(page, checked) if checked else page, outputs, report)
     return report.exit_code
 
 
@@ -117,6 +120,8 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
     tell(f"doctor: the result of doctor check {quoted(asked.hosts)} --only {','.join(asked.only)}:\n")
     report = examine_below(asked, session)
     show_report(report, session.request.outputs, out)
+    if not session.request.outputs.quiet:
+        put(f"\n{clean_line(sentence(judgement.sentence, report))}\n", out)
     return report
 
 
@@ -137,11 +142,13 @@ def _write(path: Path, data: bytes) -> None:
         raise DoctorError(f"{path} could not be written: {error.strerror}.") from None
 
 
-def _tell_remedies(reasons: Mapping[str, UnreachedHost]) -> None:
+def _tell_remedies(reasons: Mapping[str, UnreachedHost], asked: Collection[str]) -> None:
     """Reports what to do about unreachable hosts; equal remedies once."""
     alike: dict[str, list[UnreachedHost]] = {}
+    nameless = {host for host, why in reasons.items() if why.kind is UnreachedKind.NAME}
     for why in reasons.values():
-        alike.setdefault(why.remedy, []).append(why)
+        meant = probably(why.host, {*asked} - nameless) if why.host in nameless else ""
+        alike.setdefault(f"Did you mean {meant}? {why.remedy}" if meant else why.remedy, []).append(why)
     for remedy, all_of in alike.items():
         names = fold([why.host for why in all_of])
         tell(f"doctor: {clean_line(names)}: {clean_line(remedy)}\n")

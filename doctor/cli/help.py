@@ -10,7 +10,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-OTHERS = "Options"
+ARGUMENTS, OTHERS = "Arguments", "Options"
 WIDEST = 24
 """The most columns for an option with its metavar."""
 
@@ -32,10 +32,12 @@ class HelpEntry:
 
 
 def entries(command: Any, context: Any) -> list[HelpEntry]:
-    """The entries of a command, in the order of their groups; entries without a group come last."""
+    """The entries of a command, in the order of their groups. Without a group, arguments come first and
+    options last.
+    """
     shown = (param for param in command.get_params(context) if not getattr(param, "hidden", False))
     found = [_entry(param, context) for param in shown]
-    panels = [*dict.fromkeys(each.panel for each in found if each.panel != OTHERS), OTHERS]
+    panels = [ARGUMENTS, *dict.fromkeys(each.panel for each in found if each.panel != OTHERS), OTHERS]
     return sorted(found, key=lambda each: panels.index(each.panel))
 
 
@@ -49,7 +51,8 @@ def _entry(param: Any, context: Any) -> HelpEntry:
     if default not in (None, False, (), []) and "efault" not in text:
         text += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
     names = tuple(sorted(param.opts, key=len)) if is_option else (metavar or str(param.name).upper(),)
-    return HelpEntry(names, metavar, text, getattr(param, "rich_help_panel", None) or OTHERS, is_option)
+    panel = getattr(param, "rich_help_panel", None) or (OTHERS if is_option else ARGUMENTS)
+    return HelpEntry(names, metavar, text, panel, is_option)
 
 
 def below(context: Any) -> Iterator[Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import os
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import cache, partial
@@ -13,12 +15,17 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 from doctor.cli.help import CliCommand, CliCommands
-from doctor.cli.mistakes import UnknownWord
+from doctor.cli.mistakes import WrongValue
+from doctor.cli.otherwords import VALUES
+from doctor.errors import suggest
 from doctor.run.request import Request
 from doctor.text.option import KEY, Option, identifier
 
 T = TypeVar("T")
 Run = TypeVar("Run", bound=Callable[..., Any])
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 class CommandGroup(typer.Typer):
@@ -143,7 +150,7 @@ def _parser(option: Option, kind: Any) -> Callable[[str], Any] | None:
     if option.values:
         return partial(one_of, option.values)
     if option.takes_path:
-        return partial(a_path, Path if Path in get_args(kind) else str)
+        return partial(a_path, Path if Path in get_args(kind) else str, option.name != "--python")
     number = next((each for each in (int, float) if each in (kind, *get_args(kind))), None)
     return partial(a_number, number, option) if number else None
 
@@ -151,8 +158,16 @@ def _parser(option: Option, kind: Any) -> Callable[[str], Any] | None:
 def one_of(values: tuple[str, ...], typed: str) -> str:
     """The value of an option with a few allowed words."""
     if typed not in values:
-        raise UnknownWord(typed, values)
+        raise WrongValue(
+            f"there is no {typed[:60]!r}; there are {', '.join(values)}", _value_meant(typed, values)
+        )
     return values[values.index(typed)]  # the member, if they are an enumeration
+
+
+def _value_meant(typed: str, values: tuple[str, ...]) -> str:
+    word = typed.rpartition("/")[2].lower()  # /bin/bash
+    ours = next((ours for other, ours in VALUES if other == word and ours in values), word)
+    return f"did you mean {ours!r}?" if ours in values else suggest(typed, values)
 
 
 def a_number(kind: type[float], option: Option, typed: str) -> float:
@@ -160,7 +175,8 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
     try:
         number = kind(typed)
     except ValueError:
-        raise typer.BadParameter(f"{typed[:60]!r} is not a {'whole ' * (kind is int)}number") from None
+        said = f"{typed[:60]!r} is not a {'whole ' * (kind is int)}number"
+        raise WrongValue(said, _in_seconds(typed) if option.metavar == "S" else "") from None
     inside = (low is None or number >= low) and (high is None or number <= high)  # false for NaN
     if not inside:
         limits = f"at least {low:g}" if high is None else f"between {low or 0:g} and {high:g}"
@@ -168,12 +184,25 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
     return number
 
 
-def a_path(kind: Callable[[str], T], typed: str) -> T:
-    """The value of an option for a file. The next option is not a file: `--json -q` lacks its file."""
+def _in_seconds(typed: str) -> str:
+    """What `5m` is in the seconds that all such options take."""
+    found = re.fullmatch(r"([0-9]{1,6}) ?([smh])\w*", typed.strip())
+    return f"did you mean {int(found[1]) * _SECONDS[found[2]]} (seconds)?" if found else ""
+
+
+def a_path(kind: Callable[[str], T], is_here: bool, typed: str) -> T:
+    """The value of an option for a file. The next option is not a file: `--json -q` lacks its file.
+
+    `is_here`: it is a file of this machine, not of the hosts.
+    """
     if typed.startswith("-") and typed != "-":
         raise typer.BadParameter(f"{typed} is an option, not a file; a file of that name is ./{typed}")
     if "\0" in typed:
         raise typer.BadParameter("the name of a file cannot contain NUL")
+    if (
+        is_here and typed.startswith("~") and not os.path.lexists(typed)
+    ):  # a shell leaves it in --hostfile=~/hosts
+        typed = os.path.expanduser(typed)
     return kind(typed)
 
 
@@ -184,8 +213,10 @@ def _fill(kind: Callable[..., T], values: Mapping[str, Any], **known: Any) -> T:
             if each.default_factory is not MISSING:
                 known[each.name] = _fill(each.default_factory, values)
         elif (value := _value(each.metadata[KEY], values)) is not None:
-            commas = each.metadata[KEY].commas
-            known[each.name] = split(value) if commas else tuple(value) if isinstance(value, list) else value
+            option: Option = each.metadata[KEY]
+            if option.commas:
+                value = split(value, blanks="GLOB" in option.usage)
+            known[each.name] = tuple(value) if isinstance(value, list) else value
     return kind(**known)
 
 
@@ -195,6 +226,7 @@ def _value(option: Option, values: Mapping[str, Any]) -> Any:
     return next((values[name] for name in names if values.get(name) is not None), None)
 
 
-def split(texts: Collection[str]) -> tuple[str, ...]:
-    """The values of an option that was given several times, or once with commas."""
-    return tuple(word.strip() for text in texts for word in text.split(",") if word.strip())
+def split(texts: Collection[str], *, blanks: bool = False) -> tuple[str, ...]:
+    """The values of an option that was given several times, or once with commas, or also with blanks."""
+    between = r"[,\s]" if blanks else ","
+    return tuple(word.strip() for text in texts for word in re.split(between, text) if word.strip())

@@ -149,8 +149,8 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
     def find(self, told: Callable[[], None]) -> None:
         """Find the ranks on all hosts, and send py-spy to the hosts that have some."""
         within = (1 - BACK) * self.patience.search
-        asked = {"do": "find", "lease": self.patience.lease, "within": within, "launchers": brief()}
-        self.tell_all(msgspec.json.encode(asked))
+        asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
+        self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
         self._hear(self.began + self.patience.search, _is_ready, told)
         for host in self.live():
             if host.found is None:

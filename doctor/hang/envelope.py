@@ -38,10 +38,11 @@ class HangOfFinding(msgspec.Struct, frozen=True):
 
 
 class HangFindingEntry(FindingEntry, frozen=True, kw_only=True):
-    """A rank that others wait for. A culprit has the status `fail`, a suspect has `unknown`."""
+    """A rank that others wait for: a culprit has the status `fail`, a suspect has `unknown`. After them come
+    the findings of the checks that `--check` ran."""
 
-    hang: HangOfFinding
-    """The fields that only `hang` has."""
+    hang: HangOfFinding | None = None
+    """The fields that only `hang` has; null for a finding of a check."""
 
 
 class GoneRank(msgspec.Struct, frozen=True):
@@ -248,7 +249,7 @@ class HangReport(Envelope, frozen=True, kw_only=True):
     KEY: ClassVar[str] = "hang"
 
     findings: tuple[HangFindingEntry, ...]
-    """The ranks that others wait for."""
+    """The ranks that others wait for, then what the checks of `--check` found."""
     hang: HangPart
     """The fields that only `hang` has."""
     check: CheckReport | UnsetType = UNSET

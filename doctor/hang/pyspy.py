@@ -12,11 +12,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from doctor.errors import UsageError
-from doctor.text.outfile import why_not_ours
+from doctor.text.outfile import why_not_ours, why_others_can_change
 from doctor.text.textfile import read_bytes
 
 PART = 48_000
@@ -50,7 +50,7 @@ def for_host(machine: str, given: Sequence[Path] = ()) -> tuple[tuple[bytes, ...
     whys = [] if own else ["none is installed beside doctor"]
     for path in (*given, *([own] if own else ())):
         try:
-            found = packed(path)
+            found = packed(path, given=path in given)
         except UsageError as error:
             whys.append(error.message.removesuffix("."))
             continue
@@ -63,18 +63,32 @@ def for_host(machine: str, given: Sequence[Path] = ()) -> tuple[tuple[bytes, ...
 def check_given(given: Sequence[Path]) -> None:
     """Raises UsageError if a file of --pyspy cannot be used on any host."""
     for path in given:
-        if why := why_not_ours(path):
-            raise UsageError(
-                f"--pyspy {path}: {why}, and it would run on the hosts as you.",
-                "Give a copy that belongs to you and that nobody else can write to.",
-            )
-        packed(path)
+        _refuse(path, why_not_ours(path))
+        packed(path, given=True)
+
+
+def _refuse(path: Path, why: str) -> None:
+    if why:
+        raise UsageError(
+            f"--pyspy {path}: {why}, and it would run on the hosts as you.",
+            "Give a copy that belongs to you and that nobody else can write to.",
+        )
+
+
+def _refuse_opened(path: Path, about: os.stat_result) -> None:
+    _refuse(path, why_others_can_change(about))
+
+
+def _accept(_: os.stat_result) -> None:
+    """This installation's own py-spy is as trusted as this program."""
 
 
 @cache
-def packed(path: Path) -> PackedProgram:
-    """py-spy from this file, which is the program itself or its wheel. Raises UsageError."""
-    program = read_bytes(path, MOST, binary=True)
+def packed(path: Path, *, given: bool = False) -> PackedProgram:
+    """py-spy from this file, which is the program itself or its wheel. Raises UsageError. It is read once,
+    and if it was `given`, what was opened is examined too: the name may lead elsewhere by then.
+    """
+    program = read_bytes(path, MOST, magic=b"", opened=partial(_refuse_opened, path) if given else _accept)
     if program.startswith(b"PK"):
         try:
             with zipfile.ZipFile(io.BytesIO(program)) as wheel:

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from msgspec import UNSET
 
 from doctor.errors import EXIT_FAULT
+from doctor.hang.below import counts_below, findings_below, hosts_below, sentence
 from doctor.hang.envelope import (
     ChainLink,
     FrameEntry,
@@ -62,13 +63,17 @@ def _unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
 
 
 def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | None = None) -> HangReport:
-    """`checked`: the report of the suggested checks, if they were run. Their faults count as well."""
-    found_more = checked is not None and checked.exit_code == EXIT_FAULT
+    """`checked`: the report of the suggested checks, if they were run. Their findings count as well."""
+    below = check_report(checked) if checked else None
+    found_more = below is not None and below.exit_code == EXIT_FAULT
     exit_code = EXIT_FAULT if found_more else judgement.exit_code
     verdict = verdict_of(exit_code)
-    findings = tuple(_findings(judgement))
-    hosts = host_entries(evidence.asked, _unseen(judgement, evidence), findings, verdict)
-    results = result_entries(hosts, findings)
+    own = tuple(_findings(judgement))
+    names = (*evidence.asked, *(host.name for host in below.hosts)) if below else evidence.asked
+    hosts = host_entries(names, _unseen(judgement, evidence), own, verdict)
+    hosts = hosts_below(hosts, below) if below else hosts
+    results = result_entries(hosts, own)
+    summary = counts(hosts, results)
     return HangReport(
         run=EnvelopeRun(
             command="hang",
@@ -78,13 +83,13 @@ def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | 
         ),
         verdict=verdict,
         exit_code=exit_code,
-        headline=judgement.sentence,
-        summary=counts(hosts, results),
+        headline=sentence(judgement.sentence, checked),
+        summary=counts_below(summary, below) if below else summary,
         hosts=hosts,
-        findings=findings,
-        results=results,
+        findings=(*own, *findings_below(below, len(own))) if below else own,
+        results=(*results, *below.results) if below else results,
         hang=hang_part(judgement),
-        check=check_report(checked) if checked else UNSET,
+        check=below or UNSET,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from doctor.api import Fact, Read, path_and_text
 from doctor.model import Answer, AnswerEnd, Capture, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe.frames import (
+    CANNOT_RUN,
     DAMAGED,
     FILES,
     FILES_SECONDS,
@@ -216,6 +217,8 @@ def _why_unusable(
         return f"not asked: {fact.group.tool or 'its tool'} had hung before"
     if fact.group and rc == NO_TIME:
         return f"the {fact.group.seconds} s for its tool were used up before it"
+    if rc == CANNOT_RUN:
+        return "its command is a directory, or may not be executed there"
     if rc in NOT_INSTALLED:
         return "its command is not installed there"
     lines = stderr.strip().splitlines()

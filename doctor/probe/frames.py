@@ -31,7 +31,9 @@ NEEDS_ROOT = 125
 """The exit code printed for a fact that only root can have, if the probe is not root."""
 NOT_HERE = 123
 """The exit code printed for a group's facts if there is nothing for them to look at."""
-NOT_INSTALLED = (126, 127)
+CANNOT_RUN = 126
+"""A shell's exit status for what is there, but is a directory or may not be executed."""
+NOT_INSTALLED = (CANNOT_RUN, 127)
 """A shell's exit codes for a command that does not exist or cannot be run."""
 HUNG_BEFORE = 121
 """The exit code printed for a fact that is skipped because its tool hung before."""

@@ -1,7 +1,8 @@
 """The report for the textfile collector of Prometheus' node exporter: gauges, in the text format 0.0.4.
 
-There are at most as many series as hosts times checks: labels hold names of hosts and ids of checks, but no
-text from a host. A check that does not apply to a host has no series.
+There are at most as many series as hosts times checks: labels hold the command, names of hosts and ids of
+checks, but no text from a host. A check that does not apply to a host has no series. The command tells the
+files of one folder apart: the node exporter refuses the same series from two of them.
 """
 
 from __future__ import annotations
@@ -37,36 +38,36 @@ def as_prometheus(envelope: Envelope) -> bytes:
     hosts: dict[Labels, float] = {
         (("status", one.value),): sum(each.status is one for each in envelope.hosts) for one in HostStatus
     }
-    begin = began(envelope)
+    begin, label = began(envelope), ("command", clean_line(envelope.run.command))
     times: dict[Labels, float] = {(): begin.timestamp()} if begin else {}
-    families = (
-        _gauge("build_info", "The version, with the value 1.", {(("version", __version__),): 1}),
-        _gauge("verdict", "1 for the verdict of the run, 0 for the others.", verdicts),
-        _gauge("exit_code", "The exit code of the run; 0 is a go.", {(): envelope.exit_code}),
-        _gauge("run_start_timestamp_seconds", "When the run began.", times),
-        _gauge("run_duration_seconds", "How long the run took.", {(): envelope.run.seconds}),
-        _gauge("hosts", "Number of hosts by status.", hosts),
-        _gauge("host_healthy", "1 if the host is proved healthy, 0 if faulty or not examined.", healthy),
-        _gauge(
+    families: tuple[tuple[str, str, dict[Labels, float]], ...] = (
+        ("build_info", "The version, with the value 1.", {(("version", __version__),): 1}),
+        ("verdict", "1 for the verdict of the run, 0 for the others.", verdicts),
+        ("exit_code", "The exit code of the run; 0 is a go.", {(): envelope.exit_code}),
+        ("run_start_timestamp_seconds", "When the run began.", times),
+        ("run_duration_seconds", "How long the run took.", {(): envelope.run.seconds}),
+        ("hosts", "Number of hosts by status.", hosts),
+        ("host_healthy", "1 if the host is proved healthy, 0 if faulty or not examined.", healthy),
+        (
             "check_status",
             "0 passed, 1 undecided, 2 warning, 3 the check broke, 4 failed; no host: not about a single one.",
             checks,
         ),
     )
-    return "".join(families).encode()
+    return "".join(_gauge(name, help, label, series) for name, help, series in families if series).encode()
 
 
-def _gauge(name: str, help: str, series: Mapping[Labels, float]) -> str:
-    """A metric with all its series; empty if it has none."""
-    if not series:
-        return ""
-    lines = (f"{PREFIX}{name}{_labels(labels)} {_number(value)}\n" for labels, value in series.items())
+def _gauge(name: str, help: str, command: tuple[str, str], series: Mapping[Labels, float]) -> str:
+    """A metric with all its series."""
+    lines = (
+        f"{PREFIX}{name}{_labels((command, *labels))} {_number(value)}\n" for labels, value in series.items()
+    )
     return f"# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge\n{''.join(lines)}"
 
 
 def _labels(labels: Iterable[tuple[str, str]]) -> str:
     pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
-    return f"{{{pairs}}}" if pairs else ""
+    return f"{{{pairs}}}"
 
 
 def _escaped(value: str) -> str:

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.errors import UsageError, suggest
+from doctor.errors import InputErrors, UsageError, suggest
 from doctor.job.wishes import SLURM
 from doctor.model import Host
 from doctor.run.request import WayFlags
+from doctor.targets.inputkind import refuse_other
 from doctor.targets.inventory import Targets
 from doctor.text.nodeset import check_jump, check_user, fold, unfold
+from doctor.text.textfile import read_text
 from doctor.transport.ssh.settings import SshSettings
 
 if TYPE_CHECKING:
     from doctor.transport import Transport
 
 
+_PUBLIC_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA")
+
+
 def _identities(paths: Sequence[str]) -> tuple[str, ...]:
-    """The key files; a named key that does not exist is a mistake and is not skipped."""
+    """The key files; a named key that does not exist, or is another kind of file, is a mistake."""
     for path in paths:
-        if not Path(path).expanduser().is_file():
+        file = Path(path).expanduser()
+        if not file.is_file():
             raise UsageError(f"--identity: there is no file {path!r}.")
+        try:
+            text = read_text(file)
+        except InputErrors:  # SSH says more of a key that cannot be read
+            continue
+        refuse_other(path, text)
+        if _PUBLIC_KEY.match(text):
+            raise UsageError(
+                f"--identity: {path} is a public key.", f"Give the private one: {file.with_suffix('')}."
+            )
     return tuple(paths)
 
 

@@ -3,6 +3,7 @@
     node1                        plain; also user@node1, 10.0.0.1, fd00::1, [fd00::1]
     node[1-4] slots=8            OpenMPI and DeepSpeed, here with a node set (also max_slots=, user=)
     node1:8                      MPICH and Intel MPI: a number of slots, never a port
+    node1, node2                 also several, separated by commas
     node1 ifhn=10.1.0.1          MPICH: the address that ranks connect to
     # a comment                  on a line of its own or after a host
 
@@ -34,6 +35,7 @@ _KEYS = {
     "ifhn": "ifhn",
 }
 _EQUALS = re.compile(r"[ \t]*=[ \t]*")
+_COMMA = re.compile(r",[ \t]+")
 _BLANKS = re.compile(r"[ \t]+")  # str.split() treats control characters as blanks
 
 
@@ -56,7 +58,7 @@ def read_hostfile(path: Path) -> tuple[Host, ...]:
     room = MOST_NAMES
     whole = read_text(path)
     for number, raw in enumerate(whole.split("\n"), start=1):
-        text = raw.partition("#")[0].strip(" \t\r")
+        text = _COMMA.sub(",", raw.partition("#")[0].strip(" \t\r"))
         if not text:
             continue
         try:

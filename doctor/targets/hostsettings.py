@@ -28,6 +28,8 @@ def check_text(text: str) -> str:
 def check_program(text: str) -> str:
     if not check_text(text) or text.startswith("-"):
         raise UsageError(f"{shown(text)} is not the path of a program")
+    if text.startswith("~"):
+        raise UsageError(f"{shown(text)}: ~ is not expanded on the hosts; give the whole path")
     return text
 
 

@@ -27,6 +27,16 @@ class InputKind(Enum):
     RECORDING = ("a recording of a run", "doctor check --replay {}")
     HANG = ("a recording of `doctor hang`", "doctor hang --replay {}")
     REPORT = ("a report as JSON", "doctor check --replay RUN.json, with the recording of --save")
+    ANSIBLE = (
+        "an Ansible inventory",
+        "doctor check -F <(ansible all -i {} --list-hosts | sed 1d), or give the names alone, one a line, "
+        "without [group] lines",
+    )
+    SSH_CONFIG = ("a configuration of SSH", "doctor check HOSTS --ssh-config {}")
+    ADDRESSES = (
+        "a table of addresses and names, like /etc/hosts",
+        "doctor check -F <(awk '/^[0-9]/ && !/^127/ {{print $2}}' {})",
+    )
 
     @property
     def called(self) -> str:
@@ -45,6 +55,26 @@ _HOST_LINE = re.compile(
 _NUMBERED = re.compile(r"(?:.*\d|localhost)")
 _FILE_OF_HOSTS = re.compile(r"hosts?|machine|nodes?(?![a-z])", re.IGNORECASE)
 _INVENTORY_KEY = re.compile(r"^(?:hosts|groups|defaults):[ \t]*(?:\{.*|\[.*|#.*)?$", re.MULTILINE)
+_ANSIBLE_YAML = re.compile(
+    r"^(?!hosts|groups|defaults|launch|plan|expect)[\w.-]+:(?:[ \t]*\{[ \t]*(?:hosts|children)\b|"
+    r"[ \t]*\n(?:[ \t].*\n|#.*\n|\n)*?[ \t]+(?:hosts|children):[ \t]*(?:\{.*)?$)",
+    re.MULTILINE,
+)
+_GROUP_LINE = re.compile(r"\[[\w.-]+(?::(?:children|vars))?\]")
+_ANSIBLE_LINE = re.compile(rf"(?:{_HOST}|[\w.:\[\]-]+)(?:[ \t]+\w+=.*)?|\w+[ \t]*=.*")
+_ANSIBLE_VARIABLE = re.compile(r"\bansible_\w+[ \t]*=")
+_SSH_HOST = re.compile(r"^[ \t]*(?:Host|Match)[ \t]+\S", re.IGNORECASE | re.MULTILINE)
+_SSH_WORD = re.compile(
+    r"^[ \t]+(?:HostName|User|Port|IdentityFile|ProxyJump|ProxyCommand|StrictHostKeyChecking|"
+    r"UserKnownHostsFile|ForwardAgent|ServerAliveInterval)[ \t=]+\S",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ADDRESS_LINE = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[^ \t]*:)[\w:.%]+)(?:[ \t]+[\w.-]+)+")
+_LOOPBACK = re.compile(r"^(?:127\.\d+\.\d+\.\d+|::1)[ \t]+\S*local", re.MULTILINE)
+_INVENTORY_KEYS = {
+    *("hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan"),
+    "expect",
+}
 _LOG_LINE = re.compile(r"^\[|\b\d\d:\d\d:\d\d\b|^Traceback ", re.MULTILINE)
 
 
@@ -53,9 +83,31 @@ def input_kind(text: str, name: str = "") -> InputKind | None:
     head = text[:MOST].lstrip(_BLANK)
     if head.startswith("{"):
         return _of_json(text.lstrip(_BLANK))
+    if _ANSIBLE_YAML.search(head) and not _LOG_LINE.search(head):
+        return InputKind.ANSIBLE
     if _INVENTORY_KEY.search(head) and not _LOG_LINE.search(head):
         return InputKind.INVENTORY
-    return InputKind.HOSTFILE if _lists_hosts(head, name) else None
+    if _lists_hosts(head, name):
+        return InputKind.HOSTFILE
+    return _of_lines([line for line in map(_without_comment, head.splitlines()) if line], head, name)
+
+
+def _without_comment(line: str) -> str:
+    return "" if line.lstrip().startswith(";") else line.partition("#")[0].strip()
+
+
+def _of_lines(lines: list[str], head: str, name: str) -> InputKind | None:
+    """The files of other programs, in which hosts are named too."""
+    groups = sum(_GROUP_LINE.fullmatch(line) is not None for line in lines)
+    rest = [line for line in lines if not _GROUP_LINE.fullmatch(line)]
+    if (groups or _ANSIBLE_VARIABLE.search(head)) and rest and all(map(_ANSIBLE_LINE.fullmatch, rest)):
+        return InputKind.ANSIBLE
+    if lines and _SSH_HOST.match(lines[0]) and _SSH_WORD.search(head):
+        return InputKind.SSH_CONFIG
+    if len(lines) > 1 and all(map(_ADDRESS_LINE.fullmatch, lines)):
+        called = Path(name).name.startswith("hosts") or _LOOPBACK.search(head)
+        return InputKind.ADDRESSES if called else None
+    return None
 
 
 def _of_json(text: str) -> InputKind | None:
@@ -64,24 +116,28 @@ def _of_json(text: str) -> InputKind | None:
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         found = re.search(r'"(?:server_list|group_list)"\s*:', text[:MOST])
         return InputKind.RANK_TABLE if found else None
+    if {"_meta", "all"} <= keys:
+        return InputKind.ANSIBLE
     if keys & _TABLE_KEYS:
         return InputKind.RANK_TABLE
     if {"schema", "wishes", "heard"} <= keys:
         return InputKind.RECORDING
     if {"started", "hosts", "asked"} <= keys and "schema" in keys:
         return InputKind.HANG
-    return InputKind.REPORT if {"schema", "findings", "verdict"} <= keys else None
+    if {"schema", "findings", "verdict"} <= keys:
+        return InputKind.REPORT
+    return InputKind.INVENTORY if "hosts" in keys and keys <= _INVENTORY_KEYS else None
 
 
 def _lists_hosts(head: str, name: str) -> bool:
     """Whether the lines are hosts. Plain words count only if slots, the file's name or numbers confirm it."""
-    lines = [line.partition("#")[0].strip() for line in head.splitlines()]
-    found = [_HOST_LINE.fullmatch(line) for line in lines if line]
+    lines = [line for line in map(_without_comment, head.splitlines()) if line]
+    found = [_HOST_LINE.fullmatch(line) for line in lines]
     if not found or not all(found):
         return False
     called = _FILE_OF_HOSTS.search(Path(name).name) is not None
     counted = any(each and each["slots"] for each in found)
-    words = [line.split()[0] for line in lines if line]
+    words = [line.split()[0] for line in lines]
     alike = all(_NUMBERED.fullmatch(word) and not word.replace(".", "").isdigit() for word in words)
     return called or counted or (alike and len(words) > 1)
 

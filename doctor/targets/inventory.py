@@ -24,6 +24,7 @@ from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Host, TableFile
 from doctor.targets.allocation import NAME_THEM, allocation, refuse_lost_nodes, slurm_tasks
 from doctor.targets.hostfile import read_hostfile
+from doctor.targets.hostwords import refuse_nodeset, refuse_other_words
 from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.targets.inventoryfile import Inventory, read_inventory
 from doctor.text.nodeset import MOST_HOSTS, fold, is_host, is_ip, unfold, unfold_users
@@ -64,6 +65,9 @@ def read_targets(
 ) -> Targets:
     """The hosts of this run. Raises UsageError; mistakes of all input files are one InputErrors."""
     _refuse_two_ways(nodesets, hostfile, local)
+    refuse_other_words(nodesets, listed=inventory is not None)
+    if hostfile is not None:
+        refuse_nodeset(hostfile)
     stock, listed = _read_files(inventory, hostfile)
     if rank_table is not None:
         file = table_file(rank_table, os.path.abspath(rank_table))

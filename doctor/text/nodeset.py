@@ -31,6 +31,7 @@ _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]{1,200})(?:-([0-9]{1,200})(?:/([0-9]{1,200}))?)?")
 _DOTS = re.compile(r"\[[^\[\]]*\]|(?<![0-9])([0-9]{1,200})\.\.([0-9]{1,200})(?![0-9])")
 """A bracket, which stays as it is, or a range without brackets."""
+_NETWORK = re.compile(r"[0-9.]+/[0-9]+")
 _DIGITS = re.compile(r"([0-9]+)")
 
 Groups = Mapping[str, Sequence[str]]
@@ -58,11 +59,10 @@ def unfold_users(text: str, groups: Groups | None = None) -> list[UserHosts]:
     """Like `unfold`, piece by piece; a piece may begin with `user@`. `@name` is a group, if there are any."""
     found: list[UserHosts] = []
     total = 0
-    pieces = _PIECE.findall(text)
-    if "[" in pieces or "]" in pieces:
-        raise UsageError(f"{shown(text)} is not a node set: a bracket has no partner")
-    for piece in pieces:
+    for piece in pieces(text):
         user, at, rest = piece.rpartition("@")
+        if at and not rest:
+            raise UsageError(f"{shown(piece)} names a user, but no host")
         if at and user:
             named = UserHosts(check_user(user), tuple(_unfold_piece(rest)))
         else:
@@ -73,6 +73,14 @@ def unfold_users(text: str, groups: Groups | None = None) -> list[UserHosts]:
         found.append(named)
     if not found:
         raise UsageError(f"{shown(text)} names no host")
+    return found
+
+
+def pieces(text: str) -> list[str]:
+    """The parts of a node set between commas and blanks outside of brackets. Raises UsageError."""
+    found = _PIECE.findall(text)
+    if "[" in found or "]" in found:
+        raise UsageError(f"{shown(text)} is not a node set: a bracket has no partner")
     return found
 
 
@@ -121,6 +129,8 @@ def check_jump(text: str) -> str:
         if at:
             check_user(user)
         host, port = split_number(host)
+        if "//" in hop or not host or port == "":
+            raise UsageError(f"{shown(hop)} is not a jump host, such as root@gate or gate:2222")
         check_host(host)
         if port is not None:
             check_number(port, 1, 65535)
@@ -262,10 +272,14 @@ def _groups(piece: str, groups: Groups | None) -> list[str]:
 def _why_no_name(name: str) -> str:
     reasons = {
         ": it starts with '-', as an option does": name.startswith("-"),
+        ": it ends with a dot": name.endswith(".") and len(name) > 1,
         f": it has {len(name)} characters, and 253 is the most": len(name) > 253,
         ": it has control characters in it": not name.isprintable(),
         ": only ASCII letters are allowed": not name.isascii(),
-        ": a range of hosts is written node1..4": ".." in name,
+        ": a range of hosts is written node1..4": ".." in name or re.search(r"\{[0-9]", name) is not None,
+        ": the hosts of a network are named one by one, or as 10.0.0.[1-8]": bool(_NETWORK.fullmatch(name)),
+        ": hosts are separated by commas": bool(set(name) & set("/;|+")),
+        ": patterns are not matched; a range of hosts is written node1..4": bool(set(name) & set("*?")),
         ": to leave hosts out, use --exclude": bool(set(name) & set("!&^")),
     }
     return next((words for words, true in reasons.items() if true), "")

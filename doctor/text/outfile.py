@@ -108,6 +108,11 @@ def why_not_ours(folder: Path) -> str:
         return str(link)
     except OSError:  # it does not exist yet: we will create it
         return ""
+    return why_others_can_change(about)
+
+
+def why_others_can_change(about: os.stat_result) -> str:
+    """The same of a file or folder that is open; empty if it is ours alone."""
     if not _trusted(about.st_uid):
         return f"it belongs to another user ({_user(about.st_uid)})"
     return "others can write to it" if _open_to_others(about) else ""

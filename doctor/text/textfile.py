@@ -12,7 +12,7 @@ import select
 import stat
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake, UsageError
@@ -39,13 +39,24 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     return text_of(read_bytes(path, limit), str(path))
 
 
-def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes:
-    """The bytes of the file; a binary file is refused unless `binary`. Raises InputErrors."""
+def read_bytes(
+    path: Path,
+    limit: int = LIMIT,
+    *,
+    magic: bytes | None = None,
+    opened: Callable[[os.stat_result], None] = lambda _: None,
+) -> bytes:
+    """The bytes of the file; a binary file is refused unless it begins with `magic`. Raises InputErrors.
+
+    `opened` is called with what was really opened and may raise: another file may be there by now under the
+    name of one that was examined.
+    """
     file = str(path)
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
-            data = _read(handle, limit, binary=binary)
+            opened(os.fstat(handle))
+            data = _read(handle, limit, magic)
         finally:
             os.close(handle)
     except TimeoutError:
@@ -53,6 +64,7 @@ def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes
         raise InputErrors([Mistake(file, None, message)]) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputErrors([Mistake(file, None, _why(error))]) from error
+    binary = magic is not None and data.startswith(magic)
     if not binary and b"\0" in data and not data.startswith(_UTF16):  # `text_of` has a better message for it
         raise InputErrors([Mistake(file, None, BINARY)])
     if len(data) > limit:
@@ -61,7 +73,7 @@ def read_bytes(path: Path, limit: int = LIMIT, *, binary: bool = False) -> bytes
     return data
 
 
-def _read(handle: int, limit: int, *, binary: bool) -> bytes:
+def _read(handle: int, limit: int, magic: bytes | None) -> bytes:
     """Reads up to one byte more than the limit. Reading text stops at the first NUL: text has none, and
     /dev/zero never ends. Raises TimeoutError.
     """
@@ -77,7 +89,7 @@ def _read(handle: int, limit: int, *, binary: bool) -> bytes:
             continue
         if piece:
             data += piece
-            if not binary and b"\0" in piece:
+            if b"\0" in piece and (magic is None or not data.startswith(magic)):
                 break
         elif named and not data:  # nobody has opened it yet
             named = False

@@ -91,7 +91,7 @@ def test_limits_keep_the_end_of_a_file_and_say_so(tmp_path: Path) -> None:
     ((name, data),) = texts(found).items()
     assert (name, len(data)) == ("a.log", 1000)
     assert data.endswith(b"\nthe end\n")
-    cut = "only the last 1000 of its 5009 bytes (--limit); its line numbers count from there"
+    cut = "only the last 1000 of its 5009 bytes (--max-mb); its line numbers count from there"
     assert any(cut in why for why in found.told)
     assert any("b.log: over the limit of the host" in why for why in found.missed)
 

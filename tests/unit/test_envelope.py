@@ -14,20 +14,30 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from doctor import cli
+from doctor.hang.below import with_checks
 from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
+from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
 from doctor.logs.envelope import LogsReport
 from doctor.logs.report_json import logs_report
+from doctor.model import Status
+from doctor.report.card import CardKind
 from doctor.report.envelope import Envelope
+from doctor.report.headline import last_line
+from doctor.report.html.page import as_html
 from doctor.report.json import CheckReport
+from doctor.report.markdown_page import as_markdown
 from doctor.report.prometheus import PREFIX
 from doctor.report.schema import schema_of
 from doctor.run.demo import DEMOS, FOLDER
 from tests.support.captures import SAMPLES
-from tests.support.envelopes import Made, as_data, schema, wrong
+from tests.support.envelopes import Made, as_data, as_prometheus, schema, wrong
 from tests.support.field_tables import field_tables
+from tests.support.hang.reports import NODES, ONE_SLEEPS
 from tests.support.hang.trials import trials
 from tests.support.hang.written import evidence
 from tests.support.logs.conclusions import explaineds
@@ -99,6 +109,32 @@ def test_the_checks_that_were_made_are_a_whole_report_within() -> None:
     assert hung.hang.state == "moves"
 
 
+@pytest.mark.parametrize("kind", ["sick-hosts", "healthy", "all-unreachable"])
+@pytest.mark.parametrize("silent", [0.1, 100.0], ids=["moves", "hangs"])
+def test_a_hang_and_its_checks_agree_in_every_format(kind: str, silent: float) -> None:
+    """The verdict, the headline, the counts and the findings are those of both, in JSON and on the page."""
+    checked, seen = reports()[kind], evidence(ONE_SLEEPS, NODES, silent=silent)
+    judgement = judge(seen)
+    made, page = hang_report(judgement, seen, checked), with_checks(page_of(judgement), checked)
+    data = as_data(made)
+    assert wrong(data) == []
+    means_the_same(data)
+    faulty = 1 in (judgement.exit_code, checked.exit_code)
+    assert (data["exit_code"] == 1) == faulty == (page.kind is CardKind.FAIL)
+    assert data["headline"] == page.says
+    assert last_line(checked) in data["headline"]
+    assert judgement.sentence in data["headline"]
+    own, alone = as_data(seen), as_data(checked)
+    for status in ("fail", "warn", "unknown", "crash", "checks"):
+        assert data["summary"][status] == own["summary"][status] + alone["summary"][status]
+    summaries = [each["summary"] for each in (*own["findings"], *alone["findings"])]
+    assert [each["summary"] for each in data["findings"]] == summaries
+    assert {each["hang"] is None for each in data["findings"] if each["check"]} <= {True}
+    for written in (as_markdown(page).decode(), as_html(page).decode()):
+        assert all(each.check in written for each in checked.findings if each.status is Status.FAIL)
+    assert f'{PREFIX}exit_code{{command="hang"}} {data["exit_code"]}' in as_prometheus(made).decode()
+
+
 def test_every_command_writes_such_a_report_and_its_other_forms(tmp_path: Path) -> None:
     json_file, junit, prometheus = (tmp_path / name for name in ("json", "junit", "prometheus"))
     files = ("--json", str(json_file), "--junit", str(junit), "--prometheus", str(prometheus))
@@ -109,7 +145,8 @@ def test_every_command_writes_such_a_report_and_its_other_forms(tmp_path: Path) 
         assert words[0] == "demo" or data["exit_code"] == code
         means_the_same(data)
         well_formed(junit.read_bytes().decode())
-        assert parsed(prometheus.read_text())[f"{PREFIX}exit_code", ()] == data["exit_code"]
+        label = ("command", data["run"]["command"])
+        assert parsed(prometheus.read_text())[f"{PREFIX}exit_code", (label,)] == data["exit_code"]
         assert shown
 
 

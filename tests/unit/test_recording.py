@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doctor import savedrun
 from doctor.errors import UsageError
 from doctor.job.wishes import JobWishes
 from doctor.model import (
@@ -118,6 +120,26 @@ def test_a_file_that_is_not_a_recording(file: Path, content: bytes, message: str
 def test_a_file_that_cannot_be_read(tmp_path: Path, place: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         load(tmp_path / place)
+
+
+def test_a_recording_packed_by_gzip(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """People pack a recording to send it."""
+    save(FULL, file)
+    whole = file.read_bytes()
+    packed = file.with_suffix(".json.gz")
+    packed.write_bytes(gzip.compress(whole))
+    assert load(packed) == load(file)
+    for damaged in (gzip.compress(whole)[:-30], gzip.compress(whole)[:20], b"\x1f\x8b nonsense"):
+        packed.write_bytes(damaged)
+        with pytest.raises(UsageError, match="is a damaged gzip file"):
+            load(packed)
+    packed.write_bytes(gzip.compress(b"\0" * 100))
+    with pytest.raises(UsageError, match="is not a recording"):
+        load(packed)
+    monkeypatch.setattr(savedrun, "MOST_BYTES", 50_000)
+    packed.write_bytes(gzip.compress(b" " * 50_001))
+    with pytest.raises(UsageError, match="holds more than 0 MB"):
+        load(packed)
 
 
 def test_a_recording_cut_anywhere_is_recognised(file: Path) -> None:

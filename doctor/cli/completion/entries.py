@@ -75,7 +75,7 @@ def _known(context: Any, words: dict[str, Values]) -> CompletionCommand:
             for each in found
             if each.is_option
         ),
-        arguments[-1] if arguments else Values(),
+        arguments[0] if arguments else Values(),
     )
 
 

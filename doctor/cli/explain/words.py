@@ -42,14 +42,15 @@ def explain_words(
     checks = check_ids(folders)
     recipes = list(load_remedies().recipes)
     word = text.strip()
+    plain = word.lower().replace("_", "-")  # shm_small, SHM-SMALL
 
     def show(found: Iterable[Symptom]) -> int:
         return _show(tuple(found), checks, lang, verbose, colours)
 
-    if word in checks or word in recipes or word in exams():
-        return print_page(word, folders, lang, verbose=verbose, colours=colours)
+    if plain in checks or plain in recipes or plain in exams():
+        return print_page(plain, folders, lang, verbose=verbose, colours=colours)
     matcher = load()
-    if named := [each for each in matcher.symptoms if each.id == word]:
+    if named := [each for each in matcher.symptoms if each.id in (word, plain)]:
         return show(named)
     if coded := matcher.by_code(word):
         return show(coded)

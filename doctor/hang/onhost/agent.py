@@ -28,6 +28,8 @@ from doctor.agents.onhost.voice import HostAgent
 from doctor.hang.onhost import libraries, look, proc, stacks
 from doctor.hang.onhost.launchers import Launchers
 
+BEAT = b'"beat"}'
+"""The end of a beat, and of no other command."""
 STUCK = 3.0
 """Seconds after the end of the lease until the kernel ends this process, even if it is blocked."""
 END_SECONDS = 1.0
@@ -37,6 +39,8 @@ MOST_TOOL = 64 << 20
 NICE = 10
 """Lower priority than the job, but not the lowest: at 19, a look took minutes on a busy host."""
 LONGEST_APART = 60.0
+OF_VERSION = 0.1
+"""The share of the time of a look that py-spy may take to start and say its version."""
 
 
 class MessageWriter:
@@ -63,6 +67,8 @@ class HangAgent(HostAgent):
         self.packed = zlib.decompressobj()
         self.tool = None  # type: int | None
         self.size = 0
+        self.beat = 0.0
+        """The seconds between two beats of the controller."""
 
     # The process itself.
 
@@ -84,8 +90,7 @@ class HangAgent(HostAgent):
             poll.register(self.ear, select.POLLIN)
         for descriptor, _ in poll.poll(200):
             if descriptor == 0:
-                for line in self.lifeline.lines():
-                    self._command(line)
+                self._commands(self.lifeline.lines())
             elif descriptor == 1:
                 self.flush()
             else:
@@ -98,7 +103,15 @@ class HangAgent(HostAgent):
 
     # Commands.
 
-    def _command(self, line: bytes) -> None:
+    def _commands(self, lines: "list[bytes]") -> None:
+        """Do what the lines say. If a login or a slow link held a command up, beats have gathered behind it:
+        one at once, and one more for each interval.
+        """
+        for place, line in enumerate(lines):
+            beats = sum(each.endswith(BEAT) for each in lines[place + 1 :])
+            self._command(line, max(0, beats - 1))
+
+    def _command(self, line: bytes, beats: int) -> None:
         told = {}  # type: dict[str, Any]
         with contextlib.suppress(ValueError, RecursionError):
             parsed = json.loads(line.decode("utf-8", "replace"))
@@ -108,13 +121,14 @@ class HangAgent(HostAgent):
             self.over = True
         elif what == "find" and self.ear is None:
             self.hold(told.get("lease", LEASE))
-            within = _seconds(told.get("within"), look.WHOLE)
+            self.beat = _seconds(told.get("beat"), 0.0)
+            within = max(0.0, _seconds(told.get("within"), look.WHOLE) - beats * self.beat)
             self._start("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
         elif what == "tool":
             self._take(told)
         elif what == "look" and self.next is None:
             apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
-            within = _seconds(told.get("within"), 2 * look.LOOK)
+            within = max(0.0, _seconds(told.get("within"), 2 * look.LOOK) - beats * self.beat)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
             self.next = lambda say: self._look(apart, within, chosen, say)
@@ -209,7 +223,7 @@ class HangAgent(HostAgent):
     def _look(self, apart: float, within: float, pids: "set[int] | None", say: "MessageWriter") -> None:
         over = time.monotonic() + within
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
-        pyspy, what, why = self._pyspy()
+        pyspy, what, why = self._pyspy(min(stacks.SECONDS, within * OF_VERSION))
         unread = ["Python stacks: " + why] if why else []
         within = max(0.0, over - time.monotonic())
         gathering = libraries.GatherProcess(members, apart, within)
@@ -232,18 +246,18 @@ class HangAgent(HostAgent):
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
         )
 
-    def _pyspy(self) -> "tuple[stacks.PySpy | None, str, str]":
-        """The py-spy to use, its description, and why there is none."""
+    def _pyspy(self, seconds: float) -> "tuple[stacks.PySpy | None, str, str]":
+        """The py-spy to use, its description, and why there is none. `seconds`: for one start of one."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
             brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)
-            version, refused = brought.version()
+            version, refused = brought.version(seconds)
             if version:
                 return brought, version + ", brought", ""
             why = f"the py-spy that was brought cannot be used ({refused}), and the host has none"
         own = shutil.which("py-spy")
         if own:
-            version, refused = stacks.PySpy(own).version()
+            version, refused = stacks.PySpy(own).version(seconds)
             if version:
                 return stacks.PySpy(own), version + " of the host", ""
             why = "the py-spy of the host cannot be used: " + refused

@@ -190,7 +190,7 @@ class Tool:
 
     def over(self) -> bool:
         if self.open and not self.why and time.monotonic() > self.deadline:
-            self.why = f"no answer within {self.seconds:g} s"
+            self.why = f"no answer within {round(self.seconds, 1):g} s"
         return not self.open or bool(self.why)
 
     def close(self) -> "int | None":

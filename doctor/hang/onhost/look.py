@@ -65,7 +65,9 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
     for pid, loaded in carefully(
         proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=over
     ):
-        idle[pid]["joins"] = bool(loaded)
+        idle[pid]["joins"] = loaded is not False  # it could, as far as is known
+        if loaded is None:
+            unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
     lacking = ranks.without_ranks(known, rows, users, pids) + ranks.unseen(known, rows, users, pids)
     return found, (lacking + unread)[:32]
@@ -80,7 +82,7 @@ def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> 
     for (pid, *_), look in carefully(proc.seen, items, owners=[owners[pid] for pid in pids], until=until):
         looks[pid] = (look or {}).get("inodes", ())
     inodes = {inode for some in looks.values() for inode in some}
-    known, _ = sockets.connections(lambda inode, _: inode in inodes)
+    known, _ = sockets.connections(lambda inode, _: inode in inodes, until=until)
     found = {}
     for pid, some in looks.items():
         ends = [known[inode] for inode in some if inode in known]
@@ -170,8 +172,9 @@ class Looks:
         def wanted(inode: str, uid: int) -> bool:
             return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
-        known, self.no_ages = sockets.connections(wanted)
-        self._elsewhere(looks, known, wanted, _until(over, NETS, 0.5))
+        nets_over = _until(over, NETS, 0.5)
+        known, self.no_ages = sockets.connections(wanted, until=nets_over)
+        self._elsewhere(looks, known, wanted, nets_over)
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
@@ -201,7 +204,8 @@ class Looks:
             pids, began = inside[nets[at]], time.monotonic()
             why = "only root may look into its network namespace"
             if self.root and began < until:
-                found, why = sockets.connections(wanted, ["nsenter", "-t", str(pids[0]), "-n", "--"])
+                enter = ["nsenter", "-t", str(pids[0]), "-n", "--"]
+                found, why = sockets.connections(wanted, enter, until)
                 known.update(found)
             elif self.root:
                 why = "there was no time to look into its network namespace"

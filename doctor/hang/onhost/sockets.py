@@ -1,6 +1,8 @@
 """TCP connections from ss, which also shows for how long each has been silent. It needs no rights."""
 
+import math
 import re
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -21,14 +23,20 @@ _CGROUP = re.compile(r"^.*(?:<->|-->|<--|---)(?= |$)")
 _TIMER = re.compile(r"timer:\((\w+),")
 
 
-def connections(wanted: "Wanted", inside: "Sequence[str]" = ()) -> "tuple[dict[str, dict[str, Any]], str]":
+def connections(
+    wanted: "Wanted", inside: "Sequence[str]" = (), until: float = math.inf
+) -> "tuple[dict[str, dict[str, Any]], str]":
     """Connections by inode, and why they are missing or incomplete. `inside`: the command that enters another
-    network namespace. Anybody can open very many connections, so only the `wanted` ones are kept.
+    network namespace. Anybody can open very many connections, so only the `wanted` ones are kept. ss is ended
+    at `until`.
     """
     why = ""
     for argv in ([*inside, *way] for way in WAYS):
+        seconds = min(SECONDS, until - time.monotonic())
+        if seconds <= 0:
+            return {}, why or "ss: there was no time left for it"
         try:
-            ((_, tool, code),) = run_all([partial(_Ss, argv, wanted)], 1)
+            ((_, tool, code),) = run_all([partial(_Ss, argv, seconds, wanted)], 1)
         except OSError as error:
             return {}, f"{argv[0]}: {error.strerror}"
         assert isinstance(tool, _Ss)
@@ -45,8 +53,8 @@ def connections(wanted: "Wanted", inside: "Sequence[str]" = ()) -> "tuple[dict[s
 class _Ss(Tool):
     """Parses the output of ss while ss runs."""
 
-    def __init__(self, argv: "Sequence[str]", wanted: "Wanted") -> None:
-        super().__init__(argv, SECONDS, MOST)
+    def __init__(self, argv: "Sequence[str]", seconds: float, wanted: "Wanted") -> None:
+        super().__init__(argv, seconds, MOST)
         self.wanted = wanted
         self.found = {}  # type: dict[str, dict[str, Any]]
 

@@ -2,7 +2,8 @@
 
 A process is a fork of this one, so it starts with everything that is known; it returns its result at the end.
 It shares the limits of this one: its CPU time and its input count here too. If one ends early, this is
-reported. If this process ends, the others stop at the next piece of their files.
+reported. If this process ends, the others stop at the next piece of their files. Nothing here waits for a
+process without a limit: one may be stopped, or read from a dead file system, where a kill has no effect.
 """
 
 from __future__ import annotations
@@ -13,19 +14,28 @@ import pickle
 import select
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from doctor.logs.model import Symptom
 from doctor.logs.reading.file_scan import Scan
 from doctor.logs.sources import InputFile
+from doctor.logs.sources.patience import LATE
 
 LARGE = 8 << 20
 """Bytes; a smaller file is not worth a process."""
 MOST = 8
 MOST_BYTES = 256 << 20
-"""Bytes of the result of one process."""
+"""Bytes of the results that arrive at the same time, in all."""
+MOMENT = 0.2
+"""Seconds between looks at the deadline."""
+GRACE = 2.0
+"""Seconds after the deadline in which a process still delivers what it has read."""
+EASE = 1.0
+"""Seconds for a process to end."""
+STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def cores() -> int:
@@ -43,6 +53,8 @@ class _ReaderProcess:
     opened: InputFile
     done: Callable[[Sequence[Scan]], None]
     said: bytearray = field(default_factory=bytearray)
+    why: str = ""
+    """Why it was ended."""
 
 
 class Readers:
@@ -65,18 +77,24 @@ class Readers:
             self._listen()
         pipe, end = os.pipe()
         used, parent = time.process_time(), os.getpid()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # until the child has its own way to end
         try:
             pid = os.fork()
+            if pid == 0:
+                os.close(pipe)
+                _in_child(end, opened, partial(self._forked, opened, used, parent), read, before)
+            self._running[pipe] = _ReaderProcess(pid, pipe, opened, done)
         except OSError:  # no more processes or memory are to be had
             os.close(pipe)
-            os.close(end)
-            done(read())
-            return
-        if pid == 0:
-            os.close(pipe)
-            _in_child(end, opened, read, used, parent)
+            pid = -1
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(end)
-        self._running[pipe] = _ReaderProcess(pid, pipe, opened, done)
+        if pid < 0:
+            done(read())
+
+    def _forked(self, opened: InputFile, used: float, parent: int) -> None:
+        opened.stream.patience.forked(used, parent, self._most)
 
     def finish(self) -> None:
         while self._running:
@@ -88,46 +106,76 @@ class Readers:
     def __exit__(self, *_: object) -> None:
         for reader in self._running.values():
             os.kill(reader.pid, signal.SIGKILL)
-            os.waitpid(reader.pid, 0)
+        until = time.monotonic() + EASE
+        for reader in self._running.values():
+            _reaped(reader.pid, until)
             os.close(reader.pipe)
         self._running.clear()
 
     def _listen(self) -> None:
-        for pipe in select.select(list(self._running), [], [])[0]:
+        for pipe in select.select(list(self._running), [], [], MOMENT)[0]:
             reader = self._running[pipe]
             said = os.read(pipe, 1 << 20)
             reader.said += said
-            if len(reader.said) > MOST_BYTES:
-                os.kill(reader.pid, signal.SIGKILL)
-                said = b""
             if not said:
                 self._end(reader)
+        if sum(len(reader.said) for reader in self._running.values()) > MOST_BYTES:
+            largest = max(self._running.values(), key=lambda reader: len(reader.said))
+            self._give_up(largest, "the process that read it found more than fits into memory")
+        for reader in [*self._running.values()]:
+            if reader.opened.stream.patience.late(GRACE):
+                self._give_up(reader, LATE)
+
+    def _give_up(self, reader: _ReaderProcess, why: str) -> None:
+        reader.why = why
+        os.kill(reader.pid, signal.SIGKILL)
+        self._end(reader)
 
     def _end(self, reader: _ReaderProcess) -> None:
         del self._running[reader.pipe]
         os.close(reader.pipe)
-        _, status, usage = os.wait4(reader.pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        if code:
-            why = f"signal {-code}" if code < 0 else f"exit code {code}"
-            self._lost(reader.opened.name, f"the process that read it ended before it was done ({why})")
+        code, worked = _reaped(reader.pid, time.monotonic() + EASE)
+        patience = reader.opened.stream.patience
+        if code != 0 or reader.why:
+            how = (
+                "it does not end" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+            )
+            why = reader.why or f"the process that read it ended before it was done ({how})"
+            patience.shared(worked, 0.0)
+            self._lost(reader.opened.name, why)
             return
         scans, gained = _Unpickler(io.BytesIO(reader.said), self._symptoms).load()
-        reader.opened.stream.patience.shared(usage.ru_utime + usage.ru_stime, gained)
+        patience.shared(worked, gained)
         reader.done(scans)
 
 
+def _reaped(pid: int, until: float) -> tuple[int | None, float]:
+    """The exit code of a process that ends, or None if it does not; and the CPU time that it used."""
+    while True:
+        found, status, usage = os.wait4(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+        if time.monotonic() > until:
+            return None, 0.0
+        time.sleep(0.002)
+
+
 def _in_child(
-    pipe: int, opened: InputFile, read: Callable[[], Sequence[Scan]], used: float, parent: int
+    pipe: int,
+    opened: InputFile,
+    forked: Callable[[], None],
+    read: Callable[[], Sequence[Scan]],
+    mask: Iterable[signal.Signals | int],
 ) -> None:
     """Read, send the result and exit. Prints nothing: the open files belong to the parent."""
     code = 1
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOPS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        forked()
         patience = opened.stream.patience
-        patience.forked(used, parent)
         before = patience.granted
         scans = read()
         out = io.BytesIO()

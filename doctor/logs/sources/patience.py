@@ -38,9 +38,12 @@ class Patience:
         self.granted += size * self._per_byte
         self._worked_until += size * self._per_byte
 
-    def forked(self, used: float, parent: int) -> None:
-        """Continue in a forked process, whose CPU clock starts at 0: the time used before the fork counts."""
-        self._worked_until -= used
+    def forked(self, used: float, parent: int, at_once: int = 1) -> None:
+        """Continue in a forked process, whose CPU clock starts at 0: the time used before the fork counts.
+        The time that is left is divided among the processes that may run at once.
+        """
+        left = self._worked_until - used
+        self._worked_until = left / at_once if left > 0 else left
         self._parent = parent
 
     def shared(self, worked: float, granted: float) -> None:
@@ -55,6 +58,10 @@ class Patience:
         if self._until is not None:
             return LATE if time.monotonic() > self._until else ""
         return TOO_LONG if time.process_time() > self._worked_until else ""
+
+    def late(self, by: float) -> bool:
+        """Whether the user's deadline passed this number of seconds ago."""
+        return self._until is not None and time.monotonic() > self._until + by
 
     def check(self) -> None:
         if self.over:

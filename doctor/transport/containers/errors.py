@@ -30,7 +30,8 @@ def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
     else:
         what = " ".join(refusal.summary.replace("{}", caught).split()).replace("()", "")
         remedy = refusal.remedy
-        look = f"{_engine_command(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
+        typed = refusal.look.replace("{}", caught) if caught or "{}" not in refusal.look else "ps -a"
+        look = f"{_engine_command(entry)} {typed}" if typed else ""
     where = "" if here else f"ssh {shlex.quote(host.name)} "
     commands = [line if here else where + shlex.quote(line) for line in (f"{entry} true", look) if line]
     if refusal is not None:

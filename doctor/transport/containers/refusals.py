@@ -20,6 +20,9 @@ class Refusal:
     """What to type after the name of the tool, on the machine where the engine runs."""
 
 
+_CONTAINER_IS = r"[Cc]ontainer (?:that|which|(?P<it>[\w.-]+)) is "
+"""The engines say "container NAME is not running" and "container that is not running"."""
+
 REFUSALS = (
     Refusal(
         r"[Nn]o such container:? ?(?P<it>[\w.-]+)?|no container with name or ID \"?(?P<it2>[\w.-]+)",
@@ -28,19 +31,19 @@ REFUSALS = (
         "ps -a",
     ),
     Refusal(
-        r"[Cc]ontainer (?P<it>[\w.-]+) is paused",
+        _CONTAINER_IS + r"paused",
         "the container {} is paused",
         "Resume it.",
         "unpause {}",
     ),
     Refusal(
-        r"[Cc]ontainer (?P<it>[\w.-]+) is restarting",
+        _CONTAINER_IS + r"restarting",
         "the container {} keeps restarting",
         "Its log says why it ends.",
         "logs --tail 50 {}",
     ),
     Refusal(
-        r"[Cc]ontainer (?P<it>[\w.-]+) is not running|container state improper|on running containers"
+        _CONTAINER_IS + r"not running|container state improper|on running containers"
         r"|cannot exec (?:in |into )?a (?:stopped|container that)",
         "the container {} exists but does not run",
         "Start it; its log says why it ended.",

@@ -157,14 +157,15 @@ table inet late {
 """
 
 
-def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab) -> None:
-    """All ranks wait in the same operation, what they send is lost, and --check says why."""
+def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab, tmp_path: Path) -> None:
+    """All ranks wait in the same operation, what they send is lost, and --check says why, in every format."""
+    html = tmp_path / "hang.html"
     hosts = [lab["node1"], lab["node2"]]
     with torchrun(hosts, 1, FAULT="") as job:
         until(lambda: min(step(hosts, 0), step(hosts, 1)) >= 3, job)
         hosts[1].nft(FIREWALL)
         time.sleep(4.0)
-        words = ("--limit", "2", "--for", "1", "--check", "--json", "-")
+        words = ("--limit", "2", "--for", "1", "--check", "--json", "-", "--html", str(html))
         done = lab.doctor("hang", "node[1-2]", *words)
         assert done.returncode == 1, done.stdout + done.stderr
         said = json.loads(done.stdout)
@@ -172,4 +173,8 @@ def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab) -> None:
         assert {each["rank"] for each in culprits(said)} == {0, 1}
         found = {each["check"] for each in said["check"]["findings"] if each["status"] == "fail"}
         assert found & {"firewall-blocks", "port-unreachable"}, said["check"]
+        assert found <= {each["check"] for each in said["findings"]}
+        assert said["check"]["headline"] in said["headline"]
+        assert done.stderr.rstrip().endswith(said["headline"])
+        assert all(each in html.read_text() for each in found)
         assert "doctor: the result of doctor check" in done.stderr

@@ -225,7 +225,7 @@ def test_a_log_that_was_not_fetched_is_no_all_clear(tmp_path: Path) -> None:
     part = doctor("logs", "--local", "--path", str(tmp_path / "rank*.log"), "--max-mb", "0.01")
     assert part.returncode == 3
     assert "Nothing complains, but not all was read" in part.stdout
-    assert "over the limit of the host (--limit)" in " ".join(part.stdout.split())
+    assert "over the limit of the host (--max-mb)" in " ".join(part.stdout.split())
 
 
 def test_no_log_is_found(tmp_path: Path) -> None:

@@ -233,6 +233,18 @@ def test_a_gathering_is_over_in_time(rank: Any, monkeypatch: pytest.MonkeyPatch)
     mute.close()
 
 
+def test_what_was_gathered_is_kept_if_the_looks_took_longer(
+    ras: Ras, rank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(libraries, "SECONDS", 5.0)
+    member = rank({"NCCL_RAS_ADDR": ras.name}, "libnccl.so.2")
+    gathering = libraries.GatherProcess([member], 0.1)
+    while len(ras.heard) < 2:
+        time.sleep(0.05)
+    time.sleep(max(0.0, gathering.deadline - time.monotonic()) + 0.1)
+    assert [each["which"] for each in gathering.texts()] == ["a", "b"]
+
+
 def test_files_of_a_rank(rank: Any, tmp_path: Path) -> None:
     logs = tmp_path / "logs" / "debug" / "plog"
     logs.mkdir(parents=True)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from doctor.logs.reading import readers
 from doctor.logs.reading.file_scan import Scan
 from doctor.logs.reading.scan import scan
 from doctor.logs.sources import ReadLimits
+from doctor.logs.sources.patience import LATE, TOO_LONG, Patience
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 
@@ -142,3 +144,61 @@ def test_limits_hold_there(folder: Path) -> None:
     logs = logs_of(folder, limits=ReadLimits(seconds=-60.0, seconds_a_megabyte=0.0))
     assert not logs.files
     assert logs.missed
+
+
+def test_one_that_is_stopped_does_not_hold_up_the_deadline(
+    folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(opened: Any, *rest: Any) -> Sequence[Scan]:
+        if opened.name.endswith("rank1.log"):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return scan(opened, *rest)
+
+    monkeypatch.setattr(doctor.logs.read, "scan", stopped)
+    monkeypatch.setattr(readers, "GRACE", 0.2)
+    logs = logs_of(folder, deadline=2.0)
+    assert f"rank1.log: {LATE}" in "".join(logs.left_out)
+    assert none_left(forked)
+
+
+def test_a_signal_right_after_the_fork_ends_the_child_alone(
+    folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a second copy of this program would go its own way out."""
+    begin = os.fork
+
+    def fork() -> int:
+        pid = begin()
+        if not pid:
+            os.kill(os.getpid(), signal.SIGINT)
+        return pid
+
+    monkeypatch.setattr(os, "fork", fork)
+    (told,) = logs_of(folder).left_out
+    assert told.endswith("(signal 2)")
+    assert told.count("rank") == 3
+    assert none_left(forked)
+
+
+def test_results_that_are_too_large_together_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "MOST_BYTES", 10)
+    (told,) = logs_of(folder).left_out
+    assert told.endswith("the process that read it found more than fits into memory")
+
+
+def test_the_work_of_one_that_was_killed_counts() -> None:
+    lost: list[str] = []
+    patience = Patience(ReadLimits(seconds=1.0))
+    opened: Any = SimpleNamespace(name="a", stream=SimpleNamespace(patience=patience))
+
+    def burn() -> Sequence[Scan]:
+        while time.process_time() < 1.5:
+            pass
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ()
+
+    with readers.Readers((), 2, lambda name, _: lost.append(name)) as several:
+        several.start(opened, burn, lambda _: None)
+        assert not patience.over
+        several.finish()
+    assert (lost, patience.over) == (["a"], TOO_LONG)

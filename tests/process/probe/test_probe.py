@@ -101,6 +101,7 @@ def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
 def test_a_missing_fact_has_its_reason(shell: str) -> None:
     facts = [
         fact("unknown", "nosuch-command-of-ours -x"),
+        fact("directory", "/usr/bin"),
         fact("failed", "echo half; echo reason >&2; exit 4"),
         fact("silent", "(exit 5)"),
         fact("hangs", "sleep 60", timeout=1),
@@ -115,6 +116,7 @@ def test_a_missing_fact_has_its_reason(shell: str) -> None:
     heard = ask(facts, shell)
     assert time.monotonic() - began < 300
     assert {name: missing.reason for name, missing in heard.missing.items()} == {
+        "directory": "its command is a directory, or may not be executed there",
         "unknown": "its command is not installed there",
         "failed": "its command ended with 4: reason",
         "silent": "its command ended with 5",

@@ -1,4 +1,4 @@
-"""Whom the JSON of `doctor hang` names."""
+"""Whom the JSON of `doctor hang` names; findings of --check are not among them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Named = dict[str, Any]
 
 
 def culprits(said: Mapping[str, Any]) -> list[Named]:
-    return [each for each in said["findings"] if each["status"] == "fail"]
+    return [each for each in said["findings"] if each["status"] == "fail" and each["check"] is None]
 
 
 def suspects(said: Mapping[str, Any]) -> list[Named]:
-    return [each for each in said["findings"] if each["status"] == "unknown"]
+    return [each for each in said["findings"] if each["status"] == "unknown" and each["check"] is None]

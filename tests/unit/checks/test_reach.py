@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -64,6 +65,53 @@ def test_a_host_that_is_down_is_named_beside_them() -> None:
     assert set(unknown.hosts) == {"node2", "node4"}
     assert "node2: Its turn had not come" in unknown.summary
     assert "node4: This machine ran out of file descriptors." in unknown.summary
+
+
+def unresolved(*, temporary: bool) -> CannotReach:
+    number = socket.EAI_AGAIN if temporary else socket.EAI_NONAME
+    to = errors.Destination("node", "node", 22, "root")
+    return errors.name_not_found(to, socket.gaierror(number, "not resolved"))
+
+
+@pytest.mark.parametrize("temporary", [False, True], ids=["unknown", "name-server-silent"])
+@pytest.mark.parametrize(
+    ("typed", "beside", "meant"),
+    [
+        ("nodd3", ("node1", "node2"), "node3"),
+        ("nod24", ("node1", "node2", "node24"), "node24"),
+        ("node3.lcoal", ("node1.local", "node2.local"), "node3.local"),
+        ("gpu-a1-n02", ("gpu-b1-n01", "gpu-b1-n03"), "gpu-b1-n02"),
+        ("node1-4", ("gate",), "node[1-4]"),
+        ("node1-node4", ("gate",), "node[1-4]"),
+        ("10.0.0.1-8", ("10.0.0.9",), "10.0.0.[1-8]"),
+    ],
+)
+def test_a_name_unlike_the_others_is_a_slip(
+    typed: str, beside: tuple[str, ...], meant: str, temporary: bool
+) -> None:
+    answers = {name: heard(n, beside) for n, name in enumerate(beside, 1)}
+    why = {typed: unresolved(temporary=temporary).of(typed)}
+    (found,) = of_reach(report(recording([*beside, typed], heard=answers, unreached=why)))
+    assert (found.hosts, found.summary) == ((typed,), f"No such name. Did you mean {meant}?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "beside"),
+    [("node3", ("node1", "node2")), ("gate", ("node1", "node2")), ("m1", ("n1",)), ("node4-1", ("gate",))],
+)
+def test_a_name_that_is_only_absent_is_no_slip(typed: str, beside: tuple[str, ...]) -> None:
+    answers = {name: heard(n, beside) for n, name in enumerate(beside, 1)}
+    why = {typed: unresolved(temporary=True).of(typed)}
+    (found,) = of_reach(report(recording([*beside, typed], heard=answers, unreached=why)))
+    assert "Did you mean" not in found.summary
+    assert "the name servers did not answer" in found.summary
+
+
+def test_names_that_fail_together_explain_no_slip() -> None:
+    """Without any name that could be resolved, the names say nothing of each other."""
+    why = {name: unresolved(temporary=True).of(name) for name in ("node1", "nodd2")}
+    found = of_reach(report(recording(["node1", "nodd2"], heard={}, unreached=why)))
+    assert not [each for each in found if "Did you mean" in each.summary]
 
 
 def test_a_run_that_was_over_for_all_names_no_common_cause() -> None:

@@ -16,7 +16,10 @@ ROOT = typer.Context(typer.main.get_command(app), info_name="doctor")
 COMMANDS = [context.command_path.split()[1:] for context in below(ROOT)]
 GROUPS = {
     "check": ["Hosts", "The job", "Reaching the hosts", "What to examine", "Training", "Output", "Options"],
-    "list": ["What to examine", "Output", "Options"],
+    "list": ["Arguments", "What to examine", "Output", "Options"],
+    "demo": ["Arguments", "Output", "Options"],
+    "help": ["Arguments", "Options"],
+    "completion": ["Arguments", "Options"],
 }
 
 

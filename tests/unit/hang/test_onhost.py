@@ -5,15 +5,21 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 import doctor
-from doctor.hang.onhost import look, proc, sockets, source, stacks
+from doctor.hang.agents import HangAgents
+from doctor.hang.onhost import agent, look, proc, ranks, sockets, source, stacks
+from doctor.hang.onhost.launchers import Launchers
+from doctor.job.launch.brief import brief
 from doctor.transport.slurm.task import TOKEN
 
 ONHOST = Path(doctor.__file__).parent / "hang" / "onhost"
@@ -45,6 +51,56 @@ def test_connections_as_ss_says_them() -> None:
     assert not first["persist"]
     numbers = ("waiting_to_be_read", "waiting_to_be_sent", "unacknowledged", "backoff", "last_received")
     assert [second[name] for name in numbers] == [7, 100, 1, 3, 77]
+
+
+def test_ss_is_not_started_without_time() -> None:
+    assert sockets.connections(lambda *_: True, until=0.0) == ({}, "ss: there was no time left for it")
+
+
+@pytest.mark.parametrize(("loaded", "joins", "unread"), [(True, True, 0), (False, False, 0), (None, True, 1)])
+def test_a_rank_whose_libraries_nobody_had_time_to_read_may_join(
+    loaded: bool | None, joins: bool, unread: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member = {"pid": 7, "user": "anna", "helps": None, "joins": False}
+
+    def carefully(work: Any, items: Any, **_: Any) -> Any:
+        return [(item, loaded) for item in items] if work is proc.has_library else []
+
+    monkeypatch.setattr(look, "carefully", carefully)
+    monkeypatch.setattr(ranks, "members", lambda *_, **__: [dict(member)])
+    found, said = look.find(Launchers(msgspec.to_builtins(brief())), 1)
+    assert ([each["joins"] for each in found], len(said)) == ([joins], unread)
+    assert all("process 7: the libraries" in each for each in said)
+
+
+def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def version(_: object, seconds: float) -> tuple[str, str]:
+        asked.append(seconds)
+        return "", f"no answer within {seconds} s"
+
+    monkeypatch.setattr(stacks.PySpy, "version", version)
+    monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/py-spy")
+    _, _, why = agent.HangAgent._pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
+    assert asked == [0.3, 0.3]
+    assert "cannot be used" in why
+
+
+def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller counts from when it asked; what it sent meanwhile arrives with the command."""
+    within: list[float] = []
+    monkeypatch.setattr(agent.HangAgent, "hold", lambda *_: None)
+    monkeypatch.setattr(agent.HangAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
+    monkeypatch.setattr(agent.HangAgent, "_find", lambda _, __, seconds, ___: within.append(seconds))
+    find = {"do": "find", "within": 30.0, "beat": 2.0, "launchers": msgspec.to_builtins(brief())}
+    beat = HangAgents.beat
+    for beats in (0, 1, 2, 7, 40):
+        agent.HangAgent()._commands([json.dumps(find).encode(), *[beat] * beats])
+    assert within == [30.0, 30.0, 28.0, 18.0, 0.0]
+    del find["beat"]
+    agent.HangAgent()._commands([json.dumps(find).encode(), *[beat] * 7])
+    assert within[-1] == 30.0
 
 
 def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:

@@ -119,6 +119,17 @@ def test_a_file_that_others_can_change_is_refused(give: Callable[[bytes], Path])
         pyspy.check_given([path])
 
 
+def test_a_file_that_is_swapped_after_it_was_examined_is_refused(
+    give: Callable[[bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = give(ON_KUNPENG)
+    path.chmod(0o666)
+    monkeypatch.setattr(pyspy, "why_not_ours", lambda _: "")  # what the name led to a moment before
+    pyspy.packed.cache_clear()
+    with pytest.raises(UsageError, match="others can write to it, and it would run on the hosts as you"):
+        pyspy.check_given([path])
+
+
 def seen(given: tuple[Path, ...]) -> tuple[HangEvidence, list[bytes]]:
     """A host that says that it is of aarch64, with one rank; and what was sent to it."""
     found = b'{"say":"found","ranks":1,"machine":"aarch64","memory":true}'

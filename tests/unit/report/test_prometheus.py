@@ -19,6 +19,7 @@ from doctor.report.prometheus import PREFIX
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
 from tests.support.envelopes import Made, as_prometheus, envelope_of
+from tests.support.logs.conclusions import explaineds
 from tests.support.paths import ROOT
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports
@@ -65,10 +66,13 @@ def pairs(labels: str) -> Iterator[tuple[str, str]]:
 
 
 def read(made: Made) -> dict[Series, float]:
-    return {
-        (name.removeprefix(PREFIX), labels): v
-        for (name, labels), v in parsed(as_prometheus(made).decode()).items()
-    }
+    """Without the label of the command, which every series has."""
+    found: dict[Series, float] = {}
+    for (name, labels), number in parsed(as_prometheus(made).decode()).items():
+        others = tuple(label for label in labels if label[0] != "command")
+        assert len(others) == len(labels) - 1
+        found[name.removeprefix(PREFIX), others] = number
+    return found
 
 
 def value(made: Report, name: str, **labels: str) -> float:
@@ -143,14 +147,26 @@ def test_hostile_text_in_every_field(kind: str, evil: str, around: bool) -> None
     assert labels == {clean_line(name) for name in names}
 
 
+def test_files_of_two_commands_in_one_folder_share_no_series() -> None:
+    """The node exporter refuses a series that it has read from another file of the folder."""
+    made = reports()["sick-hosts"]
+    check, preflight = (replace(made, run=replace(made.run, command=name)) for name in ("check", "preflight"))
+    texts = [as_prometheus(each).decode() for each in (check, preflight, explaineds()["oom"])]
+    every = [series for text in texts for series in parsed(text)]
+    assert len(set(every)) == len(every)
+    heads = {line for text in texts for line in text.splitlines() if line.startswith("#")}
+    assert len(heads) == len({tuple(line.split()[1:3]) for line in heads}), "a metric has one help everywhere"
+
+
 def test_the_page_has_every_gauge_with_its_labels() -> None:
     rows = re.findall(
         rf"^\| `{PREFIX}(\w+)` \|\s*([^|]*?)\s*\|", (ROOT / "docs/formats.md").read_text(), re.MULTILINE
     )
     told = {name: frozenset(re.findall(r"\w+", labels)) for name, labels in rows}
+    assert all("command" in labels for labels in told.values())
     shown: dict[str, frozenset[str]] = {}
     for name, labels in read(reports()["sick-hosts"]):
-        shown[name] = shown.get(name, frozenset()) | dict(labels).keys()
+        shown[name] = shown.get(name, frozenset({"command"})) | dict(labels).keys()
     assert told == shown
 
 

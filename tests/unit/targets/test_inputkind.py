@@ -26,6 +26,9 @@ TEXTS = {
     InputKind.RECORDING: '{"schema": 1, "wishes": {}, "heard": {}}',
     InputKind.HANG: '{"schema": 1, "started": "", "hosts": [], "asked": []}',
     InputKind.REPORT: '{"schema": 1, "findings": [], "verdict": "healthy"}',
+    InputKind.ANSIBLE: "[train]\nnode1 ansible_host=10.0.0.1 ansible_user='root'\n\n[train:vars]\na = b c\n",
+    InputKind.SSH_CONFIG: "# mine\nHost node*\n  User root\n  Port 2222\n",
+    InputKind.ADDRESSES: "127.0.0.1 localhost\n::1 ip6-localhost\n10.0.0.1 node1 node1.lab\n",
 }
 LOGS = (
     "ok\n",
@@ -36,6 +39,11 @@ LOGS = (
     '{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.4}\n',
     "node3 kernel: Out of memory\n",
     "[rank0]: node1\n",
+    "[rank0]\n10.0.0.1 step 1\n",
+    "10.0.0.1 connected\n10.0.0.2 connected\n",
+    "Host node1 died\nPort 29500 refused\n",
+    "all:\n  step: 1\n",
+    '{"hosts": ["node1"], "loss": 2.5}\n',
     "",
 )
 
@@ -79,6 +87,12 @@ def test_one_sentence_and_the_right_command(tmp_path: Path) -> None:
     assert "is an inventory" in refused(read_hostfile, path, TEXTS[InputKind.INVENTORY]).message
     assert "doctor hang --replay" in refused(load, path, TEXTS[InputKind.HANG]).message
     assert "doctor check --replay" in refused(load_hang, path, TEXTS[InputKind.RECORDING]).message
+
+
+def test_a_long_line_is_read_in_one_pass() -> None:
+    """Each of these took hours with a pattern that tries every split of it."""
+    for line in (":" * 200_000, "a " * 100_000, " a='" * 50_000, "[x]\nb" + " a='" * 50_000 + "\n!"):
+        input_kind(f"node1\n{line}\n", "hosts")
 
 
 def test_mistakes_of_its_own_kind_are_still_told(tmp_path: Path) -> None:

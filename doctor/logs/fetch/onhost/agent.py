@@ -186,10 +186,10 @@ class Fetch:
         size = os.fstat(fd).st_size
         most = min(size, self.wanted["a_file"])
         if most < size and os.pread(fd, 8, 0).startswith(PACKED):
-            self.out.left_out(path, f"has {size} bytes and is packed, so it was not cut: raise --limit")
+            self.out.left_out(path, f"has {size} bytes and is packed, so it was not cut: raise --max-mb")
             return
         if most > self.left:
-            self.out.left_out(path, "over the limit of the host (--limit)")
+            self.out.left_out(path, "over the limit of the host (--max-mb)")
             return
         if self.files >= MOST_FILES or not self.out.file(path):
             self.out.left_out(
@@ -199,7 +199,7 @@ class Fetch:
         self.files += 1
         self.left -= most
         if most < size:
-            cut = "only the last {} of its {} bytes (--limit); its line numbers count from there"
+            cut = "only the last {} of its {} bytes (--max-mb); its line numbers count from there"
             self.out.left_out(path, cut.format(most, size), note=True)
             os.lseek(fd, size - most, os.SEEK_SET)
         while most > 0:

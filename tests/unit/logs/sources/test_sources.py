@@ -9,6 +9,7 @@ import lzma
 import os
 import socket
 import tarfile
+import time
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -289,6 +290,17 @@ def test_a_host_takes_the_time_of_no_other(monkeypatch: pytest.MonkeyPatch, tmp_
     logs = read([tmp_path / "node1", tmp_path / "node2"], MATCHER, now=NOW, apart=True, seen=spend)
     assert {each.first.file for each in logs.sightings} >= {f"{tmp_path}/node2/{each}.log" for each in "ab"}
     assert logs.left_out == (f"{tmp_path}/node1/b.log: {TOO_LONG}",)
+
+
+def test_readers_at_once_share_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 10.0
+    monkeypatch.setattr(time, "process_time", lambda: clock)
+    patience = Patience(ReadLimits(seconds=80.0))
+    patience.forked(10.0, os.getppid(), 8)
+    clock = 9.0
+    assert not patience.over
+    clock = 11.0
+    assert patience.over == TOO_LONG
 
 
 def test_time_is_given_for_what_is_read_and_not_for_what_it_unpacks_to(tmp_path: Path) -> None:

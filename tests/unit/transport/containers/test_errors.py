@@ -148,7 +148,7 @@ SENTENCES = {
     "podman_no_container": "there is no container train",
     "podman_no_container_older": "there is no container train",
     "podman_not_running": "but does not run",
-    "podman_not_running_older": "but does not run",
+    "podman_not_running_older": "did not enter: the container exists but does not run",
     "shell_no_docker": "docker is not installed there",
     "sudo_password": "sudo asks for a password",
 }

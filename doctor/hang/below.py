@@ -1,0 +1,66 @@
+"""What the checks of `hang --check` found below Python, as a part of the one report of the hang."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec.structs import asdict
+from msgspec.structs import replace as changed
+
+from doctor.errors import EXIT_FAULT
+from doctor.hang.envelope import HangFindingEntry
+from doctor.judge.verdict import Report
+from doctor.model import HostStatus
+from doctor.report.card import CardKind, Page
+from doctor.report.envelope import Counts, HostEntry
+from doctor.report.faults import page_of
+from doctor.report.headline import last_line
+from doctor.report.json import CheckReport
+
+RESULTS = ("checks", "passed", "fail", "warn", "unknown", "skip", "crash")
+
+
+def sentence(own: str, checked: Report | None) -> str:
+    """The headline of the report, whatever its format."""
+    return own if checked is None else f"{own} doctor check: {last_line(checked)}"
+
+
+def findings_below(below: CheckReport, after: int) -> tuple[HangFindingEntry, ...]:
+    """The findings of the checks, numbered after those of the hang."""
+    ids = {each.id: f"f{number}" for number, each in enumerate(below.findings, after + 1)}
+    return tuple(
+        HangFindingEntry(**{**asdict(each), "id": ids[each.id], "because": ids.get(each.because or "")})
+        for each in below.findings
+    )
+
+
+def hosts_below(own: Sequence[HostEntry], below: CheckReport) -> tuple[HostEntry, ...]:
+    """The hosts; those of which the checks name a fault are faulty."""
+    guilty = {each.name: each for each in below.hosts if each.status is HostStatus.FAULTY}
+    return tuple(
+        changed(each, status=HostStatus.FAULTY, reason=guilty[each.name].reason)
+        if each.name in guilty and each.status is not HostStatus.FAULTY
+        else each
+        for each in own
+    )
+
+
+def counts_below(own: Counts, below: CheckReport) -> Counts:
+    return changed(own, **{name: getattr(own, name) + getattr(below.summary, name) for name in RESULTS})
+
+
+def with_checks(page: Page, checked: Report) -> Page:
+    """The page of the hang with the findings of the checks."""
+    below, faulty = page_of(checked), checked.exit_code == EXIT_FAULT
+    if faulty and page.kind is not CardKind.FAIL:
+        page = replace(page, word=below.word, kind=below.kind, title=below.title)
+    elif faulty:
+        page = replace(page, title=f"{page.title}; {below.title}")
+    return replace(
+        page,
+        says=sentence(page.says, checked),
+        cards=(*page.cards, *below.cards),
+        cards_title="Findings" if below.cards else page.cards_title,
+        parts=(*page.parts, *below.parts),
+    )

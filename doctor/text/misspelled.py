@@ -1,0 +1,31 @@
+"""What a host name that cannot be resolved was probably meant to be, by the names beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from doctor.errors import nearest
+
+_RANGE = re.compile(r"(.*[A-Za-z_-]|(?:[0-9]+\.){3})([0-9]{1,6})-(?:\1)?([0-9]{1,6})")
+"""A range without brackets, `node1-4` or `node1-node4`: valid as a name, and rarely one."""
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def probably(name: str, known: Iterable[str]) -> str:
+    """The probable name or node set; empty if nothing is near. `known`: names that can be resolved.
+
+    A name that only differs from a known one in its numbers is one of a series and gives no hint.
+    """
+    if (found := _RANGE.fullmatch(name)) and int(found[2]) < int(found[3]):
+        return f"{found[1]}[{found[2]}-{found[3]}]"
+    typed = _DIGITS.split(name)
+    shapes = {"#".join(parts[::2]): parts for parts in map(_DIGITS.split, known) if len(parts) == len(typed)}
+    own = "#".join(typed[::2])
+    if own in shapes:
+        return ""
+    meant = nearest(own, shapes)
+    if meant is None:
+        return ""
+    texts = shapes[meant][::2]
+    return "".join(text + number for text, number in zip(texts, (*typed[1::2], ""), strict=True))

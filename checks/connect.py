@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from doctor.api import (
     GUESSES,
@@ -12,6 +12,7 @@ from doctor.api import (
     UNDECIDED,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     Here,
     Holders,
@@ -32,7 +33,7 @@ from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
 from doctor.facts.run import ANSWERED, MESH
-from doctor.firewall import Decision, Manager, Ruleset
+from doctor.firewall import Decision, Ruleset, opening
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
 from doctor.rules.ways import MANY, peers_in, proved_blames
 
@@ -53,6 +54,8 @@ _SEEN = {
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
 
+Case = tuple["str | None", Ports, JobPlan, Here]
+"""A host: the interface that has its data address, its ports, and its job."""
 Stopped = tuple[Decision, list[Stretch]]
 """The decision that stops connections, and the hosts with which they are stopped."""
 
@@ -65,6 +68,7 @@ Stopped = tuple[Decision, list[Stretch]]
     maybe(ROUTES),
     maybe(FIXED_NEIGHBOURS),
     maybe(LINKS),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="look-at-firewall",
@@ -190,6 +194,7 @@ def _evidence(link: Link) -> Evidence:
     PLAN,
     HERE,
     maybe(MESH),
+    damage=Damage.BLOCKED,
     several_hosts=True,
     sphere=Sphere.NETWORK,
 )
@@ -219,32 +224,35 @@ def firewall_blocks(
         raise Undecided("the data addresses of this host and its peers are not known")
     if holders.count(mine.version) < 2:
         raise Undecided(f"no other host has an IPv{mine.version} data address, as this one has")
-    own = str(mine)
-    interface = next((name for name, held in addresses.items() if own in held), None)
+    interface = next((name for name, held in addresses.items() if str(mine) in held), None)
     doubts: list[str] = []
-    ways: dict[bool, dict[str, Stopped]] = {}
-    for inbound in (True, False):
-        stopped: dict[str, Stopped] = {}
-        for stretch in holders.stretches(mine.version, rules.address_cuts):
-            peer = stretch.another(mine)
-            if peer is None:
-                continue
-            ends = (str(holders.address[peer]), own)
-            for what, first, last in _wanted(plan, ports, here, inbound):
-                decision, share, span = _decide(rules, inbound, ends, (first, last), interface, ports)
-                if decision is None:
-                    continue
-                if not decision.blocked:
-                    doubts.append(decision.reason)
-                elif share >= MATTERS:
-                    stopped.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
-        if stopped:
-            ways[inbound] = stopped
+    case = (interface, ports, plan, here)
+    ways = {inbound: _stopped(rules, inbound, case, doubts) for inbound in (True, False)}
     for inbound, stopped in ways.items():
-        if not _only_answers(stopped) or not ways.get(not inbound):
-            yield _blocked(stopped, inbound, plan, here, mesh)
+        if stopped and (not _only_answers(stopped) or not ways[not inbound]):
+            yield _blocked(stopped, inbound, rules, case, mesh)
     if doubts:
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
+
+
+def _stopped(rules: Ruleset, inbound: bool, case: Case, doubts: list[str]) -> dict[str, Stopped]:
+    """What the rules stop, by its ports. What they leave open is added to `doubts`."""
+    interface, ports, plan, here = case
+    mine, stopped = plan.holders.address[here.name], dict[str, Stopped]()
+    for stretch in plan.holders.stretches(mine.version, rules.address_cuts):
+        peer = stretch.another(mine)
+        if peer is None:
+            continue
+        ends = (str(plan.holders.address[peer]), str(mine))
+        for what, first, last in _wanted(plan, ports, here, inbound):
+            decision, share, span = _decide(rules, inbound, ends, (first, last), interface, ports)
+            if decision is None:
+                continue
+            if not decision.blocked:
+                doubts.append(decision.reason)
+            elif share >= MATTERS:
+                stopped.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
+    return stopped
 
 
 def _only_answers(stopped: Mapping[str, Stopped]) -> bool:
@@ -290,10 +298,11 @@ def _decide(
 def _blocked(
     stopped: Mapping[str, Stopped],
     inbound: bool,
-    plan: JobPlan,
-    here: Here,
+    rules: Ruleset,
+    case: Case,
     mesh: MeshResult | None,
 ) -> Problem:
+    *_, plan, here = case
     decision, _ = next(iter(stopped.values()))
     way = "from" if inbound else "to"
     verb = "rejects" if decision.action.value == "reject" else "drops"
@@ -320,8 +329,9 @@ def _blocked(
             )
             for what, (d, _) in stopped.items()
         ),
-        remedy=_remedy(decision, inbound != _only_answers(stopped)),
-        values={**_peers(addresses), **_place(decision)},
+        commands=opening(
+            rules, addresses, lambda now: [d for d, _ in _stopped(now, inbound, case, []).values()]
+        ),
     )
 
 
@@ -346,22 +356,3 @@ def _proved_contrary(
         and holders.within(link.source if inbound else link.target, stretches)
     ]
     return bool(outcomes) and not any(outcomes)
-
-
-def _remedy(decision: Decision, inbound: bool) -> str:
-    manager = (decision.manager or Manager.NFT).value
-    if decision.manager is Manager.IPTABLES and decision.tool.endswith("-legacy"):
-        manager += "-legacy"
-    return f"allow-cluster-{manager}" if inbound else f"allow-cluster-out-{manager}"
-
-
-def _place(decision: Decision) -> dict[str, str | int]:
-    family, _, table = decision.table.partition(" ")
-    return {"family": family, "table": table, "chain": decision.chain} if table and decision.chain else {}
-
-
-def _peers(networks: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """All networks, and those of each address family."""
-    four = tuple(network for network in networks if ":" not in network)
-    six = tuple(network for network in networks if ":" in network)
-    return {"peers": (*four, *six), "peers4": four, "peers6": six}

@@ -8,6 +8,7 @@ from shlex import quote
 from doctor.api import (
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -45,6 +46,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(NAMES),
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
 )

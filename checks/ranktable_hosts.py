@@ -11,6 +11,7 @@ from shlex import quote
 from doctor.api import (
     PLAN,
     Backend,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -45,6 +46,7 @@ SHOWN = 4
     maybe(ADDRESSES),
     maybe(NPU_ADDRESSES),
     maybe(NPU_SUPER_POD),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("device-missing", "device-ip-missing", "device-ip-not-applied"),
     backends=(Backend.HCCL,),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
-from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
+from doctor.api import Confidence, Damage, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
 from doctor.facts.run import CUT_OFF, UNREACHED, PartialAnswer
 from doctor.model import UnreachedHost, UnreachedKind
 
@@ -20,7 +20,7 @@ _KEY = re.compile(r"[!-~]{1,300} ([a-z0-9@.-]{1,64}) (SHA256:[A-Za-z0-9+/]{43})"
 """The detail from the transport: the name in known_hosts, the kind of the key, its fingerprint."""
 
 
-@check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
+@check("host-unreachable", UNREACHED, damage=Damage.GONE, scope=Scope.CLUSTER)
 def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Problem]:
     """A host could not be reached.
 
@@ -159,7 +159,7 @@ def _first_contact(keys: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-@check("probe-incomplete", CUT_OFF, severity=Severity.WARN, scope=Scope.CLUSTER)
+@check("probe-incomplete", CUT_OFF, damage=Damage.GONE, severity=Severity.WARN, scope=Scope.CLUSTER)
 def probe_incomplete(cut: Mapping[str, PartialAnswer | None]) -> Iterator[Problem]:
     """A host's answer was cut off or damaged.
 

@@ -9,6 +9,7 @@ from doctor.api import (
     HERE,
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     Here,
     JobPlan,
@@ -26,7 +27,16 @@ from doctor.mesh import MeshResult
 from doctor.rules.ways import lost_routes, wrong_neighbours
 
 
-@check("route-leads-nowhere", ROUTES, PLAN, HERE, maybe(MESH), several_hosts=True, sphere=Sphere.NETWORK)
+@check(
+    "route-leads-nowhere",
+    ROUTES,
+    PLAN,
+    HERE,
+    maybe(MESH),
+    damage=Damage.BLOCKED,
+    several_hosts=True,
+    sphere=Sphere.NETWORK,
+)
 def route_leads_nowhere(
     routes: Routes, plan: JobPlan, here: Here, mesh: MeshResult | None
 ) -> Iterator[Problem]:
@@ -76,6 +86,7 @@ def _summary(route: Route | None) -> str:
     LINKS,
     PLAN,
     maybe(MESH),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="forget-neighbour",

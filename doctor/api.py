@@ -21,6 +21,7 @@ from doctor.model import (
     Backend,
     Capture,
     Confidence,
+    Damage,
     Evidence,
     Place,
     Problem,
@@ -52,6 +53,7 @@ __all__ = [
     "Capture",
     "Check",
     "Confidence",
+    "Damage",
     "Evidence",
     "Expect",
     "Fact",
@@ -244,6 +246,7 @@ class Check:
     doc: str
     origin: str
     severity: Severity = Severity.FAIL
+    damage: Damage | None = None
     remedy: str | None = None
     causes: tuple[str, ...] = ()
     backends: tuple[Backend, ...] = ()
@@ -259,6 +262,7 @@ class Options(TypedDict, total=False):
     """What `check` takes besides the id, the needs and the scope; every option has a default."""
 
     severity: Severity
+    damage: Damage
     remedy: str | None
     causes: tuple[str, ...]
     backends: tuple[Backend, ...]

@@ -8,9 +8,9 @@ iptables' own view of nft tables is read only if nft shows such tables.
 from __future__ import annotations
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
-from doctor.firewall import Decision, Manager, Ruleset, combine, parse_iptables_save, parse_nft
+from doctor.firewall import Decision, Ruleset, combine, parse_iptables_save, parse_nft
 
-__all__ = ["RULES", "Decision", "Manager", "Ruleset"]
+__all__ = ["RULES", "Decision", "Ruleset"]
 
 # Sections, each headed by "== NAME" and ended by "== end RC".
 _RULES = r"""

@@ -38,6 +38,9 @@ class Decision:
     reason: str = ""
     tool: str = ""
     """What listed the rule, as `Table.tool`; rules of iptables-legacy, say, must be changed with it."""
+    base: str = ""
+    """The base chain from which the kernel came to `chain`, and the hook at which it is called."""
+    hook: str = ""
 
     @property
     def blocked(self) -> bool:
@@ -91,4 +94,15 @@ def _decision(action: Action, way: PacketPath, reason: str) -> Decision:
     if place is None:
         return Decision(action, reason=reason)
     manager = manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain)
-    return Decision(action, place.rule, place.table.title, place.chain, manager, reason, place.table.tool)
+    hook = place.base.hook.name if place.base.hook else ""
+    return Decision(
+        action,
+        place.rule,
+        place.table.title,
+        place.chain,
+        manager,
+        reason,
+        place.table.tool,
+        place.base.name,
+        hook,
+    )

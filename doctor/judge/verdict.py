@@ -31,6 +31,7 @@ from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
 from doctor.rules.smoke import named_by, passed
+from doctor.text.addresses import is_address
 from doctor.text.nodeset import fold
 from doctor.transport.way import Way
 
@@ -166,6 +167,12 @@ class Report:
     @cached_property
     def other_hosts(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts if host.status is not HostStatus.HEALTHY)
+
+    @cached_property
+    def called(self) -> Mapping[str, str]:
+        """The own names of hosts that were named by their addresses, as the servers of a rank table are."""
+        told = next((row.values for row in self.facts if row.key == "host_name"), {})
+        return {h.name: str(told[h.name]) for h in self.hosts if h.name in told and is_address(h.name)}
 
     @cached_property
     def silent(self) -> dict[str, str]:

@@ -21,6 +21,8 @@ _NPU = "device-link-*,device-unhealthy,device-unreachable"
 _NETWORK = "port-unreachable,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
 """Causes inside the rank itself."""
+_ENDLESS = _OWN - {Cause.COMPUTES}
+"""Causes that do not pass by themselves; a rank that computes may come to its end."""
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
 
 
@@ -163,8 +165,12 @@ def _commands(each: HangCulprit, job: HangJob, named: Sequence[HangCulprit], rea
         return
     elif each.cause in (Cause.KERNEL, Cause.STORAGE):
         yield reach.on(each.host, f"sudo cat /proc/{each.pid}/stack")
-    else:
-        yield reach.on(each.host, f"ps -o pid,stat,wchan:24,args -p {each.pid}")
+    elif each.cause is Cause.LAST:
+        yield reach.again(job)
+    elif not each.frames:
+        yield reach.on(each.host, f"py-spy dump --pid {each.pid}")
+    elif each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
+        yield f"{end}    # ends the job, with an error in its log"
 
 
 def next_time(job: HangJob) -> tuple[str, ...]:

@@ -36,11 +36,11 @@ def made(changed: Mapping[int, Mapping[str, Any]] | None = None, **more: Any) ->
 
 
 def ticked(of: Report) -> dict[str, str]:
-    return {line.area: line.text for line in measured(of)[0]}
+    return {line.area: line.text for line in measured(of).ticked}
 
 
 def left(of: Report) -> dict[str, str]:
-    return {line.area: line.text for line in measured(of)[1]}
+    return {line.area: line.text for line in measured(of).left}
 
 
 def test_a_healthy_report_says_what_was_measured() -> None:

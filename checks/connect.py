@@ -314,6 +314,7 @@ def _blocked(
     few = peers.number < MANY and not everybody
     held = plan.holders
     addresses = fewest_networks(map(held.address.__getitem__, peers.named)) if few else held.networks
+    typed = opening(rules, addresses, lambda now: [d for d, _ in _stopped(now, inbound, case, []).values()])
     whom = "all other hosts" if everybody else str(peers)
     return Problem(
         f"the firewall {verb} what the job needs {way} other hosts"
@@ -329,9 +330,8 @@ def _blocked(
             )
             for what, (d, _) in stopped.items()
         ),
-        commands=opening(
-            rules, addresses, lambda now: [d for d, _ in _stopped(now, inbound, case, []).values()]
-        ),
+        commands=typed,
+        values={"typed": typed},  # hosts on which something else is to be typed are findings of their own
     )
 
 

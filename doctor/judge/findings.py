@@ -96,9 +96,8 @@ def _key(result: Result, check: Check | None, sights: Views) -> object:
     if len(result.hosts) != 1:
         return None
     words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
-    typed = (problem.commands, tuple(sorted(problem.values.items())))
     view = (sights.seen_from(result), sights.whose(result, check))
-    return (result.check, result.status, view, words, typed)
+    return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
 
 
 def _finding(

@@ -82,7 +82,7 @@ COMMIT
 """
 
 
-RULES = combine(iptables=parse_iptables_save(DROP, "ip"))
+RULES = combine(iptables=parse_iptables_save(DROP, "ip", "iptables-nft"))
 PORTS = Ports(4096, 2048, range(32768, 61000), ())
 (BLOCKS,) = (check for check in find_checks().checks if check.id == "firewall-blocks")
 

@@ -148,11 +148,6 @@ def test_faults_of_one_check_count_together() -> None:
     assert [f.check for f in found] == ["shm", "shm", "shm", "load"]
 
 
-def test_what_is_typed_keeps_faults_apart() -> None:
-    typed = [result("plain", host, commands=(f"repair {host}",)) for host in "ab"]
-    assert len(folded(typed)) == 2
-
-
 def test_findings_are_sorted_by_severity_with_symptoms_after_their_cause() -> None:
     found = folded(
         [

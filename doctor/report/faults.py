@@ -10,7 +10,16 @@ from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.card import Card, CardKind, Medium, Page, Pairs, Row, RowForm
 from doctor.report.details import evidence, rows, seen_from
-from doctor.report.headline import WORDS, are_counted, culprit, last_line, named_or_counted, title, word
+from doctor.report.headline import (
+    WORDS,
+    are_counted,
+    culprit,
+    last_line,
+    named,
+    named_or_counted,
+    title,
+    word,
+)
 from doctor.report.host_rows import unheard_hosts
 from doctor.report.rerun import verify
 from doctor.report.similar_faults import Fault, fold_faults, single
@@ -118,9 +127,9 @@ def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
 def _card(fault: Fault, report: Report, unheard: Set[str]) -> Card:
     finding = fault.first
     view = seen_from(finding)
-    more = [*rows(fault, finding), *_evidence(fault, report)]
+    more = [*rows(fault, finding, report.called), *_evidence(fault, report)]
     if fault.cause is None:  # what mends the cause mends the symptom
-        more += [*_typed(fault, finding, unheard), *_verify(fault, finding, report)]
+        more += [*_typed(fault, finding, report, unheard), *_verify(fault, finding, report)]
     return Card(
         word(finding),
         KINDS[finding.status],
@@ -156,7 +165,7 @@ def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
         yield Row("verify", (command,), RowForm.TYPED)
 
 
-def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
+def _typed(fault: Fault, finding: Finding, report: Report, unheard: Set[str]) -> Iterator[Row]:
     """Where to type the commands, and the commands. Nothing can be typed on an unreachable host."""
     typed: dict[tuple[str, ...], list[Finding]] = {}
     for each in fault.findings:
@@ -170,7 +179,7 @@ def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
         if all(command.startswith("#") for command in there) and len(there) < len(commands):
             there = ()  # a comment stays with the commands that it is about
         here = tuple(command for command in commands if command not in there)
-        on = "each of them" if hosts == finding.hosts and are_counted(hosts) else fold(hosts)
+        on = "each of them" if hosts == finding.hosts and are_counted(hosts) else named(hosts, report.called)
         told = all(command.startswith("#") for command in here)  # nothing is typed
         for where, lines in ((f"type on {on}:", there), ("" if told else "type here:", here)):
             if lines:

@@ -144,7 +144,7 @@ def _healthy(report: Report) -> str:
     if left_out := ", ".join(report.npu_network_left_out):
         said += f", except that nobody looked at the NPU network ({left_out} left out as asked for)"
     if not warned:
-        names = named_or_counted(report.healthy_hosts)
+        names = named_or_counted(report.healthy_hosts, report.called)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."
     number = len({finding.check for finding in warned})
     whose = _culprits_with_areas(warned, report.called)

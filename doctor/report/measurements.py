@@ -145,7 +145,8 @@ class _PassedResults:
             and not self._waived(finding.check)
         ]
         if area == "software" and (hosts := self._without_torch_npu()):
-            open_.append(f"the job runs over hccl, and torch has no torch_npu on {named_or_counted(hosts)}")
+            where = "" if hosts == self.hosts else f" on {named_or_counted(hosts, self.report.called)}"
+            open_.append(f"the job runs over hccl, and torch has no torch_npu{where}")
         reasons = list(dict.fromkeys(_FACT.sub("", reason) for reason in open_))
         more = f" and {len(reasons) - REASONS} more" if len(reasons) > REASONS else ""
         return f"not decided: {'; '.join(reasons[:REASONS])}{more}" if reasons else ""

@@ -6,6 +6,7 @@ its verdict, and by the tool that owns it. If the packet is then stopped elsewhe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -23,6 +24,8 @@ LOOK = ("sudo nft list ruleset", "sudo iptables-save")
 INCOMING = ("ingress", "prerouting", "input")
 _BUILT_IN = "filter"
 """The table that iptables takes if none is named."""
+_NAMES = re.compile(r"[\w.+/-]+(?: [\w.+/-]+){2}")
+"""Names that mean nothing else to nft, whose arguments are a language."""
 Network = IPv4Network | IPv6Network
 Stops = Callable[[Ruleset], Collection[Decision]]
 """What a rule set stops."""
@@ -37,6 +40,8 @@ class Door:
     tool: str
     chain: str
     incoming: bool
+    lasts: bool = True
+    """Whether it is still there when the owner of the rules loads them again."""
 
     def within(self, networks: Sequence[Network]) -> tuple[Network, ...]:
         """Those of the networks that the rules of this table can name."""
@@ -59,12 +64,16 @@ class Door:
             name = f"ip{'6' * (version == 6)}tables{'-legacy' * legacy}"
             table = self.table.partition(" ")[2]
             where = f"{'' if table == _BUILT_IN else f'-t {quote(table)} '}-I {quote(self.chain)}"
-            remark = "    # plain iptables on systems without it" * legacy
+            remark = "    # plain iptables on systems without it" * legacy or self._remark
             yield f"sudo {name} {where} -p tcp {'-s' if self.incoming else '-d'} {address} -j ACCEPT{remark}"
         else:
             place = " ".join(map(quote, (*self.table.split(" ", 1), self.chain)))
             field = f"{'ip6' if version == 6 else 'ip'} {'saddr' if self.incoming else 'daddr'}"
-            yield f"sudo nft insert rule {place} {field} {address} accept"
+            yield f"sudo nft insert rule {place} {field} {address} accept{self._remark}"
+
+    @property
+    def _remark(self) -> str:
+        return "" if self.lasts else "    # until its rules are loaded again"
 
 
 def opening(rules: Ruleset, networks: Sequence[str], stops: Stops) -> tuple[str, ...]:
@@ -99,8 +108,10 @@ def _doors(rules: Ruleset, stopped: Decision) -> Iterator[Door]:
             if manager is stopped.manager and name in chains:
                 yield Door(manager, stopped.table, stopped.tool, name, incoming)
     direct = Manager.IPTABLES if stopped.tool.startswith("iptables") else Manager.NFT
-    if stopped.base in chains:
-        yield Door(direct, stopped.table, stopped.tool, stopped.base, incoming)
+    if stopped.base in chains and _NAMES.fullmatch(f"{stopped.table} {stopped.base}"):
+        yield Door(
+            direct, stopped.table, stopped.tool, stopped.base, incoming, lasts=stopped.manager not in own
+        )
 
 
 def _opened(rules: Ruleset, door: Door, networks: Sequence[Network]) -> Ruleset:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from doctor.firewall import Decision, Ruleset, combine, opening, parse_iptables_save, parse_nft
@@ -78,17 +80,33 @@ def test_the_remedy_goes_where_it_is_stopped(name: str) -> None:
     assert opening(rules, PEERS, stops) == typed
 
 
+def early(table: str) -> Ruleset:
+    chain = {"family": "inet", "table": table, "name": "in", "type": "filter", "hook": "prerouting"}
+    made = [
+        {"table": {"family": "inet", "name": table}},
+        {"chain": {**chain, "prio": -300, "policy": "drop"}},
+    ]
+    return combine(parse_nft(json.dumps({"nftables": made})))
+
+
 def test_a_chain_before_the_others_is_opened_by_its_name() -> None:
-    hook = '"type": "filter", "hook": "prerouting", "prio": -300, "policy": "drop"'
-    rules = combine(
-        parse_nft(
-            '{"nftables": [{"table": {"family": "inet", "name": "first; reboot"}}, {"chain": {"family":'
-            f' "inet", "table": "first; reboot", "name": "in", {hook}}}}}]}}'
-        )
+    assert opening(early("first"), PEERS, stops) == (
+        "sudo nft insert rule inet first in ip saddr 198.18.0.2/31 accept",
+        "sudo nft insert rule inet first in ip6 saddr fd00::2 accept",
     )
-    assert opening(rules, PEERS, stops) == (
-        "sudo nft insert rule inet 'first; reboot' in ip saddr 198.18.0.2/31 accept",
-        "sudo nft insert rule inet 'first; reboot' in ip6 saddr fd00::2 accept",
+
+
+def test_a_name_that_says_more_to_nft_is_not_typed() -> None:
+    assert opening(early("first; flush ruleset;"), PEERS, stops) == LOOK
+
+
+def test_rules_that_their_owner_has_no_word_for_are_opened_until_it_loads_them_again() -> None:
+    """As those that somebody wrote into ufw's before.rules."""
+    chains = ":INPUT ACCEPT [0:0]\n:ufw-before-input - [0:0]\n:ufw-user-input - [0:0]\n"
+    jumps = "-A INPUT -j ufw-before-input\n-A INPUT -j ufw-user-input\n"
+    drop = f"-A {DROP.replace('PREROUTING', 'ufw-before-input')}"
+    assert opening(saved(("filter", chains + jumps + drop)), PEERS, stops) == (
+        "sudo iptables -I INPUT -p tcp -s 198.18.0.2/31 -j ACCEPT    # until its rules are loaded again",
     )
 
 

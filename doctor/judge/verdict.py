@@ -172,7 +172,8 @@ class Report:
     def called(self) -> Mapping[str, str]:
         """The own names of hosts that were named by their addresses, as the servers of a rank table are."""
         told = next((row.values for row in self.facts if row.key == "host_name"), {})
-        return {h.name: str(told[h.name]) for h in self.hosts if h.name in told and is_address(h.name)}
+        own = {host.name: str(told[host.name]) for host in self.hosts if host.name in told}
+        return {host: name for host, name in own.items() if is_address(host) and not is_address(name)}
 
     @cached_property
     def silent(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ from doctor.report.headline import culprit, last_line, title, word
 from doctor.report.similar_faults import fold_faults
 from doctor.text.nodeset import fold
 from tests.support.each import each
+from tests.support.recordings import heard, recording, report
 from tests.support.reports import reports, text
 
 HEAD = re.compile(r"^(?:  └ )?(?:FAIL|WARN|HANG|BROKEN)  ", re.MULTILINE)
@@ -63,6 +64,13 @@ def test_hosts_named_by_addresses_are_called_by_their_names() -> None:
     rack = finding(hosts=tuple(called))
     assert culprit(rack, called) == f"node[1-4] ({fold(called)})"
     assert culprit(at("device-link-down", ("node2", 3)), {}) == "node2 NPU 3"
+
+
+def test_the_name_that_a_host_told_is_known_to_its_report() -> None:
+    names = ["10.0.0.1", "10.0.0.2", "node3"]
+    told = {"/proc/sys/kernel/hostname": "box1"}
+    made = report(recording(names, heard={"10.0.0.1": heard(1, names, identity=told)}))
+    assert made.called == {"10.0.0.1": "box1"}, "the second one's own name is its address"
 
 
 def test_names_of_hosts_are_never_broken_by_a_line() -> None:

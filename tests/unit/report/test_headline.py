@@ -67,9 +67,14 @@ def test_hosts_named_by_addresses_are_called_by_their_names() -> None:
 
 
 def test_the_name_that_a_host_told_is_known_to_its_report() -> None:
-    names = ["10.0.0.1", "10.0.0.2", "node3"]
-    told = {"/proc/sys/kernel/hostname": "box1"}
-    made = report(recording(names, heard={"10.0.0.1": heard(1, names, identity=told)}))
+    names = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "node4"]
+    told = {"10.0.0.1": "box1", "10.0.0.3": "no name at all"}
+    answers = {
+        name: heard(n, names, identity={"/proc/sys/kernel/hostname": told[name]})
+        for n, name in enumerate(names, 1)
+        if name in told
+    }
+    made = report(recording(names, heard=answers))
     assert made.called == {"10.0.0.1": "box1"}, "the second one's own name is its address"
 
 

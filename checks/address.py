@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from doctor.api import (
     GUESSES,
     PLAN,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -29,6 +30,7 @@ from doctor.rules.machines import named_twice
     PLAN,
     maybe(IDENTITY),
     maybe(MACHINE),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="say-data-address",

@@ -11,6 +11,7 @@ from doctor.api import (
     EXPECT,
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     Expect,
     JobPlan,
@@ -42,6 +43,7 @@ SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
 @check(
     "amd-unhealthy",
     AMD_GPUS,
+    damage=Damage.GONE,
     causes=("amd-ras", "amd-reset"),
     remedy="wake-amd-smi",
     vendor=AMD,
@@ -77,7 +79,16 @@ def amd_unhealthy(gpus: Gpus) -> Iterator[Problem]:
         )
 
 
-@check("amd-ras", AMD_HEALTH, AMD_GPUS, maybe(AMD_ORDER), PLAN, remedy="reset-amd", vendor=AMD)
+@check(
+    "amd-ras",
+    AMD_HEALTH,
+    AMD_GPUS,
+    maybe(AMD_ORDER),
+    PLAN,
+    damage=Damage.WRONG,
+    remedy="reset-amd",
+    vendor=AMD,
+)
 def amd_ras(
     health: Mapping[int, AmdHealth], gpus: Gpus, order: tuple[str, ...] | None, plan: JobPlan
 ) -> Iterator[Problem]:
@@ -135,6 +146,7 @@ def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
     maybe(AMD_ORDER),
     PLAN,
     EXPECT,
+    damage=Damage.BLOCKED,
     remedy="free-amd",
     vendor=AMD,
 )
@@ -182,6 +194,7 @@ def _used(gpu: Gpu, health: Mapping[int, AmdHealth] | None) -> int | None:
     maybe(AMD_ORDER),
     PLAN,
     EXPECT,
+    damage=Damage.LOAD,
     remedy="look-into-amd",
     vendor=AMD,
 )

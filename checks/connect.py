@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from doctor.api import (
     GUESSES,
@@ -12,6 +12,7 @@ from doctor.api import (
     UNDECIDED,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     Here,
     Holders,
@@ -33,7 +34,7 @@ from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
 from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import ANSWERED, MESH
-from doctor.firewall import Decision, Manager, Ruleset
+from doctor.firewall import Decision, Ruleset, opening
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
 from doctor.rules.policy import lost_by_rules
 from doctor.rules.ways import MANY, peers_in, proved_blames
@@ -55,6 +56,8 @@ _SEEN = {
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
 
+Case = tuple["str | None", Ports, JobPlan, Here]
+"""A host: the interface that has its data address, its ports, and its job."""
 Stopped = tuple[Decision, list[Stretch]]
 """The decision that stops connections, and the hosts with which they are stopped."""
 
@@ -69,6 +72,7 @@ Stopped = tuple[Decision, list[Stretch]]
     maybe(LINKS),
     maybe(POLICY),
     maybe(ADDRESSES),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="look-at-firewall",
@@ -203,6 +207,7 @@ def _evidence(link: Link) -> Evidence:
     PLAN,
     HERE,
     maybe(MESH),
+    damage=Damage.BLOCKED,
     several_hosts=True,
     sphere=Sphere.NETWORK,
 )
@@ -235,37 +240,18 @@ def firewall_blocks(
         raise Undecided("the data addresses of this host and its peers are not known")
     if holders.count(mine.version) < 2:
         raise Undecided(f"no other host has an IPv{mine.version} data address, as this one has")
-    own = str(mine)
-    interface = next((name for name, held in addresses.items() if own in held), None)
+    interface = next((name for name, held in addresses.items() if str(mine) in held), None)
     doubts: list[str] = []
+    case = (interface, ports, plan, here)
     ways: dict[bool, dict[str, Stopped]] = {}
     open_ways: dict[bool, dict[str, Stopped]] = {}
     for inbound in (True, False):
-        stopped: dict[str, Stopped] = {}
-        perhaps: dict[str, Stopped] = {}
-        for stretch in holders.stretches(mine.version, rules.address_cuts):
-            peer = stretch.another(mine)
-            if peer is None:
-                continue
-            ends = (str(holders.address[peer]), own)
-            for what, first, last in _wanted(plan, ports, here, inbound):
-                decision, span = _decide(rules, inbound, ends, (first, last), interface, ports)
-                if decision is None:
-                    continue
-                if decision.blocked or decision.varies:
-                    found = stopped if decision.blocked else perhaps
-                    found.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
-                else:
-                    doubts.append(decision.reason)
-        if stopped:
-            ways[inbound] = stopped
-        if perhaps:
-            open_ways[inbound] = perhaps
+        ways[inbound], open_ways[inbound] = _stopped(rules, inbound, case, doubts)
     for of in (ways, open_ways):
         for inbound, stopped in of.items():
-            if not _only_answers(stopped) or not of.get(not inbound):
-                yield _blocked(stopped, inbound, plan, here, mesh)
-    for perhaps in open_ways.values():
+            if stopped and (not _only_answers(stopped) or not of[not inbound]):
+                yield _blocked(stopped, inbound, rules, case, mesh)
+    for perhaps in filter(None, open_ways.values()):
         decision, _ = next(iter(perhaps.values()))
         raise Undecided(
             f"a rule depends on {decision.reason.rpartition(' depends on ')[2]}, so no connection that works "
@@ -274,6 +260,31 @@ def firewall_blocks(
         )
     if doubts:
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
+
+
+def _stopped(
+    rules: Ruleset, inbound: bool, case: Case, doubts: list[str]
+) -> tuple[dict[str, Stopped], dict[str, Stopped]]:
+    """What the rules stop, by its ports, and what they stop perhaps. What they leave open joins `doubts`."""
+    interface, ports, plan, here = case
+    mine = plan.holders.address[here.name]
+    stopped: dict[str, Stopped] = {}
+    perhaps: dict[str, Stopped] = {}
+    for stretch in plan.holders.stretches(mine.version, rules.address_cuts):
+        peer = stretch.another(mine)
+        if peer is None:
+            continue
+        ends = (str(plan.holders.address[peer]), str(mine))
+        for what, first, last in _wanted(plan, ports, here, inbound):
+            decision, span = _decide(rules, inbound, ends, (first, last), interface, ports)
+            if decision is None:
+                continue
+            if decision.blocked or decision.varies:
+                found = stopped if decision.blocked else perhaps
+                found.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
+            else:
+                doubts.append(decision.reason)
+    return stopped, perhaps
 
 
 def _only_answers(stopped: Mapping[str, Stopped]) -> bool:
@@ -322,10 +333,11 @@ def _decide(
 def _blocked(
     stopped: Mapping[str, Stopped],
     inbound: bool,
-    plan: JobPlan,
-    here: Here,
+    rules: Ruleset,
+    case: Case,
     mesh: MeshResult | None,
 ) -> Problem:
+    *_, plan, here = case
     decision, _ = next(iter(stopped.values()))
     way = "from" if inbound else "to"
     verb = {"reject": "rejects", "unknown": "may stop"}.get(decision.action.value, "drops")
@@ -337,6 +349,7 @@ def _blocked(
     few = peers.number < MANY and not everybody
     held = plan.holders
     addresses = fewest_networks(map(held.address.__getitem__, peers.named)) if few else held.networks
+    typed = opening(rules, addresses, lambda now: _still(now, inbound, case, decision.varies))
     whom = "all other hosts" if everybody else str(peers)
     return Problem(
         f"the firewall {verb} what the job needs {way} other hosts"
@@ -354,9 +367,15 @@ def _blocked(
             )
             for what, (d, _) in stopped.items()
         ),
-        remedy=_remedy(decision, inbound != _only_answers(stopped)),
-        values={**_peers(addresses), **_place(decision)},
+        commands=typed,
+        values={"typed": typed},  # hosts on which something else is to be typed are findings of their own
     )
+
+
+def _still(rules: Ruleset, inbound: bool, case: Case, varies: bool) -> list[Decision]:
+    """The decisions by which these rules stop the job, or stop it perhaps."""
+    stopped, perhaps = _stopped(rules, inbound, case, [])
+    return [decision for decision, _ in (perhaps if varies else stopped).values()]
 
 
 def _rule(decision: Decision) -> str:
@@ -380,22 +399,3 @@ def _proved_contrary(
         and holders.within(link.source if inbound else link.target, stretches)
     ]
     return bool(outcomes) and not any(outcomes)
-
-
-def _remedy(decision: Decision, inbound: bool) -> str:
-    manager = (decision.manager or Manager.NFT).value
-    if decision.manager is Manager.IPTABLES and decision.tool.endswith("-legacy"):
-        manager += "-legacy"
-    return f"allow-cluster-{manager}" if inbound else f"allow-cluster-out-{manager}"
-
-
-def _place(decision: Decision) -> dict[str, str | int]:
-    family, _, table = decision.table.partition(" ")
-    return {"family": family, "table": table, "chain": decision.chain} if table and decision.chain else {}
-
-
-def _peers(networks: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """All networks, and those of each address family."""
-    four = tuple(network for network in networks if ":" not in network)
-    six = tuple(network for network in networks if ":" in network)
-    return {"peers": (*four, *six), "peers4": four, "peers6": six}

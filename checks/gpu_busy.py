@@ -9,6 +9,7 @@ from doctor.api import (
     EXPECT,
     NVIDIA,
     PLAN,
+    Damage,
     Expect,
     JobPlan,
     Problem,
@@ -37,6 +38,7 @@ SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|way
     maybe(GPU_HEALTH),
     PLAN,
     EXPECT,
+    damage=Damage.BLOCKED,
     remedy="free-gpu",
     vendor=NVIDIA,
 )

@@ -12,6 +12,7 @@ from doctor.api import (
     NVIDIA,
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -52,6 +53,7 @@ class Usual:
     maybe(GPU_TOPOLOGY),
     maybe(GPUS),
     PLAN,
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     causes=("fabric-manager-down", "gpu-missing", "gpu-unhealthy", "gpu-xid"),
     remedy="look-at-nvlinks",
@@ -211,6 +213,7 @@ _UNWELL = {"unhealthy": None, "limited capacity": Severity.WARN}
     FABRIC_MANAGER,
     maybe(GPU_HEALTH),
     maybe(VIEW),
+    damage=Damage.GONE,
     remedy="start-fabric-manager",
     vendor=NVIDIA,
 )

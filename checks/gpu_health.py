@@ -10,6 +10,7 @@ from doctor.api import (
     NVIDIA,
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Problem,
@@ -49,6 +50,7 @@ _NO_HANDLE = re.compile(r"unable to determine the device handle for gpu ?(.{1,80
     GPUS,
     PLAN,
     maybe(GPU_HEALTH),
+    damage=Damage.GONE,
     causes=("gpu-ecc", "gpu-xid"),
     remedy="reset-gpu",
     vendor=NVIDIA,
@@ -159,7 +161,7 @@ def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
     return {"gpu": tuple(map(str, indices))}
 
 
-@check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, remedy="reset-gpu", vendor=NVIDIA)
+@check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, damage=Damage.WRONG, remedy="reset-gpu", vendor=NVIDIA)
 def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> Iterator[Problem]:
     """A GPU's memory had errors that could not be corrected, or waits for a reset to replace bad cells.
 

@@ -8,6 +8,7 @@ from doctor.api import (
     EXPECT,
     NVIDIA,
     PLAN,
+    Damage,
     Expect,
     JobPlan,
     Problem,
@@ -31,6 +32,7 @@ NO_ACTION = "none"
     maybe(GPU_HEALTH),
     PLAN,
     EXPECT,
+    damage=Damage.LOAD,
     remedy="look-into-gpu",
     vendor=NVIDIA,
 )

@@ -9,6 +9,7 @@ from doctor.api import (
     EXPECT,
     PLAN,
     VENDORS,
+    Damage,
     Evidence,
     Expect,
     JobPlan,
@@ -35,7 +36,7 @@ _KINDS = (
 )
 
 
-@check("kernel-log", KERNEL_LOG, EXPECT, PLAN, severity=Severity.WARN, sphere=Sphere.HOST)
+@check("kernel-log", KERNEL_LOG, EXPECT, PLAN, damage=Damage.LOAD, severity=Severity.WARN, sphere=Sphere.HOST)
 def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> Iterator[Problem]:
     """The kernel log of the last 24 hours holds signs of trouble.
 
@@ -103,7 +104,7 @@ _WORKER = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)")
 _INIT = re.compile(r"(?:^|/)(?:systemd|init|tini|dumb-init|docker-init|s6-svscan|runit)\b")
 
 
-@check("stuck-process", PROCESSES, EXPECT, severity=Severity.WARN)
+@check("stuck-process", PROCESSES, EXPECT, damage=Damage.LOAD, severity=Severity.WARN)
 def stuck_process(processes: Processes, expect: Expect) -> Iterator[Problem]:
     """Processes hang in the kernel, are zombies, or were left behind by an earlier training.
 

@@ -10,6 +10,7 @@ from doctor.api import (
     PLAN,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     Expect,
     Here,
@@ -54,7 +55,16 @@ def _for_ranks(plan: JobPlan, wished: int) -> str:
     return "" if wished else f", for {plan.world.value} ranks ({plan.world.source})"
 
 
-@check("somaxconn-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-somaxconn", sphere=Sphere.NETWORK)
+@check(
+    "somaxconn-low",
+    PORTS,
+    PLAN,
+    HERE,
+    EXPECT,
+    damage=Damage.LOAD,
+    remedy="raise-somaxconn",
+    sphere=Sphere.NETWORK,
+)
 def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """Fewer connections can wait to be accepted than ranks will connect at start.
 
@@ -75,7 +85,16 @@ def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> It
         )
 
 
-@check("syn-backlog-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-syn-backlog", sphere=Sphere.NETWORK)
+@check(
+    "syn-backlog-low",
+    PORTS,
+    PLAN,
+    HERE,
+    EXPECT,
+    damage=Damage.LOAD,
+    remedy="raise-syn-backlog",
+    sphere=Sphere.NETWORK,
+)
 def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """Fewer half-open connections can be kept than ranks will connect at start.
 
@@ -103,6 +122,7 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
     PLAN,
     HERE,
     maybe(VERSIONS),
+    damage=Damage.RISK,
     remedy="reserve-ports",
     sphere=Sphere.NETWORK,
 )
@@ -167,7 +187,15 @@ two groups a listener and connections to 2 neighbours. Connections to several pe
 """
 
 
-@check("ephemeral-ports-few", PORTS, PLAN, HERE, remedy="widen-port-range", sphere=Sphere.NETWORK)
+@check(
+    "ephemeral-ports-few",
+    PORTS,
+    PLAN,
+    HERE,
+    damage=Damage.LOAD,
+    remedy="widen-port-range",
+    sphere=Sphere.NETWORK,
+)
 def ephemeral_ports_few(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Problem]:
     """The kernel has too few ports to give the job's connections.
 
@@ -210,6 +238,7 @@ _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fa
     maybe(LAUNCHES),
     maybe(PROCESSES_OF_JOBS),
     maybe(PORTS),
+    damage=Damage.BLOCKED,
     remedy="free-port",
     sphere=Sphere.NETWORK,
 )
@@ -274,7 +303,7 @@ def port_in_use(
         )
 
 
-@check("nofile-low", LIMITS, PLAN, EXPECT, severity=Severity.WARN, remedy="raise-nofile")
+@check("nofile-low", LIMITS, PLAN, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nofile")
 def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
     """A login may open too few files for the job's connections.
 
@@ -290,7 +319,9 @@ def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Proble
         yield _limit("open files", "Max open files", limits.nofile, need)
 
 
-@check("nproc-low", LIMITS, PLAN, HERE, EXPECT, severity=Severity.WARN, remedy="raise-nproc")
+@check(
+    "nproc-low", LIMITS, PLAN, HERE, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nproc"
+)
 def nproc_low(limits: Limits, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """A login may start too few processes and threads for the ranks on the host.
 
@@ -304,7 +335,9 @@ def nproc_low(limits: Limits, plan: JobPlan, here: Here, expect: Expect) -> Iter
         yield _limit("processes", "Max processes", limits.nproc, need)
 
 
-@check("memlock-low", LIMITS, RDMA, EXPECT, severity=Severity.WARN, remedy="raise-memlock")
+@check(
+    "memlock-low", LIMITS, RDMA, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-memlock"
+)
 def memlock_low(limits: Limits, rdma: tuple[str, ...], expect: Expect) -> Iterator[Problem]:
     """A login may lock too little memory for RDMA.
 
@@ -342,6 +375,7 @@ def _limit(what: str, line: str, actual: int, need: int) -> Problem:
     NEIGHBOURS,
     PLAN,
     EXPECT,
+    damage=Damage.LOAD,
     severity=Severity.WARN,
     remedy="grow-arp-table",
     sphere=Sphere.NETWORK,
@@ -378,7 +412,7 @@ def _hosts_of_job(plan: JobPlan) -> tuple[int, str]:
     return needed, f", for {needed} hosts ({world.value} ranks, {world.source}, at {on_each} on each host)"
 
 
-@check("kernel-not-smp", KERNEL, backends=(Backend.HCCL,), sphere=Sphere.HOST)
+@check("kernel-not-smp", KERNEL, damage=Damage.LOAD, backends=(Backend.HCCL,), sphere=Sphere.HOST)
 def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
     """The kernel was built without SMP.
 
@@ -398,7 +432,15 @@ def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
         )
 
 
-@check("cpu-governor", PACE, EXPECT, severity=Severity.WARN, remedy="set-governor", sphere=Sphere.HOST)
+@check(
+    "cpu-governor",
+    PACE,
+    EXPECT,
+    damage=Damage.LOAD,
+    severity=Severity.WARN,
+    remedy="set-governor",
+    sphere=Sphere.HOST,
+)
 def cpu_governor(pace: CpuPace, expect: Expect) -> Iterator[Problem]:
     """CPUs save power instead of running at full speed.
 
@@ -422,7 +464,14 @@ def cpu_governor(pace: CpuPace, expect: Expect) -> Iterator[Problem]:
         )
 
 
-@check("numa-balancing", PACE, severity=Severity.WARN, remedy="stop-numa-balancing", sphere=Sphere.HOST)
+@check(
+    "numa-balancing",
+    PACE,
+    damage=Damage.LOAD,
+    severity=Severity.WARN,
+    remedy="stop-numa-balancing",
+    sphere=Sphere.HOST,
+)
 def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
     """The kernel moves memory between NUMA nodes on its own.
 
@@ -440,7 +489,15 @@ def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
         )
 
 
-@check("swap-active", SWAP, EXPECT, severity=Severity.WARN, remedy="stop-swap", sphere=Sphere.HOST)
+@check(
+    "swap-active",
+    SWAP,
+    EXPECT,
+    damage=Damage.LOAD,
+    severity=Severity.WARN,
+    remedy="stop-swap",
+    sphere=Sphere.HOST,
+)
 def swap_active(swap: Swap, expect: Expect) -> Iterator[Problem]:
     """Memory is being swapped out.
 

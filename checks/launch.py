@@ -10,6 +10,7 @@ from doctor.api import (
     PLAN,
     UNDECIDED,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Problem,
@@ -53,6 +54,7 @@ CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
     maybe(TABLE_FILES),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
 )
 def launch_inconsistent(

@@ -9,6 +9,7 @@ from doctor.api import (
     VENDORS,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Problem,
@@ -33,7 +34,9 @@ NOBODY_SAID = ("no accelerator found", "devices found", "on the PCI bus")
 SHOWN = 4
 
 
-@check("launch-devices-absent", LAUNCHES, PLAN, DEVICES, maybe(VIEW), scope=Scope.CLUSTER)
+@check(
+    "launch-devices-absent", LAUNCHES, PLAN, DEVICES, maybe(VIEW), scope=Scope.CLUSTER, damage=Damage.BLOCKED
+)
 def launch_devices_absent(
     launches: tuple[Launch, ...], plan: JobPlan, devices: Mapping[str, Devices], views: Mapping[str, View]
 ) -> Iterator[Problem]:

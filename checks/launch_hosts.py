@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from doctor.api import (
     NEEDED,
     PLAN,
+    Damage,
     Evidence,
     JobPlan,
     Problem,
@@ -49,6 +50,7 @@ from doctor.rules.launch_ranks import goes_by_node_rank
     maybe(NAMES),
     maybe(IDENTITY),
     scope=Scope.CLUSTER,
+    damage=Damage.BLOCKED,
 )
 def launch_hosts(
     launches: tuple[Launch, ...],

@@ -9,6 +9,7 @@ from shlex import quote
 from doctor.api import (
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -49,6 +50,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
     maybe(VIEW),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
 )

@@ -9,6 +9,7 @@ from doctor.api import (
     PLAN,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -55,6 +56,7 @@ from doctor.rules.launch_tables import another_size, not_in_table
     maybe(RANK_TABLE),
     maybe(TABLE_FILES),
     maybe(ADDRESSES),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
 )
 def launch_ranks(

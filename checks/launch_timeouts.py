@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.api import PLAN, Backend, JobPlan, Problem, Scope, Severity, check, maybe
+from doctor.api import PLAN, Backend, Damage, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.job.launch import TABLE_VARIABLES, JobProcess, Launch, ProcessEnv
@@ -45,6 +45,7 @@ class Flaw:
     maybe(DEVICES),
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
+    damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     backends=(Backend.HCCL,),

@@ -11,6 +11,7 @@ from doctor.api import (
     PLAN,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Problem,
@@ -39,7 +40,14 @@ REFUSED_BY_TORCH = {
 """Types that torch_npu refuses to reduce, with the names that it prints (ProcessGroupHCCL.cpp)."""
 
 
-@check("plan-invalid", PLAN, maybe(DEVICES), scope=Scope.CLUSTER, causes=("device-missing",))
+@check(
+    "plan-invalid",
+    PLAN,
+    maybe(DEVICES),
+    damage=Damage.BLOCKED,
+    scope=Scope.CLUSTER,
+    causes=("device-missing",),
+)
 def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     """The parallel plan does not fit the devices, the framework or the product.
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from doctor.api import Evidence, Problem, Sphere, Undecided, check, maybe
+from doctor.api import Damage, Evidence, Problem, Sphere, Undecided, check, maybe
 from doctor.facts.network import ADDRESSES, LINKS, UNNAMED, Counters
 
 LO, LOCALHOST = "lo", "127.0.0.1"
 
 
-@check("loopback-down", ADDRESSES, maybe(LINKS), remedy="raise-loopback", sphere=Sphere.NETWORK)
+@check(
+    "loopback-down",
+    ADDRESSES,
+    maybe(LINKS),
+    remedy="raise-loopback",
+    sphere=Sphere.NETWORK,
+    damage=Damage.BLOCKED,
+)
 def loopback_down(
     addresses: Mapping[str, tuple[str, ...]], links: Mapping[str, Counters] | None
 ) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from doctor.api import (
     EXPECT,
     HERE,
     PLAN,
+    Damage,
     Evidence,
     Expect,
     Here,
@@ -44,7 +45,7 @@ def _shm(spaces: Spaces) -> Space:
     return shm
 
 
-@check("shm-small", SPACES, PLAN, HERE, EXPECT, remedy="grow-shm")
+@check("shm-small", SPACES, PLAN, HERE, EXPECT, damage=Damage.LOAD, remedy="grow-shm")
 def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """/dev/shm is too small for the ranks that will share it.
 
@@ -84,7 +85,7 @@ def _size(need: int) -> dict[str, str | int]:
     return {"size": f"{max(1024, 2 * need // MB)}m"}
 
 
-@check("shm-full", SPACES, maybe(SEGMENTS), PLAN, HERE, EXPECT, remedy="clear-shm")
+@check("shm-full", SPACES, maybe(SEGMENTS), PLAN, HERE, EXPECT, damage=Damage.LOAD, remedy="clear-shm")
 def shm_full(
     spaces: Spaces, segments: tuple[Segment, ...] | None, plan: JobPlan, here: Here, expect: Expect
 ) -> Iterator[Problem]:
@@ -119,7 +120,7 @@ def shm_full(
     )
 
 
-@check("memory-low", MEMORY, PLAN, HERE, EXPECT, severity=Severity.WARN)
+@check("memory-low", MEMORY, PLAN, HERE, EXPECT, damage=Damage.LOAD, severity=Severity.WARN)
 def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """Little memory is free for the ranks on the host.
 
@@ -149,7 +150,7 @@ def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Ite
         )
 
 
-@check("disk-full", SPACES, EXPECT, severity=Severity.WARN)
+@check("disk-full", SPACES, EXPECT, damage=Damage.LOAD, severity=Severity.WARN)
 def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
     """A file system that jobs write to is nearly full.
 
@@ -198,7 +199,7 @@ def _no_inodes(space: Space) -> Problem:
     )
 
 
-@check("tmp-not-writable", SPACES)
+@check("tmp-not-writable", SPACES, damage=Damage.BLOCKED)
 def tmp_not_writable(spaces: Spaces) -> Iterator[Problem]:
     """The login cannot write to /tmp, its home directory or /dev/shm.
 

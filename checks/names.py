@@ -14,6 +14,7 @@ from doctor.api import (
     HERE,
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     Expect,
     Here,
@@ -42,6 +43,7 @@ from doctor.rules.machines import named_twice
     ADDRESSES,
     PLAN,
     HERE,
+    damage=Damage.BLOCKED,
     several_hosts=True,
     remedy="own-name-in-hosts",
     causes=("hostname-duplicate",),
@@ -84,6 +86,7 @@ def hostname_loopback(
     maybe(MACHINE),
     maybe(ADDRESSES),
     PLAN,
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
 )
@@ -129,6 +132,7 @@ def host_named_twice(
     IDENTITY,
     maybe(MACHINE),
     maybe(ADDRESSES),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="set-hostname",
@@ -164,7 +168,14 @@ def hostname_duplicate(
 
 
 @check(
-    "names-disagree", NAMES, ADDRESSES, PLAN, scope=Scope.CLUSTER, several_hosts=True, remedy="name-in-hosts"
+    "names-disagree",
+    NAMES,
+    ADDRESSES,
+    PLAN,
+    damage=Damage.BLOCKED,
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+    remedy="name-in-hosts",
 )
 def names_disagree(
     views: Mapping[str, ResolvedNames], addresses: Mapping[str, Mapping[str, tuple[str, ...]]], plan: JobPlan
@@ -263,6 +274,7 @@ def _words(addresses: frozenset[str]) -> str:
     "clock-skew",
     CLOCKS,
     EXPECT,
+    damage=Damage.RISK,
     severity=Severity.WARN,
     scope=Scope.CLUSTER,
     several_hosts=True,

@@ -11,6 +11,7 @@ from doctor.api import (
     HERE,
     INTERFACE_VARIABLES,
     PLAN,
+    Damage,
     Evidence,
     Expect,
     Here,
@@ -26,7 +27,7 @@ from doctor.api import (
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
 
 
-@check("interface-missing", ADDRESSES, PLAN, HERE, sphere=Sphere.NETWORK)
+@check("interface-missing", ADDRESSES, PLAN, HERE, damage=Damage.BLOCKED, sphere=Sphere.NETWORK)
 def interface_missing(
     addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
@@ -72,6 +73,7 @@ def _missing(what: str, wish: str, shown: str, here: Here) -> Problem:
     ADDRESSES,
     PLAN,
     HERE,
+    damage=Damage.LOAD,
     severity=Severity.WARN,
     several_hosts=True,
     sphere=Sphere.NETWORK,
@@ -111,6 +113,7 @@ def route_wrong_interface(
     LINKS,
     ADDRESSES,
     PLAN,
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     sphere=Sphere.NETWORK,
     severity=Severity.WARN,
@@ -140,6 +143,7 @@ def mtu_mismatch(
     LINKS,
     ADDRESSES,
     PLAN,
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     sphere=Sphere.NETWORK,
     severity=Severity.WARN,
@@ -208,7 +212,17 @@ def _odd_ones(
         )
 
 
-@check("nic-errors", LINKS, ADDRESSES, PLAN, HERE, EXPECT, severity=Severity.WARN, sphere=Sphere.NETWORK)
+@check(
+    "nic-errors",
+    LINKS,
+    ADDRESSES,
+    PLAN,
+    HERE,
+    EXPECT,
+    damage=Damage.LOAD,
+    severity=Severity.WARN,
+    sphere=Sphere.NETWORK,
+)
 def nic_errors(
     links: Mapping[str, Counters],
     addresses: Mapping[str, tuple[str, ...]],

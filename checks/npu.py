@@ -14,6 +14,7 @@ from doctor.api import (
     PLAN,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     Expect,
     Here,
@@ -61,6 +62,7 @@ class Wanted:
     EXPECTS,
     PLAN,
     maybe(VIEW),
+    damage=Damage.GONE,
     scope=Scope.CLUSTER,
     remedy="find-npu",
     backends=(Backend.HCCL,),
@@ -189,6 +191,7 @@ def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:
     maybe(NPU_ECC),
     maybe(VIEW),
     maybe(NPU_OPENABLE),
+    damage=Damage.GONE,
     backends=(Backend.HCCL,),
     tools=(NPU_SMI, HCCN),
 )
@@ -296,7 +299,17 @@ def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
     )
 
 
-@check("device-busy", NPUS, DEVICES, PLAN, HERE, EXPECT, remedy="free-npu", backends=(Backend.HCCL,))
+@check(
+    "device-busy",
+    NPUS,
+    DEVICES,
+    PLAN,
+    HERE,
+    EXPECT,
+    damage=Damage.BLOCKED,
+    remedy="free-npu",
+    backends=(Backend.HCCL,),
+)
 def device_busy(
     npus: tuple[Npu, ...], devices: Devices, plan: JobPlan, here: Here, expect: Expect
 ) -> Iterator[Problem]:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Undecided, check, maybe
+from doctor.api import (
+    PLAN,
+    Backend,
+    Damage,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
 from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.network import NPU_LINKS, NPU_SPEEDS, NPU_TLS, Tls
 from doctor.facts.system import DEVICES, Devices
@@ -17,6 +29,7 @@ from doctor.rules.npu_segments import by_product, products_of, severity_of
     NPU_TLS,
     PLAN,
     maybe(DEVICES),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="same-npu-tls",
     backends=(Backend.HCCL,),
@@ -65,6 +78,7 @@ def device_tls_mismatch(
     DEVICES,
     PLAN,
     maybe(NPU_LINKS),
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     remedy="look-at-npu-link",

@@ -10,6 +10,7 @@ from doctor.api import (
     UNDECIDED,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     Place,
     Problem,
@@ -35,6 +36,7 @@ Addresses = Mapping[str, PerDevice[Address | None]]
     NPU_ADDRESSES,
     maybe(NPU_LINKS),
     maybe(NPUS),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=(
         "device-link-down",

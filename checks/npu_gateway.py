@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
-from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
+from doctor.api import PLAN, Backend, Damage, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.ascend.hccn_tool import PerDevice
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
@@ -20,6 +20,7 @@ from doctor.rules.npu_segments import NOT_TOLD, by_product, fabric_unused, is_si
     DEVICES,
     PLAN,
     maybe(HCCN_CONF),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="look-at-npu-gateway",
     causes=("device-ip-not-applied", "device-netmask-mismatch", "device-ip-subnet"),

@@ -10,6 +10,7 @@ from doctor.api import (
     PLAN,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -49,6 +50,7 @@ SHOWN = 4
     maybe(NPU_ADDRESSES),
     maybe(NPU_DETECT),
     maybe(DEVICES),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="look-at-npu-network",
     causes=(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
-from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Skip, check, maybe
+from doctor.api import PLAN, Backend, Damage, Evidence, JobPlan, Problem, Scope, Severity, Skip, check, maybe
 from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.hccn_tool import devices as listed
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
@@ -32,6 +32,7 @@ UNSEEN = "whether gateways join the segments of its NPUs is not known"
     DEVICES,
     PLAN,
     maybe(NPU_GATEWAYS),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="look-at-npu-address",
     causes=("device-ip-not-applied",),
@@ -209,6 +210,7 @@ def _outside(summary: str, odd: OddDevices, severity: Severity | None = None) ->
     NPU_ADDRESSES,
     DEVICES,
     PLAN,
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="look-at-npu-address",
     causes=("device-ip-not-applied",),

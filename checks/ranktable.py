@@ -8,6 +8,7 @@ from shlex import quote
 
 from doctor.api import (
     PLAN,
+    Damage,
     Evidence,
     JobPlan,
     Place,
@@ -27,7 +28,7 @@ SHOWN = 8
 _NUMBER = re.compile(r"\d+")
 
 
-@check("rank-table-invalid", RANK_TABLE, scope=Scope.CLUSTER)
+@check("rank-table-invalid", RANK_TABLE, damage=Damage.BLOCKED, scope=Scope.CLUSTER)
 def rank_table_invalid(seen: JobTable) -> Iterator[Problem]:
     """The rank table cannot be parsed.
 
@@ -40,7 +41,7 @@ def rank_table_invalid(seen: JobTable) -> Iterator[Problem]:
     yield from _problems(seen, "rank-table-invalid", seen.flaws)
 
 
-@check("rank-table-ranks", RANK_TABLE, PLAN, maybe(ARCHITECTURE), scope=Scope.CLUSTER)
+@check("rank-table-ranks", RANK_TABLE, PLAN, maybe(ARCHITECTURE), damage=Damage.BLOCKED, scope=Scope.CLUSTER)
 def rank_table_ranks(seen: JobTable, plan: JobPlan, architectures: Mapping[str, str]) -> Iterator[Problem]:
     """Rank ids, counts or identities in the rank table do not add up.
 
@@ -70,7 +71,7 @@ def rank_table_ranks(seen: JobTable, plan: JobPlan, architectures: Mapping[str, 
         )
 
 
-@check("rank-table-grouping", RANK_TABLE, maybe(DEVICES), scope=Scope.CLUSTER)
+@check("rank-table-grouping", RANK_TABLE, maybe(DEVICES), damage=Damage.BLOCKED, scope=Scope.CLUSTER)
 def rank_table_grouping(seen: JobTable, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     """The table takes devices in a number or grouping that the product cannot train with.
 
@@ -105,7 +106,6 @@ def _problems(seen: JobTable, id: str, flaws: Sequence[Flaw]) -> Iterator[Proble
     for alike in groups.values():
         first = alike[0]
         more = f" (and {len(alike) - 1} more like it)" if len(alike) > 1 else ""
-        lines = dict.fromkeys(f"{flaw.spot.line}p" for flaw in alike[:SHOWN] if flaw.spot)
         yield Problem(
             first.message + more,
             expected=first.expected,
@@ -114,8 +114,15 @@ def _problems(seen: JobTable, id: str, flaws: Sequence[Flaw]) -> Iterator[Proble
             where=tuple(dict.fromkeys(Place(rank=flaw.rank, device=flaw.device) for flaw in alike)),
             severity=first.severity,
             evidence=tuple(Evidence(_place(seen, flaw), flaw.actual) for flaw in alike[:SHOWN]),
-            commands=(f"sed -n {quote(';'.join(lines))} {quote(seen.path)}",) if lines else (),
+            commands=tuple(dict.fromkeys(map(_to_write, alike[:SHOWN]))),
         )
+
+
+def _to_write(flaw: Flaw) -> str:
+    """What to write into the file, and where."""
+    line = f"Line {flaw.spot.line}: " if flaw.spot else ""
+    instead = f" instead of {flaw.actual}" if flaw.actual else ""
+    return f"# {line}{flaw.expected}{instead}".rstrip()
 
 
 def _place(seen: JobTable, flaw: Flaw) -> str:

@@ -10,6 +10,7 @@ from doctor.api import (
     PLAN,
     UNDECIDED,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Problem,
@@ -24,7 +25,15 @@ from doctor.job.launch import Launch
 from doctor.job.launch.process_env import NearbyTable
 
 
-@check("rank-table-differs", TABLE_FILES, PLAN, maybe(RANK_TABLE), maybe(LAUNCHES), scope=Scope.CLUSTER)
+@check(
+    "rank-table-differs",
+    TABLE_FILES,
+    PLAN,
+    maybe(RANK_TABLE),
+    maybe(LAUNCHES),
+    damage=Damage.BLOCKED,
+    scope=Scope.CLUSTER,
+)
 def rank_table_differs(
     files: Mapping[str, Mapping[str, HostFile]],
     plan: JobPlan,

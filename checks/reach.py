@@ -10,6 +10,7 @@ from shlex import quote
 
 from doctor.api import (
     Confidence,
+    Damage,
     Evidence,
     Place,
     Problem,
@@ -34,7 +35,7 @@ _KEY = re.compile(r"[!-~]{1,300} ([a-z0-9@.-]{1,64}) (SHA256:[A-Za-z0-9+/]{43})"
 """The detail from the transport: the name in known_hosts, the kind of the key, its fingerprint."""
 
 
-@check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
+@check("host-unreachable", UNREACHED, damage=Damage.GONE, scope=Scope.CLUSTER)
 def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Problem]:
     """A host could not be reached.
 
@@ -182,7 +183,7 @@ def _first_contact(keys: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-@check("probe-incomplete", CUT_OFF, severity=Severity.WARN, scope=Scope.CLUSTER)
+@check("probe-incomplete", CUT_OFF, damage=Damage.GONE, severity=Severity.WARN, scope=Scope.CLUSTER)
 def probe_incomplete(cut: Mapping[str, PartialAnswer | None]) -> Iterator[Problem]:
     """A host's answer was cut off or damaged.
 

@@ -10,6 +10,7 @@ from doctor.api import (
     HERE,
     PLAN,
     Confidence,
+    Damage,
     Evidence,
     Here,
     JobPlan,
@@ -31,7 +32,16 @@ from doctor.rules.policy import Detour, detours, job_interface
 from doctor.rules.ways import lost_routes, wrong_neighbours
 
 
-@check("route-leads-nowhere", ROUTES, PLAN, HERE, maybe(MESH), several_hosts=True, sphere=Sphere.NETWORK)
+@check(
+    "route-leads-nowhere",
+    ROUTES,
+    PLAN,
+    HERE,
+    maybe(MESH),
+    damage=Damage.BLOCKED,
+    several_hosts=True,
+    sphere=Sphere.NETWORK,
+)
 def route_leads_nowhere(
     routes: Routes, plan: JobPlan, here: Here, mesh: MeshResult | None
 ) -> Iterator[Problem]:
@@ -81,6 +91,7 @@ def _summary(route: Route | None) -> str:
     LINKS,
     PLAN,
     maybe(MESH),
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="forget-neighbour",
@@ -127,6 +138,7 @@ def neighbour_fixed_wrong(
     maybe(MESH),
     several_hosts=True,
     sphere=Sphere.NETWORK,
+    damage=Damage.BLOCKED,
 )
 def rule_diverts_traffic(
     policy: Policy,
@@ -193,6 +205,7 @@ def _diverted(detour: Detour, interface: str | None) -> str:
     scope=Scope.CLUSTER,
     several_hosts=True,
     sphere=Sphere.NETWORK,
+    damage=Damage.BLOCKED,
 )
 def mac_address_twice(
     links: Mapping[str, Mapping[str, Counters]],

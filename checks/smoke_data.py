@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.api import VENDORS, Problem, Scope, check
+from doctor.api import VENDORS, Damage, Problem, Scope, check
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.smoke import accused, at_least
 
@@ -17,6 +17,7 @@ SOFTWARE = ("version-incompatible", "version-drift", "env-drift")
 @check(
     "smoke-collective-wrong",
     SMOKE,
+    damage=Damage.WRONG,
     scope=Scope.CLUSTER,
     remedy="test-hardware",
     causes=(*HARDWARE, "nvlink-down", "device-link-errors", "nic-errors", *SOFTWARE),
@@ -45,7 +46,14 @@ def smoke_collective_wrong(seen: SmokeRounds) -> Iterator[Problem]:
     yield from accused(seen, "smoke-collective-wrong", "collectives")
 
 
-@check("smoke-mask-divergence", SMOKE, scope=Scope.CLUSTER, remedy="compare-software", causes=SOFTWARE)
+@check(
+    "smoke-mask-divergence",
+    SMOKE,
+    damage=Damage.WRONG,
+    scope=Scope.CLUSTER,
+    remedy="compare-software",
+    causes=SOFTWARE,
+)
 def smoke_mask_divergence(seen: SmokeRounds) -> Iterator[Problem]:
     """Ranks that share a model drew different masks or data, or replicas drew the same.
 
@@ -74,6 +82,7 @@ def smoke_mask_divergence(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-desync",
     SMOKE,
+    damage=Damage.WRONG,
     scope=Scope.CLUSTER,
     remedy="compare-software",
     causes=("smoke-mask-divergence", "smoke-collective-wrong", "smoke-corruption", *HARDWARE, *SOFTWARE),
@@ -104,6 +113,7 @@ def smoke_desync(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-corruption",
     SMOKE,
+    damage=Damage.WRONG,
     scope=Scope.CLUSTER,
     remedy="test-hardware",
     causes=("smoke-mask-divergence", *HARDWARE, *SOFTWARE),
@@ -133,6 +143,7 @@ def smoke_corruption(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-loss-stall",
     SMOKE,
+    damage=Damage.WRONG,
     scope=Scope.CLUSTER,
     remedy="look-at-training",
     causes=(
@@ -171,6 +182,7 @@ def smoke_loss_stall(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-loss-nan",
     SMOKE,
+    damage=Damage.WRONG,
     scope=Scope.CLUSTER,
     remedy="test-hardware",
     causes=("smoke-mask-divergence", "smoke-collective-wrong", "smoke-corruption", *HARDWARE, *SOFTWARE),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.api import VENDORS, Problem, Scope, check
+from doctor.api import VENDORS, Damage, Problem, Scope, check
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.smoke import accused, at_least
 
@@ -34,6 +34,7 @@ MEMORY = ("shm-small", "shm-full", "memory-low")
 @check(
     "smoke-not-started",
     SMOKE,
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="see-why-no-rank",
     causes=(
@@ -75,6 +76,7 @@ def smoke_not_started(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-hang",
     SMOKE,
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="find-what-hangs",
     causes=("smoke-not-started", "smoke-crash", *NETWORK, *FABRIC, *DEVICES, *MEMORY, "stuck-process"),
@@ -108,6 +110,7 @@ def smoke_hang(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-crash",
     SMOKE,
+    damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     remedy="see-what-killed-it",
     causes=(*MEMORY, *DEVICES, "version-incompatible", "disk-full", "nproc-low", "kernel-log"),
@@ -135,6 +138,7 @@ def smoke_crash(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-mismatch",
     SMOKE,
+    damage=Damage.WRONG,
     scope=Scope.CLUSTER,
     remedy="compare-software",
     causes=("version-incompatible", "version-drift", "env-drift"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.api import VENDORS, Problem, Scope, Severity, check
+from doctor.api import VENDORS, Damage, Problem, Scope, Severity, check
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.smoke import accused, at_least, even, only_on, steady
 
@@ -18,6 +18,7 @@ SICK = tuple(id for vendor in VENDORS for id in vendor.sick)
 @check(
     "smoke-straggler",
     SMOKE,
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     remedy="find-what-slows",
@@ -56,6 +57,7 @@ def smoke_straggler(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-contention",
     SMOKE,
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     remedy="find-what-slows",
@@ -87,6 +89,7 @@ def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
 @check(
     "smoke-slow-link",
     SMOKE,
+    damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     remedy="look-at-link",

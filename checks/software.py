@@ -12,6 +12,7 @@ from doctor.api import (
     PLAN,
     Backend,
     Confidence,
+    Damage,
     Evidence,
     Expect,
     JobPlan,
@@ -42,6 +43,7 @@ NOT_THERE = "not installed"
     VERSIONS,
     PYTHON,
     DEVICES,
+    damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     several_hosts=True,
@@ -134,7 +136,14 @@ def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Prob
         )
 
 
-@check("env-drift", ENVIRONMENT, scope=Scope.CLUSTER, severity=Severity.WARN, several_hosts=True)
+@check(
+    "env-drift",
+    ENVIRONMENT,
+    damage=Damage.RISK,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    several_hosts=True,
+)
 def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem]:
     """Variables that matter to the job differ between hosts.
 
@@ -150,7 +159,7 @@ def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem
         yield from _outliers(name, values, "value")
 
 
-@check("torch-missing", PYTHON, EXPECT, remedy="install-torch")
+@check("torch-missing", PYTHON, EXPECT, damage=Damage.BLOCKED, remedy="install-torch")
 def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
     """The interpreter that the job would use has no torch, or another version than expected.
 
@@ -171,7 +180,9 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
             expected="an interpreter with torch (--python PATH, or python: in the inventory)",
             actual=f"{python.path}: no such program{_elsewhere(python)}",
             subject=python.path,
-            commands=(f"ls -l {quote(python.path)}", "command -v python3"),
+            commands=() if python.other else (f"ls -l {quote(python.path)}", "command -v python3"),
+            remedy=_name_other(python),
+            values={"other": python.other},
         )
         return
     version = python.packages.get("torch")
@@ -191,11 +202,18 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
         actual=f"{python.path} (Python {python.version}) has {actual}{_elsewhere(python)}",
         subject=python.path,
         evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
+        remedy=_name_other(python),
         values={
             "python": python.to_type,
+            "other": python.other,
             "torch": "torch" if expect.torch == "any" else f"torch=={expect.torch.rstrip('.')}.*",
         },
     )
+
+
+def _name_other(python: Python) -> str | None:
+    """Nothing has to be installed where another interpreter has torch."""
+    return "name-torch" if python.other else None
 
 
 def _elsewhere(python: Python) -> str:
@@ -208,7 +226,7 @@ def _packages(python: Python) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(python.packages.items())) or "none"
 
 
-@check("torch-npu-unusable", PYTHON, EXPECT, PLAN, DEVICES, remedy="prepare-torch-npu")
+@check("torch-npu-unusable", PYTHON, EXPECT, PLAN, DEVICES, damage=Damage.BLOCKED, remedy="prepare-torch-npu")
 def torch_npu_unusable(python: Python, expect: Expect, plan: JobPlan, devices: Devices) -> Iterator[Problem]:
     """The interpreter that the job would use has no torch_npu, or does not find the libraries of CANN.
 
@@ -249,7 +267,7 @@ def _npu(python: Python, summary: str, actual: str) -> Problem:
     )
 
 
-@check("version-incompatible", PYTHON, VERSIONS)
+@check("version-incompatible", PYTHON, VERSIONS, damage=Damage.BLOCKED)
 def version_incompatible(python: Python, versions: Versions) -> Iterator[Problem]:
     """Versions on one host that do not work together.
 

@@ -21,6 +21,7 @@ from doctor.model import (
     Backend,
     Capture,
     Confidence,
+    Damage,
     Evidence,
     Place,
     Problem,
@@ -54,6 +55,7 @@ __all__ = [
     "Capture",
     "Check",
     "Confidence",
+    "Damage",
     "Evidence",
     "Expect",
     "Fact",
@@ -253,6 +255,7 @@ class Check:
     doc: str
     origin: str
     severity: Severity = Severity.FAIL
+    damage: Damage | None = None
     remedy: str | None = None
     causes: tuple[str, ...] = ()
     backends: tuple[Backend, ...] = ()
@@ -268,6 +271,7 @@ class Options(TypedDict, total=False):
     """What `check` takes besides the id, the needs and the scope; every option has a default."""
 
     severity: Severity
+    damage: Damage
     remedy: str | None
     causes: tuple[str, ...]
     backends: tuple[Backend, ...]

@@ -33,6 +33,16 @@ class Severity(str, Enum):
     WARN = "warn"
 
 
+class Damage(Enum):
+    """What a fault does to the job, the worst first: reports are in this order."""
+
+    GONE = "a host, a device or a link is gone or down"
+    BLOCKED = "ranks cannot start, or cannot connect"
+    WRONG = "results are wrong"
+    LOAD = "the job is slow or fails under load"
+    RISK = "it may do harm one day"
+
+
 class Scope(str, Enum):
     """Whether a check judges each host alone or compares all of them."""
 

@@ -8,9 +8,9 @@ iptables' own view of nft tables is read only if nft shows such tables.
 from __future__ import annotations
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
-from doctor.firewall import Decision, Manager, Ruleset, combine, parse_iptables_save, parse_nft
+from doctor.firewall import Decision, Ruleset, combine, parse_iptables_save, parse_nft
 
-__all__ = ["RULES", "Decision", "Manager", "Ruleset"]
+__all__ = ["RULES", "Decision", "Ruleset"]
 
 # Sections, each headed by "== NAME" and ended by "== end RC".
 _RULES = r"""
@@ -30,6 +30,9 @@ if there; then
   if have nft; then
     n=$(nft -j list ruleset); r=$?
     printf '== nft\n%s\n== end %s\n' "$n" "$r"
+    case $n in
+      *'"hook": "ingress"'*|*'"hook": "egress"'*) part chains nft list chains;;
+    esac
   fi
 fi
 for t in iptables ip6tables; do
@@ -51,12 +54,12 @@ def _rules(capture: Capture) -> Ruleset:
     saved = [
         table
         for name, text in sections.items()
-        if name != "nft"
+        if name not in ("nft", "chains")
         for table in parse_iptables_save(
             text, "ip6" if name.startswith("ip6") else "ip", f"iptables-{name.rpartition('-')[2]}"
         )
     ]
-    return combine(parse_nft(sections.get("nft", "")), saved)
+    return combine(parse_nft(sections.get("nft", ""), sections.get("chains", "")), saved)
 
 
 def _sections(text: str) -> dict[str, str]:

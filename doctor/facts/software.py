@@ -47,6 +47,11 @@ class Python:
         """The path as it may be typed in a command."""
         return to_type(self.path)
 
+    @property
+    def other(self) -> str:
+        """Another interpreter of the host that has torch, as it may be typed; empty if none is known."""
+        return next((path for path in self.elsewhere if to_type(path) == path), "")
+
 
 def _python(capture: Capture) -> Python:
     absent = re.match(r"absent (.*)\n?", capture.stdout)

@@ -6,6 +6,7 @@ for span in rules.decide_ports("10.0.0.2", "10.0.0.1", 29500, 29507, "eth0"): sp
 
 from doctor.firewall.decide import Ruleset, combine
 from doctor.firewall.decision import Action, Decision, Manager
+from doctor.firewall.doors import opening
 from doctor.firewall.iptables import parse_iptables_save
 from doctor.firewall.nft import parse_nft
 from doctor.firewall.rules import RuleTable
@@ -17,6 +18,7 @@ __all__ = [
     "RuleTable",
     "Ruleset",
     "combine",
+    "opening",
     "parse_iptables_save",
     "parse_nft",
 ]

@@ -97,6 +97,21 @@ class Ruleset:
     def _decided(self) -> dict[tuple[object, ...], tuple[PortSpan, ...]]:
         return {}
 
+    def with_rules(self, title: str, tool: str, chain: str, first: tuple[Rule, ...]) -> Ruleset:
+        """The rule set with these rules at the head of a chain; one for all hosts that share this one."""
+        key = (title, tool, chain, first)
+        if key not in self._variants:
+            tables = (
+                table.with_rules(chain, first) if (table.title, table.tool) == (title, tool) else table
+                for table in self.tables
+            )
+            self._variants[key] = Ruleset(tuple(tables))
+        return self._variants[key]
+
+    @cached_property
+    def _variants(self) -> dict[tuple[object, ...], Ruleset]:
+        return {}
+
     @cached_property
     def _bounds(self) -> list[int]:
         return sorted({*self.address_cuts, *LOOPBACK})
@@ -137,7 +152,7 @@ class Ruleset:
     def _travel(self, packet: Packet, states: dict[PacketState, PacketPath], budget: Budget) -> Fate:
         fate = Fate(alive=states)
         for table, chain, hook, certain in self._base_chains(packet):
-            one = Walk(table, hook, packet, budget).base(chain, fate.alive)
+            one = Walk(table, chain, hook, packet, budget).whole(fate.alive)
             if not certain and one.ends:
                 doubt = f"whether the packet passes the {hook.name} hook of table {table.title} is not known"
                 for kind, way in one.ends.items():

@@ -40,6 +40,9 @@ class Decision:
     """What listed the rule, as `Table.tool`; rules of iptables-legacy, say, must be changed with it."""
     varies: bool = False
     """It is unknown, and may be another for the next packet: no connection that worked decides it."""
+    base: str = ""
+    """The base chain from which the kernel came to `chain`, and the hook at which it is called."""
+    hook: str = ""
 
     @property
     def blocked(self) -> bool:
@@ -94,4 +97,15 @@ def _decision(action: Action, way: PacketPath, reason: str) -> Decision:
     if place is None:
         return Decision(action, reason=reason)
     manager = manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain)
-    return Decision(action, place.rule, place.table.title, place.chain, manager, reason, place.table.tool)
+    hook = place.base.hook.name if place.base.hook else ""
+    return Decision(
+        action,
+        place.rule,
+        place.table.title,
+        place.chain,
+        manager,
+        reason,
+        place.table.tool,
+        base=place.base.name,
+        hook=hook,
+    )

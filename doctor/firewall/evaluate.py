@@ -43,6 +43,8 @@ class RulePlace:
     table: RuleTable
     chain: str
     rule: str
+    base: Chain
+    """The base chain from which the kernel came to that chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +93,16 @@ class Walk:
     """One packet in one base chain of one table."""
 
     table: RuleTable
+    base: Chain
     hook: Hook
     packet: Packet
     budget: Budget
     fate: Fate = field(default_factory=Fate)
 
-    def base(self, chain: Chain, states: dict[PacketState, PacketPath]) -> Fate:
+    def whole(self, states: dict[PacketState, PacketPath]) -> Fate:
         """Run the base chain on a packet in any of the states; `fate.alive` are those in which it accepts."""
-        policy = RulePlace(self.table, chain.name, f"policy {self.hook.policy.value}")
-        for state, way in self.run(chain, states, 0).items():
+        policy = RulePlace(self.table, self.base.name, f"policy {self.hook.policy.value}", self.base)
+        for state, way in self.run(self.base, states, 0).items():
             spoke = way.place if self.hook.policy is VerdictKind.ACCEPT and way.place else policy
             self.settle(self.hook.policy, state, replace(way, place=spoke))
         if not self.fate.ends and self.fate.alive.keys() == states.keys():  # its doubts decided nothing
@@ -145,7 +148,7 @@ class Walk:
         back: Fate,
     ) -> None:
         """Apply one rule to one state: what goes on joins `after`, what leaves the chain joins `back`."""
-        place = RulePlace(self.table, chain.name, rule.text)
+        place = RulePlace(self.table, chain.name, rule.text, self.base)
         for number, step in enumerate(rule.steps):
             self.budget.spend()
             if isinstance(step, SetMark | Untrack):

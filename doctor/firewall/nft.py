@@ -12,12 +12,14 @@ rule must not hide all others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from doctor.errors import NotUnderstood
+from doctor.firewall.nft_devices import parse_devices
 from doctor.firewall.nft_match import NamedSet
 from doctor.firewall.nft_statement import statement_steps
 from doctor.firewall.nft_text import rule_text
@@ -80,13 +82,16 @@ class _NftDraft:
     sets: dict[str, NamedSet] = field(default_factory=dict)
 
 
-def parse_nft(text: str) -> tuple[RuleTable, ...]:
-    """The tables of a rule set; empty text gives none."""
+def parse_nft(text: str, chains: str = "") -> tuple[RuleTable, ...]:
+    """The tables of a rule set; empty text gives none. `chains`, from `nft list chains`, names the devices of
+    chains for which older versions leave them out.
+    """
     if not text.strip():
         return ()
     try:
         objects = msgspec.json.decode(text, type=_Ruleset).nftables
         drafts = _gather(objects)
+        _add_devices(drafts, parse_devices(chains))
         return tuple(_table(family, name, draft) for (family, name), draft in drafts.items())
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise NotUnderstood(f"`nft -j list ruleset` did not print a rule set: {error}") from None
@@ -132,6 +137,16 @@ def _hook(chain: _Chain) -> Hook | None:
         raise NotUnderstood(f"the nft chain {chain.name[:40]!r} has the policy {chain.policy[:40]!r}")
     devices = (chain.dev,) if isinstance(chain.dev, str) else tuple(chain.dev or ())
     return Hook(chain.hook, chain.prio, chain.type == "nat", VerdictKind(chain.policy), devices)
+
+
+def _add_devices(
+    drafts: Mapping[tuple[str, str], _NftDraft], devices: Mapping[tuple[str, str, str], tuple[str, ...]]
+) -> None:
+    for (family, table, chain), names in devices.items():
+        draft = drafts.get((family, table))
+        hook = draft.hooks.get(chain) if draft else None
+        if draft and hook and not hook.devices:
+            draft.hooks[chain] = replace(hook, devices=names)
 
 
 def _table(family: str, name: str, draft: _NftDraft) -> RuleTable:

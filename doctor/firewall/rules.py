@@ -6,7 +6,7 @@ that was not read, the time of day). Nothing here parses, and nothing decides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -174,3 +174,8 @@ class RuleTable:
     @property
     def title(self) -> str:
         return f"{self.family} {self.name}"
+
+    def with_rules(self, chain: str, first: tuple[Rule, ...]) -> RuleTable:
+        """The table with these rules at the head of a chain."""
+        old = self.chains[chain]
+        return replace(self, chains={**self.chains, chain: replace(old, rules=(*first, *old.rules))})

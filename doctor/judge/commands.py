@@ -129,12 +129,20 @@ def pairs(words: Iterable[str]) -> tuple[Typed, ...]:
 
 def _just_made(command: str, options: Sequence[Typed], run: LastRun) -> bool:
     """Whether this run has just done the same, or more."""
+    if _names_another_python(options, run):
+        return False
     asked = [option for option in options if option[0] not in ("--python", *JOB)]
     if command == "smoke":
         return run.command in ("smoke", "preflight") and not asked
     if command != "check" or run.command not in ("check", "preflight", "smoke"):
         return False
     return all(_is_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
+
+
+def _names_another_python(options: Sequence[Typed], run: LastRun) -> bool:
+    said = [option for option in run.way.reached if option[0] == "--python"]
+    named = [option for option in options if option[0] == "--python" and option != NO_PYTHON]
+    return bool(said) and any(option not in said for option in named)
 
 
 def _is_covered(option: Typed, run: LastRun) -> bool:

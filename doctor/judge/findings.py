@@ -1,7 +1,8 @@
-"""Results -> findings: equal ones folded over hosts, symptoms linked to causes, the worst first."""
+"""Results -> findings: equal ones folded over hosts, symptoms linked to causes, the most damage first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from doctor.api import Check
 from doctor.judge.causes import link_causes
 from doctor.model import (
+    Damage,
     Finding,
     Place,
     Problem,
@@ -25,6 +27,7 @@ IN_CONTAINER = "-in-container"
 """The suffix of a remedy's id that replaces it inside a container."""
 OUTSIDE = "# On the host, outside of the container:"
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
+_DAMAGE = tuple(Damage)
 FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
 FillHere = Callable[[str, Values], Remedy | None]
 Vendors = Mapping[str, frozenset[str]]
@@ -65,12 +68,13 @@ def fold_findings(
     """`fill` makes the commands from a remedy's name, values and vendors of devices."""
     groups = enumerate(_groups(results, checks, sights))
 
-    def fill_for(hosts: Iterable[str]) -> FillHere:
+    def fill_for(hosts: Sequence[str]) -> FillHere:
         there = frozenset().union(*(vendors.get(host, ()) for host in hosts or vendors))
-        return lambda name, values: fill(name, values, there)
+        guilty = {"hosts": fold(hosts)} if hosts else {}
+        return lambda name, values: fill(name, {**guilty, **values}, there)
 
     made = [_finding(str(number), group, checks, sights, fill_for) for number, group in groups]
-    ordered = _order(link_causes(made, checks))
+    ordered = _order(link_causes(made, checks), checks)
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
 
@@ -156,9 +160,21 @@ def _places(result: Result) -> tuple[Place, ...]:
     return tuple(Place(host=host) for host in result.hosts)
 
 
-def _order(found: Sequence[Finding]) -> list[Finding]:
-    """Worst first; a common cause before culprits; each symptom right after its cause."""
-    ranked = sorted(found, key=lambda f: (_ORDER[f.status], bool(f.hosts), -len(f.hosts)))
+def _order(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
+    """Faults before warnings, and of these the most damage first: then a common cause before culprits, and
+    what most hosts have before what few have. Each symptom comes right after its cause.
+    """
+    hosts = Counter[tuple[str, Status]]()
+    for finding in found:
+        hosts[finding.check, finding.status] += len(finding.hosts)
+
+    def place(finding: Finding) -> tuple[int, ...]:
+        check = checks.get(finding.check)
+        damage = _DAMAGE.index((check and check.damage) or Damage.RISK)
+        number = hosts[finding.check, finding.status]
+        return _ORDER[finding.status], damage, bool(finding.hosts), -number, -len(finding.hosts)
+
+    ranked = sorted(found, key=place)
     known = {finding.id for finding in found}
     behind: dict[str, list[Finding]] = {}
     for finding in ranked:

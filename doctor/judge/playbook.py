@@ -65,6 +65,8 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     commands: tuple[str, ...]
     zh: str = ""
+    mends: bool = False
+    """Whether the fault is gone once the commands are typed as they are; others only show more of it."""
     devices: dict[str, tuple[str, ...]] = {}
     """Vendor -> additional commands if devices of that vendor were found."""
 

@@ -32,7 +32,8 @@ from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
 from doctor.rules.smoke import named_by, passed
-from doctor.text.nodeset import fold
+from doctor.text.addresses import is_address
+from doctor.text.nodeset import fold, is_host
 from doctor.transport.way import Way
 
 _WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
@@ -169,6 +170,16 @@ class Report:
     @cached_property
     def other_hosts(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts if host.status is not HostStatus.HEALTHY)
+
+    @cached_property
+    def called(self) -> Mapping[str, str]:
+        """The own names of hosts that were named by their addresses, as the servers of a rank table are.
+        What a host calls its name counts only if it can be one.
+        """
+        told = next((row.values for row in self.facts if row.key == "host_name"), {})
+        own = {host.name: str(told[host.name]) for host in self.hosts if host.name in told}
+        known = {host: name for host, name in own.items() if is_address(host) and not is_address(name)}
+        return {host: name for host, name in known.items() if is_host(name)}
 
     @cached_property
     def silent(self) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, Status, View
 from doctor.report.card import Medium, Row, RowForm
-from doctor.report.headline import are_counted, bare, culprit, culprits, named_or_counted, word
+from doctor.report.headline import Called, are_counted, bare, culprit, culprits, named_or_counted, word
 from doctor.report.similar_faults import Fault, single_fault
 from doctor.text.nodeset import fold
 
@@ -22,13 +22,15 @@ SUBJECTS, MOST_SUBJECTS = 3, 20
 _FRAME = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<name>.+)')
 
 
-def rows(fault: Fault, finding: Finding) -> Iterator[Row]:
+def rows(fault: Fault, finding: Finding, called: Called) -> Iterator[Row]:
     """The rows of a fault; `finding` represents all of its findings."""
     cause = fault.cause
     if are_counted(finding.hosts):
         yield Row("hosts", finding.hosts, RowForm.HOSTS)
     if cause:
-        yield row("because", f"{cause.check} on {named_or_counted(cause.hosts) or 'all'}", link=cause.id)
+        yield row(
+            "because", f"{cause.check} on {named_or_counted(cause.hosts, called) or 'all'}", link=cause.id
+        )
     many, subjects = _subjects(fault, finding)
     yield row("where", ", ".join(subjects), on=Medium.FULL if many else Medium.ALL)
     yield row("found", fault.found)
@@ -78,7 +80,8 @@ def seen_from(finding: Finding) -> str:
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
     """The rows of one finding as labels and texts."""
-    for each in rows(single_fault(finding, report.by_id.get(finding.because or "")), finding):
+    fault = single_fault(finding, report.by_id.get(finding.because or ""))
+    for each in rows(fault, finding, report.called):
         text = fold(each.lines) if each.form is RowForm.HOSTS else "\n".join(each.lines)
         if text and Medium.MARKDOWN in each.on:
             yield each.label, text.removesuffix(".")

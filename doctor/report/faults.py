@@ -10,7 +10,16 @@ from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.card import Card, CardKind, Medium, Page, Pairs, Row, RowForm
 from doctor.report.details import evidence, rows, seen_from
-from doctor.report.headline import WORDS, are_counted, culprit, last_line, named_or_counted, title, word
+from doctor.report.headline import (
+    WORDS,
+    are_counted,
+    culprit,
+    last_line,
+    named,
+    named_or_counted,
+    title,
+    word,
+)
 from doctor.report.host_rows import unheard_hosts
 from doctor.report.rerun import verify
 from doctor.report.similar_faults import Fault, fold_faults, single
@@ -29,6 +38,8 @@ VERDICTS = {
 }
 FROM_HERE = ("ssh ", "doctor ")
 """Commands that begin like this are typed where doctor runs."""
+VERIFIES_ITSELF = ("name-torch",)
+"""Remedies that run doctor in another way; to run it as before would only show the same again."""
 LONGEST = 90
 """The most characters of the names in the title."""
 MOST_QUOTED = 12
@@ -71,20 +82,21 @@ def whom(report: Report) -> str:
     if report.verdict is Verdict.FAULTY:
         faults = [finding for finding in report.findings if report.rules.faults(finding)]
         known = {finding.id for finding in faults}
-        names = dict.fromkeys(culprit(finding) for finding in faults if finding.because not in known)
+        roots = (finding for finding in faults if finding.because not in known)
+        names = dict.fromkeys(culprit(finding, report.called) for finding in roots)
         lone = len(names) == 1 and not any(finding.hosts for finding in faults)
         return title(faults[0]) if lone else _cut(list(names))
     if report.verdict is Verdict.INCONCLUSIVE:
         doubtful = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
         return (
-            _cut([f"{named_or_counted(doubtful)} not proved healthy"])
+            _cut([f"{named_or_counted(doubtful, report.called)} not proved healthy"])
             if doubtful
             else "not everything was examined"
         )
-    warned = dict.fromkeys(culprit(finding) for finding in trouble(report))
+    warned = dict.fromkeys(culprit(finding, report.called) for finding in trouble(report))
     number = len({finding.check for finding in trouble(report)})
     but = f", with {number} warning{'s' if number > 1 else ''}: {_cut(list(warned))}" if warned else ""
-    return named_or_counted(report.healthy_hosts) + but
+    return named_or_counted(report.healthy_hosts, report.called) + but
 
 
 def _cut(names: Sequence[str]) -> str:
@@ -115,13 +127,13 @@ def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
 def _card(fault: Fault, report: Report, unheard: Set[str]) -> Card:
     finding = fault.first
     view = seen_from(finding)
-    more = [*rows(fault, finding), *_evidence(fault, report)]
+    more = [*rows(fault, finding, report.called), *_evidence(fault, report)]
     if fault.cause is None:  # what mends the cause mends the symptom
-        more += [*_typed(fault, finding, unheard), *_verify(fault, finding, report)]
+        more += [*_typed(fault, finding, report, unheard), *_verify(fault, finding, report)]
     return Card(
         word(finding),
         KINDS[finding.status],
-        culprit(finding),
+        culprit(finding, report.called),
         fault.title,
         f" ({view})" if view else "",
         finding.check,
@@ -140,10 +152,12 @@ def _evidence(fault: Fault, report: Report) -> Iterator[Row]:
 
 
 def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
-    """The command that verifies the fix, unless the remedy has it already or the run does not say how its
-    hosts are reached.
+    """The command that verifies the fix, unless the remedy has it already or verifies itself, or the run does
+    not say how its hosts are reached.
     """
     if report.run.way is None or report.run.command.startswith("ranktable"):
+        return
+    if finding.remedy and finding.remedy.id in VERIFIES_ITSELF:
         return
     ordered = tuple(name for name in report.plan.names if name in finding.hosts)
     command = verify(report, replace(finding, hosts=ordered))
@@ -151,7 +165,7 @@ def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
         yield Row("verify", (command,), RowForm.TYPED)
 
 
-def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
+def _typed(fault: Fault, finding: Finding, report: Report, unheard: Set[str]) -> Iterator[Row]:
     """Where to type the commands, and the commands. Nothing can be typed on an unreachable host."""
     typed: dict[tuple[str, ...], list[Finding]] = {}
     for each in fault.findings:
@@ -165,8 +179,9 @@ def _typed(fault: Fault, finding: Finding, unheard: Set[str]) -> Iterator[Row]:
         if all(command.startswith("#") for command in there) and len(there) < len(commands):
             there = ()  # a comment stays with the commands that it is about
         here = tuple(command for command in commands if command not in there)
-        on = "each of them" if hosts == finding.hosts and are_counted(hosts) else fold(hosts)
-        for where, lines in ((f"type on {on}:", there), ("type here:", here)):
+        on = "each of them" if hosts == finding.hosts and are_counted(hosts) else named(hosts, report.called)
+        told = all(command.startswith("#") for command in here)  # nothing is typed
+        for where, lines in ((f"type on {on}:", there), ("" if told else "type here:", here)):
             if lines:
                 yield Row("do", lines, RowForm.TYPED, head=where)
     if len(typed) > 2:

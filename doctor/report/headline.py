@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
@@ -37,6 +38,9 @@ _TITLES = {
 """Titles of checks whose summary cannot be read without its context."""
 
 _OUT_OF_REACH = {"host-unreachable": "out of reach"}
+Called = Mapping[str, str]
+"""The own names of hosts that were named by their addresses (`Report.called`)."""
+_AS_NAMED: Called = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,10 @@ class GuiltyHosts:
     """ "NPU 3" """
     ranks: str = ""
     """ "rank 3" """
+    called: Called = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
-        names = named_or_counted(self.hosts)
+        names = named_or_counted(self.hosts, self.called)
         if self.ranks:
             return f"{self.ranks} on {names}"
         between = ", " if are_counted(self.hosts) else " "
@@ -62,11 +67,17 @@ def are_counted(hosts: Sequence[str]) -> bool:
     return len(hosts) >= MANY or (len(hosts) > FEW and len(fold(hosts)) > LONG)
 
 
-def named_or_counted(hosts: Sequence[str]) -> str:
-    return f"{len(hosts)} hosts" if are_counted(hosts) else fold(hosts)
+def named_or_counted(hosts: Sequence[str], called: Called = _AS_NAMED) -> str:
+    return f"{len(hosts)} hosts" if are_counted(hosts) else named(hosts, called)
 
 
-def culprits(finding: Finding) -> tuple[GuiltyHosts, ...]:
+def named(hosts: Sequence[str], called: Called = _AS_NAMED) -> str:
+    """ "node[1-4]"; "node2 (198.18.0.3)" if the host was named by its address and told its own name."""
+    own = [called[host] for host in hosts if host in called]
+    return f"{fold(own)} ({fold(hosts)})" if own and len(own) == len(hosts) else fold(hosts)
+
+
+def culprits(finding: Finding, called: Called = _AS_NAMED) -> tuple[GuiltyHosts, ...]:
     """One culprit for all hosts with the same faulty devices or ranks."""
     ranks: dict[str, set[int]] = {host: set() for host in finding.hosts}
     devices: dict[str, set[int]] = {host: set() for host in finding.hosts}
@@ -76,21 +87,21 @@ def culprits(finding: Finding) -> tuple[GuiltyHosts, ...]:
         elif place.host in devices and place.device is not None:
             devices[place.host].add(place.device)
     if all(ranks.values()) and ranks:
-        return (GuiltyHosts(finding.hosts, ranks=ranks_text(set().union(*ranks.values()))),)
+        return (GuiltyHosts(finding.hosts, ranks=ranks_text(set().union(*ranks.values())), called=called),)
     noun = "NPU" if finding.check.startswith(("device-", "rank-table-")) else "GPU"
     alike: dict[str, list[str]] = {}
     for host, numbers in devices.items():
         plural = "s" if len(numbers) > 1 else ""
-        named = f"{noun}{plural} {','.join(ranges(numbers))}" if numbers else ""
-        alike.setdefault(named, []).append(host)
-    return tuple(GuiltyHosts(tuple(hosts), devices=named) for named, hosts in alike.items())
+        part = f"{noun}{plural} {','.join(ranges(numbers))}" if numbers else ""
+        alike.setdefault(part, []).append(host)
+    return tuple(GuiltyHosts(tuple(hosts), devices=part, called=called) for part, hosts in alike.items())
 
 
-def culprit(finding: Finding) -> str:
+def culprit(finding: Finding, called: Called = _AS_NAMED) -> str:
     """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else the place in a file."""
-    named = ", ".join(map(str, culprits(finding)))
+    guilty = ", ".join(map(str, culprits(finding, called)))
     in_a_file = not any(place.host for place in finding.where)
-    return named or (in_a_file and finding.subject) or NOBODY
+    return guilty or (in_a_file and finding.subject) or NOBODY
 
 
 def word(finding: Finding) -> str:
@@ -135,10 +146,11 @@ def _healthy(report: Report) -> str:
     if left_out := ", ".join(report.npu_network_left_out):
         said += f", except that nobody looked at the NPU network ({left_out} left out as asked for)"
     if not warned:
-        names = named_or_counted(report.healthy_hosts)
+        names = named_or_counted(report.healthy_hosts, report.called)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."
     number = len({finding.check for finding in warned})
-    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_culprits_with_areas(warned)}."
+    whose = _culprits_with_areas(warned, report.called)
+    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {whose}."
 
 
 def guilty_line(report: Report) -> str:
@@ -152,7 +164,7 @@ def guilty_line(report: Report) -> str:
     guilty = {host for finding in faults for host in finding.hosts if host in states}
     faulty = len(guilty) if HostStatus.FAULTY in states.values() else 0
     counted = faulty > FEW and len(report.hosts) >= MANY
-    said = _by_area(roots) if counted else _culprits_with_areas(roots)
+    said = _by_area(roots) if counted else _culprits_with_areas(roots, report.called)
     return f"{_how_many(faulty, len(report.hosts))}: {said}."
 
 
@@ -170,26 +182,25 @@ def unexamined(report: Report) -> str:
     left = [host for host in report.hosts if host.status is HostStatus.UNEXAMINED]
     rest = {host.name: host.reason or "" for host in left if host.name not in guilty}
     if not are_counted(tuple(rest)):
-        return f" Not proved healthy: {fold(rest)}." if rest else ""
+        return f" Not proved healthy: {named(tuple(rest), report.called)}." if rest else ""
     why = {_CLAUSE.split(_ASIDE.sub("", _WHERE_OPEN.sub("", reason)))[0] for reason in rest.values()}
     return f" {len(rest)} not proved healthy{f': {why.pop()}' if len(why) == 1 else ''}."
 
 
 def _by_area(findings: Iterable[Finding]) -> str:
-    """ "20 devices, 13 memory": the areas with their numbers of hosts, largest first."""
+    """ "20 devices, 13 memory": the areas with their numbers of hosts, in the order of the findings."""
     hosts: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         hosts[_area_name(finding)].update(finding.hosts)
-    ordered = sorted(hosts.items(), key=lambda each: -len(each[1]))
-    return ", ".join(f"{len(names) or NOBODY} {area}" for area, names in ordered)
+    return ", ".join(f"{len(names) or NOBODY} {area}" for area, names in hosts.items())
 
 
 def _area_name(finding: Finding) -> str:
-    area = area_of(finding.check)
+    area = "rank table" if finding.check.startswith("rank-table-") else area_of(finding.check)
     return finding.check if area == OTHER else _OUT_OF_REACH.get(finding.check, area)
 
 
-def _culprits_with_areas(findings: Iterable[Finding]) -> str:
+def _culprits_with_areas(findings: Iterable[Finding], called: Called) -> str:
     """Each culprit once, with the areas of its faults."""
     areas: dict[GuiltyHosts, dict[str, None]] = {}
     for finding in findings:
@@ -203,6 +214,6 @@ def _culprits_with_areas(findings: Iterable[Finding]) -> str:
     for who, names in areas.items():
         alike.setdefault((who.devices, who.ranks, ", ".join(names)), []).extend(who.hosts)
     return ", ".join(
-        f"{GuiltyHosts(tuple(hosts), devices, ranks) if hosts else ranks} ({said})"
+        f"{GuiltyHosts(tuple(hosts), devices, ranks, called) if hosts else ranks} ({said})"
         for (devices, ranks, said), hosts in alike.items()
     )

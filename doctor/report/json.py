@@ -134,7 +134,7 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
         view=found.view,
         seen_from=found.seen_from,
         confidence=found.confidence,
-        headline=f"{culprit(found)}: {title(found)}",
+        headline=f"{culprit(found, report.called)}: {title(found)}",
         summary=found.summary,
         expected=found.expected,
         actual=found.actual,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from doctor import __version__
 from doctor.judge.verdict import Report
 from doctor.report.faults import page_of, unexamined
+from doctor.report.headline import named
 from doctor.report.host_rows import OK, host_rows
 from doctor.report.markdown_page import MOST, card_line, card_text, fit, pair_line
 from doctor.report.markdown_text import cell, code, inline, row, table
@@ -52,7 +53,13 @@ def _hosts(report: Report, room: int) -> str:
     alike = sorted(host_rows(report), key=lambda each: each.verdict == OK)
     areas = tuple(alike[0].cells) if alike else ()
     rows = (
-        row((cell(fold(each.hosts)), *(cell(each.cells[area]) for area in areas), cell(each.verdict)))
+        row(
+            (
+                cell(named(each.hosts, report.called)),
+                *(cell(each.cells[area]) for area in areas),
+                cell(each.verdict),
+            )
+        )
         for each in alike
     )
     return table(("Host", *areas, "Verdict"), ()) + fit(rows, room, "row")
@@ -60,6 +67,8 @@ def _hosts(report: Report, room: int) -> str:
 
 def _well(report: Report) -> str:
     """What was measured and found healthy, and what was not tried."""
-    ticked, left = measured(report)
-    lines = [f"- \u2713 **{line.area}**: {inline(line.text)}\n" for line in ticked]
-    return "".join([*lines, *(f"- not tried: **{line.area}**: {inline(line.text)}\n" for line in left)])
+    seen = measured(report)
+    kinds = (("\u2713", seen.ticked), ("?", seen.doubtful), ("not tried:", seen.left))
+    return "".join(
+        f"- {sign} **{line.area}**: {inline(line.text)}\n" for sign, lines in kinds for line in lines
+    )

@@ -1,20 +1,23 @@
 """One line for each area with what was measured, and what was not tried.
 
-A line is ticked only if checks of its area passed on all hosts and the area has no finding.
+A line is ticked only if checks of its area passed on all hosts and the area has no finding. If nothing is
+wrong there and something is undecided, the line says both.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.devices import VENDORS
 from doctor.judge.verdict import Report
-from doctor.model import Status
+from doctor.model import Backend, Status
 from doctor.report import smoke
 from doctor.report.areas import AREAS, area_of
 from doctor.report.fact_words import spread
+from doctor.report.headline import named_or_counted
 from doctor.rules.smoke import passed
 
 APART: Mapping[str, str] = {
@@ -42,6 +45,12 @@ JUDGED_BY: Mapping[str, tuple[str, ...]] = {
 """Facts that may be bad: a line mentions them only if the run has a check that judges them."""
 
 
+REASONS = 2
+"""The most reasons in one line."""
+_FACT = re.compile(r"^[\w-]+: ")
+"""The name of a fact that is missing, in front of why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """`text` may hold untrusted words of hosts: the code that shows it cleans it."""
@@ -50,18 +59,31 @@ class Measurement:
     text: str
 
 
-def measured(report: Report) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
-    """What was measured and found healthy, and what was not tried, each with its reason."""
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was found healthy; what was, but for something undecided; and what was not tried, with reasons."""
+
+    ticked: tuple[Measurement, ...]
+    doubtful: tuple[Measurement, ...]
+    left: tuple[Measurement, ...]
+
+
+def measured(report: Report) -> Measured:
     said = _PassedResults(report)
-    ticked = [
-        Measurement(area, line) for area in AREAS if said.is_proved(area) and (line := _LINES[area](said))
+    lines = {area: line for area in AREAS if said.is_proved(area) and (line := _LINES[area](said))}
+    doubts = {
+        area: why for area in AREAS if (area in lines or said.is_sound(area)) and (why := said.doubt(area))
+    }
+    ticked = [Measurement(area, line) for area, line in lines.items() if area not in doubts]
+    doubtful = [
+        Measurement(area, f"{line}; {why}") for area, why in doubts.items() if (line := _LINES[area](said))
     ]
     proved = {line.area for line in ticked}
     left = [Measurement(area, why) for area in AREAS if area not in proved and (why := said.not_tried(area))]
     left += said.apart(proved)
     if "network" in proved and report.plan.several_hosts and not said.passes("port-unreachable"):
         left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
-    return tuple(ticked), tuple(left)
+    return Measured(tuple(ticked), tuple(doubtful), tuple(left))
 
 
 class _PassedResults:
@@ -105,6 +127,38 @@ class _PassedResults:
             return False
         covered = set().union(*(self.passed.get(check, set()) for check in checks))
         return covered >= set(self.hosts)
+
+    def is_sound(self, area: str) -> bool:
+        """Whether nothing of the area is wrong, and something passed, while something is undecided."""
+        checks = self.checks(area)
+        found = set().union(*(self.found.get(check, set()) for check in checks))
+        tried = area != "training" and not (area.startswith("device") and self.no_devices)
+        return tried and found == {Status.UNKNOWN} and any(check in self.passed for check in checks)
+
+    def doubt(self, area: str) -> str:
+        """What is undecided there; empty if nothing is."""
+        open_ = [
+            finding.summary
+            for finding in self.report.findings
+            if finding.status is Status.UNKNOWN
+            and area_of(finding.check) == area
+            and not self._waived(finding.check)
+        ]
+        if area == "software" and (hosts := self._without_torch_npu()):
+            where = "" if hosts == self.hosts else f" on {named_or_counted(hosts, self.report.called)}"
+            open_.append(f"the job runs over hccl, and torch has no torch_npu{where}")
+        reasons = list(dict.fromkeys(_FACT.sub("", reason) for reason in open_))
+        more = f" and {len(reasons) - REASONS} more" if len(reasons) > REASONS else ""
+        return f"not decided: {'; '.join(reasons[:REASONS])}{more}" if reasons else ""
+
+    def _without_torch_npu(self) -> tuple[str, ...]:
+        """Hosts whose torch cannot run the job on NPUs."""
+        torch, npu = self.rows.get("torch"), self.rows.get("torch_npu")
+        if torch is None or self.report.plan.backend.value is not Backend.HCCL or self._trained():
+            return ()
+        return tuple(
+            host for host in self.hosts if torch.values.get(host) and not (npu and npu.values.get(host))
+        )
 
     def _waived(self, check: str) -> set[Status]:
         return {Status.UNKNOWN} if check in APART and check not in self.report.rules.essential else set()

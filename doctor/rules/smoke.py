@@ -186,6 +186,7 @@ def problem(charge: SmokeCharge, result: SmokeResult) -> Problem:
         where=_places(charge, plan, hosts),
         severity=charge.severity,
         confidence=Confidence.SUSPECT if charge.undecided else charge.confidence,
+        remedy=charge.remedy,
         values=_values(result, hosts),
         commands=charge.commands,
     )

@@ -33,6 +33,10 @@ def _address(text: str) -> AnyAddress | None:
         return None
 
 
+def is_address(text: str) -> bool:
+    return _address(text) is not None
+
+
 def fewest_networks(addresses: Iterable[AnyAddress]) -> tuple[str, ...]:
     """The fewest networks that hold exactly these addresses, IPv4 first."""
     held = list(addresses)

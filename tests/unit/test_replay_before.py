@@ -101,8 +101,18 @@ def without_sentences(value: Any, key: str = "") -> Any:
 
 
 def told(report: Report) -> Report:
-    """The whole report except the version that made it, and the version of its form."""
-    return {key: value for key, value in report.items() if key not in ("schema", "tool")}
+    """The whole report except the version that made it, and the version of its form; the findings by name."""
+    kept = {key: value for key, value in report.items() if key not in ("schema", "tool")}
+    return {**kept, "findings": by_name(report["findings"])}
+
+
+def by_name(findings: list[Report]) -> list[Report]:
+    """Findings in an order of their own: which one comes first may change."""
+    ordered = sorted(
+        findings, key=lambda each: (each["check"], each["status"], each["nodeset"], json.dumps(each["where"]))
+    )
+    ids = {each["id"]: f"f{number}" for number, each in enumerate(ordered)}
+    return [{**each, "id": ids[each["id"]], "because": ids.get(each["because"])} for each in ordered]
 
 
 def as_far_as(old: Any, new: Any) -> Any:

@@ -117,6 +117,7 @@ def _judge_job(
             below=below,
             timeless=timeless,
             strange=case.strange,
+            sure=finding.decided and verdict is HangState.HANG,
         )
         if hung
         else None

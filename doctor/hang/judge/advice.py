@@ -21,6 +21,8 @@ _NPU = "device-link-*,device-unhealthy,device-unreachable"
 _NETWORK = "port-unreachable,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
 """Causes inside the rank itself."""
+_ENDLESS = _OWN - {Cause.COMPUTES}
+"""Causes that do not pass by themselves; a rank that computes may come to its end."""
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
 
 
@@ -79,9 +81,10 @@ def advice(
     below: bool,
     timeless: bool,
     strange: bool,
+    sure: bool,
 ) -> Advice:
     """`below`: all ranks wait in the same operation. `timeless`: the time that they have waited is unknown.
-    `strange`: the processes of the job may not be read.
+    `strange`: the processes of the job may not be read. `sure`: it hangs, and who is guilty is decided.
     """
     if strange:
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
@@ -100,7 +103,7 @@ def advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
     return Advice(
-        tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach))))
+        tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure))))
     )
 
 
@@ -120,9 +123,9 @@ def _sentences(named: Sequence[HangCulprit]) -> Iterator[str]:
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
 
 
-def _all_commands(job: HangJob, named: Sequence[HangCulprit], reach: Reach) -> Iterator[str]:
+def _all_commands(job: HangJob, named: Sequence[HangCulprit], reach: Reach, sure: bool) -> Iterator[str]:
     for each in named[:MOST]:
-        yield from _commands(each, job, named, reach)
+        yield from _commands(each, job, named, reach, sure)
 
 
 def _check(job: HangJob, reach: Reach) -> str:
@@ -150,7 +153,9 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit]) -> str:
     }.get(cause, f"look at {who}{at}{innocent}")
 
 
-def _commands(each: HangCulprit, job: HangJob, named: Sequence[HangCulprit], reach: Reach) -> Iterable[str]:
+def _commands(
+    each: HangCulprit, job: HangJob, named: Sequence[HangCulprit], reach: Reach, sure: bool
+) -> Iterable[str]:
     if each.cause is Cause.LINK:
         hosts = dict.fromkeys(other.host for other in named)
         yield reach.check(hosts, _NETWORK)
@@ -163,8 +168,12 @@ def _commands(each: HangCulprit, job: HangJob, named: Sequence[HangCulprit], rea
         return
     elif each.cause in (Cause.KERNEL, Cause.STORAGE):
         yield reach.on(each.host, f"sudo cat /proc/{each.pid}/stack")
-    else:
-        yield reach.on(each.host, f"ps -o pid,stat,wchan:24,args -p {each.pid}")
+    elif each.cause is Cause.LAST:
+        yield reach.again(job)
+    elif not each.frames:
+        yield reach.on(each.host, f"py-spy dump --pid {each.pid}")
+    elif sure and each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
+        yield f"{end}    # ends the job, with an error in its log"
 
 
 def next_time(job: HangJob) -> tuple[str, ...]:

@@ -75,7 +75,8 @@ def wrong_counts(case: TableRules) -> Iterator[UnplacedFlaw]:
     for count in case.table.counts:
         if count.said != count.found:
             message = f"{count.name} is {count.said}, but {count.things}: {count.found}"
-            yield case.flaw(count.spot, None, message, f'"{count.found}"')
+            right = count.found if case.table.form == "2.0" else f'"{count.found}"'
+            yield case.flaw(count.spot, None, message, f'"{count.name}": {right}')
 
 
 def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:

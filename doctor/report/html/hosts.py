@@ -20,16 +20,21 @@ def hosts_section(report: Report) -> Html:
     areas = [area for area in (*AREAS, OTHER) if any(area in row.cells for row in rows)]
     said = "✓ examined and healthy, ✗ faulty, ! warning, ? not fully examined, – does not apply."
     by_area = table(
-        "Hosts by area", ("hosts", "verdict", *areas), [_row(row, areas) for row in rows], kind="areas"
+        "Hosts by area",
+        ("hosts", "verdict", *areas),
+        [_row(row, areas, report) for row in rows],
+        kind="areas",
     )
     return section("hosts", "Hosts", tag("p", said, class_="soft"), by_area)
 
 
-def _row(row: HostRow, areas: list[str]) -> Html:
+def _row(row: HostRow, areas: list[str], report: Report) -> Html:
     cells = (_cell(row.cells.get(area, NOTHING)) for area in areas)
     words = {OK: "good", "FAIL": "fail", "HANG": "fail", "BROKEN": "fail", "WARN": "warn"}
     verdict = tag("td", row.verdict, class_=words.get(row.verdict.partition(" ")[0], "open"))
-    return tag("tr", tag("th", listed(row.hosts), scope="row", class_="names"), verdict, *cells)
+    return tag(
+        "tr", tag("th", listed(row.hosts, report.called), scope="row", class_="names"), verdict, *cells
+    )
 
 
 def _cell(said: str) -> Html:
@@ -40,10 +45,11 @@ def _cell(said: str) -> Html:
 
 
 def measured_section(report: Report) -> Html:
-    ticked, left = measured(report)
-    lines = [_line("✓", "good", each) for each in ticked]
-    if lines and left:
-        untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in left)
+    seen = measured(report)
+    lines = [_line("✓", "good", each) for each in seen.ticked]
+    lines += [_line("?", "open", each) for each in seen.doubtful]
+    if lines and seen.left:
+        untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in seen.left)
         lines.append(_line("–", "soft", Measurement("not tried", untried)))
     return section("measured", "Measured", tag("ul", *lines, class_="ticks") if lines else EMPTY)
 

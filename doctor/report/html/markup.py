@@ -9,7 +9,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from doctor.text.nodeset import cut, fold
+from doctor.report.headline import Called, named
+from doctor.text.nodeset import cut
 from doctor.text.printable import clean
 
 _VOID = {"meta", "br"}
@@ -82,9 +83,9 @@ def folded(summary: str, *inner: str) -> Html:
     return tag("details", tag("summary", summary), *inner)
 
 
-def listed(hosts: Sequence[str]) -> Html:
+def listed(hosts: Sequence[str], called: Called | None = None) -> Html:
     """The names of hosts, folded if there are many."""
-    whole = fold(hosts)
+    whole = named(hosts, called or {})
     if len(whole) <= LONGEST:
         return text(whole)
     return folded(f"{len(hosts)} hosts: {cut(whole, LONGEST)}", whole)

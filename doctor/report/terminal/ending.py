@@ -23,7 +23,7 @@ def print_ending(report: Report, console: Console) -> None:
     warned = any(finding.status is Status.WARN for finding in report.findings)
     style = "bold yellow" if report.verdict is Verdict.HEALTHY and warned else _STYLE[report.verdict]
     line = Text.assemble((clean_line(last_line(report)), style), (f" {_amount_examined(report)}", "dim"))
-    put_wrapped(line, console, wide=True)
+    put_wrapped(line, console, wide=True, whole=True)
     if report.rules.need_hosts is not None:
         enough = f"{len(report.healthy_hosts)} healthy hosts remain, {report.rules.need_hosts} are needed"
         put_line(Text(f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.", style="bold"), console)
@@ -56,7 +56,8 @@ def _print_next(report: Report, console: Console) -> None:
     found = [finding for finding in report.findings if finding.status in (Status.FAIL, Status.WARN)]
     if found:
         first = fold_faults(found)[0].first
-        who = f"{first.check} on {culprit(first)}" if are_counted(first.hosts) else culprit(first)
+        who = culprit(first, report.called)
+        who = f"{first.check} on {who}" if are_counted(first.hosts) else who
         named = Text("" if who == NOBODY else f"Fix first: {clean_line(who)}.", "bold")
         more = Text.assemble(("More: ", "dim"), clean_line(f"doctor explain {first.check}"))
         if named and named.cell_len + 3 + more.cell_len > columns(console):

@@ -11,10 +11,10 @@ from rich.text import Text
 
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus
-from doctor.report.headline import MANY
+from doctor.report.headline import MANY, named
 from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
 from doctor.report.terminal.page import columns, put_line, put_wrapped
-from doctor.text.nodeset import cut, fold
+from doctor.text.nodeset import cut
 from doctor.text.printable import clean_line
 
 MOST = 12
@@ -97,7 +97,7 @@ def _who(row: HostRow, report: Report, whole: bool) -> str:
     """The names in a row. With many hosts, their number comes first, and a row with most of the hosts is
     called "others" if no row is left out.
     """
-    folded = clean_line(fold(row.hosts))
+    folded = clean_line(named(row.hosts, report.called))
     if len(report.hosts) < MANY or len(row.hosts) == len(report.hosts):
         return folded
     number = f"{len(row.hosts):>{len(str(len(report.hosts)))}}"

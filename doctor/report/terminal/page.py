@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.segment import Segment
 from rich.text import Text
@@ -42,17 +44,40 @@ def put_line(line: Text, console: Console) -> None:
     console.print(line, soft_wrap=True)
 
 
-def wrapped(text: Text, console: Console, rest: int = 0, *, wide: bool = False) -> list[Text]:
-    """The lines of a text, without trailing blanks; `wide` lines may fill a terminal of any width."""
+def wrapped(
+    text: Text, console: Console, rest: int = 0, *, wide: bool = False, whole: bool = False
+) -> list[Text]:
+    """The lines of a text, without trailing blanks. `wide` lines may fill a terminal of any width; `whole`
+    words are never broken, so that names of hosts can be copied.
+    """
     width = console.width if wide else columns(console)
-    lines = list(text.wrap(console, max(width - rest, NARROWEST)))
+    room = max(width - rest, NARROWEST)
+    lines = _whole_words(text, room) if whole else list(text.wrap(console, room))
     for line in lines:
         line.rstrip()
     return lines
 
 
-def put_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0, *, wide: bool = False) -> None:
-    for number, line in enumerate(wrapped(text, console, rest, wide=wide)):
+def _whole_words(text: Text, room: int) -> list[Text]:
+    breaks, used = [], 0
+    for word in re.finditer(r"\S+\s*", text.plain):
+        if used and used + cell_len(word[0].rstrip()) > room:
+            breaks.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    return list(text.divide(breaks))
+
+
+def put_wrapped(
+    text: Text,
+    console: Console,
+    first: int = 0,
+    rest: int = 0,
+    *,
+    wide: bool = False,
+    whole: bool = False,
+) -> None:
+    for number, line in enumerate(wrapped(text, console, rest, wide=wide, whole=whole)):
         put_line(Text(" " * (first if number == 0 else rest)) + line, console)
 
 

@@ -14,20 +14,21 @@ from doctor.report.passed_checks import passed_lines
 from doctor.report.terminal.page import columns, put_line, wrapped
 from doctor.text.printable import clean_line
 
-TICK, DASH = "✓", "–"
+TICK, DOUBT, DASH = "✓", "?", "–"
 NOT_TRIED = "not tried"
 
 
 def print_well(report: Report, console: Console, *, verbose: bool = False) -> None:
     """Prints ticks only if the verdict is healthy; with `verbose` also what passed, whatever the verdict."""
     if report.verdict is Verdict.HEALTHY:
-        ticked, left = measured(report)
-        rest = ", ".join(f"{each.area} ({each.text})" for each in left)
+        seen = measured(report)
+        rest = ", ".join(f"{each.area} ({each.text})" for each in seen.left)
         untried = (Measurement(NOT_TRIED, rest),) if rest else ()
-        if ticked:
+        if seen.ticked or seen.doubtful:
             console.print()
-            label = max(len(each.area) for each in (*ticked, *untried))
-            _print_lines(ticked, (TICK, "bold green"), label, console)
+            label = max(len(each.area) for each in (*seen.ticked, *seen.doubtful, *untried))
+            _print_lines(seen.ticked, (TICK, "bold green"), label, console)
+            _print_lines(seen.doubtful, (DOUBT, "bold cyan"), label, console)
             _print_lines(untried, (DASH, "bold yellow"), label, console)
     if verbose and (lines := passed_lines(report)):
         console.print()

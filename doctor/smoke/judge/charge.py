@@ -37,6 +37,8 @@ class SmokeCharge:
     severity: Severity | None = None
     evidence: tuple[Evidence, ...] = ()
     commands: tuple[str, ...] = ()
+    remedy: str | None = None
+    """A remedy that fits better than that of the check, if there are no commands."""
     undecided: bool = False
     """The culprits are suspects: it was one of them, but it is unknown which."""
 

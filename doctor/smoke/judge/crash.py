@@ -8,7 +8,7 @@ from shlex import quote
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.exits import ORDER, commands, ending_words, way_of
+from doctor.smoke.judge.exits import LOG, ORDER, commands, ending_words, remedy, way_of
 from doctor.smoke.judge.phrases import SHOWN, consequences, doing, evidence, last_lines, one_line
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
 from doctor.smoke.onhost.page import PHASES
@@ -34,7 +34,7 @@ def _lost_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
             kind, why = "agent", one_line(host.trouble)
             summary = f"the agent on the host ended or fell silent during the run: {why}"
             detail = Evidence("agent", last_lines(host.trouble))
-            shell = ("uptime", "dmesg -T | tail -50")
+            shell = ("uptime", LOG)
         else:
             continue
         cells = {seat.cell for seat in result.plan.on(host.host)}
@@ -100,6 +100,7 @@ def _charge(
             *consequences(cell, [seen.rank for seen in guilty], _ending),
         ),
         commands=commands(first),
+        remedy=remedy(first),
     )
 
 

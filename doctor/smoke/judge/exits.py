@@ -18,6 +18,11 @@ _CONNECTION = re.compile(
     r"|ncclRemoteError|\bEI000[26]\b|ERR02011",
     re.IGNORECASE,
 )
+_NO_ROOM = re.compile(
+    r"out ?of ?memory|(?:cannot|can't|failed to) allocate|MemoryError|No space left|\bENOMEM\b|\bENOSPC\b"
+    r"|EL0004|Too many open files",
+    re.IGNORECASE,
+)
 _SIGNALS = {
     1: "was ended by SIGHUP: its session was closed",
     2: "was ended by SIGINT: somebody pressed Ctrl-C, or a program sent the same",
@@ -32,9 +37,11 @@ _SIGNALS = {
     25: "was ended by SIGXFSZ: a limit of file size (ulimit -f)",
     31: "was killed by SIGSYS: a sandbox (seccomp) forbids a system call",
 }
-_LOG = "dmesg -T | tail -50"
+LOG = "dmesg -T | tail -50"
+IN_KERNEL = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", LOG)
+"""Show what else hangs in the kernel, if a rank did."""
 _COMMANDS = {
-    7: ("df -h /dev/shm", _LOG),
+    7: ("df -h /dev/shm", LOG),
     9: ("dmesg -T | grep -iE 'out of memory|oom-kill|killed process'", "free -h", "ulimit -a"),
     15: ("journalctl --since '10 min ago' | grep -iE 'kill|terminat|slurm|oom'",),
     24: ("ulimit -t",),
@@ -88,10 +95,16 @@ def signal_name(number: int) -> str:
 def commands(seen: RankOutcome) -> tuple[str, ...]:
     """Commands that show on its host, after the run, why its process ended like that."""
     number = signal_of(seen)
-    return () if number is None else _COMMANDS.get(number, (_LOG,))
+    return () if number is None else _COMMANDS.get(number, (LOG,))
+
+
+def remedy(seen: RankOutcome) -> str | None:
+    """What ended itself was not killed: unless it ran out of room, its software is what to look at."""
+    by_itself = way_of(seen) in ("exception", "left")
+    return "compare-software" if by_itself and not _NO_ROOM.search(said(seen)) else None
 
 
 def said(seen: RankOutcome) -> str:
     """All that a rank reported about its end, to look for peers in it."""
-    error = f"{seen.error.text}\n" if seen.error else ""
+    error = f"{seen.error.type}: {seen.error.text}\n" if seen.error else ""
     return error + (seen.exit.words if seen.exit else "")

@@ -8,6 +8,7 @@ from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.exits import IN_KERNEL, LOG
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
 from doctor.smoke.judge.phrases import call_words, doing, evidence_of, page_words, state_words
 from doctor.smoke.judge.stopped_cell import (
@@ -55,7 +56,7 @@ def judge_hiccups(result: SmokeResult) -> Iterator[SmokeCharge]:
             phase=hiccup.phase,
             confidence=Confidence.STRONG,
             severity=Severity.WARN,
-            commands=("uptime", "dmesg -T | tail -50"),
+            commands=("uptime", LOG),
         )
 
 
@@ -168,7 +169,7 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]
         step=step,
         confidence=Confidence.SUSPECT,
         evidence=(*_waits(cell), *evidence_of(ranks)),
-        commands=COMMANDS if len(cell.hosts) > 1 else ("dmesg -T | tail -50",),
+        commands=COMMANDS if len(cell.hosts) > 1 else (LOG,),
     )
 
 
@@ -225,9 +226,9 @@ def _waits(cell: EndedCell) -> Iterator[Evidence]:
 
 def _commands(cell: EndedCell, seen: RankOutcome) -> tuple[str, ...]:
     """Commands for its host: the ranks are gone by now, but what made one hang may still be visible."""
-    found = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50")
+    found = IN_KERNEL if seen.state == "D" else ()
     if len(cell.plan.hosts) == 1:
-        return found
+        return found or (LOG,)
     host, python = cell.plan.seat(seen.rank).host, cell.python_of(seen)
     return (*found, f"doctor smoke {quote(host)}" + (f" --python {python}" if python != PLAIN else ""))
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.crash import had_started
+from doctor.smoke.judge.exits import IN_KERNEL
 from doctor.smoke.judge.network import failing_network, network_charges
 from doctor.smoke.judge.phrases import doing, evidence_of, last_lines, one_line, state_words
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, looks, only_host, phase_of
@@ -151,8 +152,7 @@ def _late(
         evidence=(*evidence_of(late), *_names(cell)),
         commands=(
             f"time {cell.python_of(first)} -c 'import torch, torch.distributed'",
-            "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'",
-            "dmesg -T | tail -50",
+            *(IN_KERNEL if first.state == "D" else ()),
         ),
     )
 

@@ -203,9 +203,12 @@ class Trainer:
 
 
 def projection(x: Tensor, signs: Tensor) -> Sums:
-    """The sum of all its numbers with fixed signs, and that of their magnitudes; as doubles, on the CPU."""
+    """The sum of all its numbers with fixed signs, and that of their magnitudes; as doubles, on the CPU.
+
+    It multiplies no matrices: where that goes wrong, the sum over the ranks must not look wrong.
+    """
     numbers = x.detach().cpu().double()
-    return float(numbers @ signs), float(numbers.abs().sum())
+    return float((numbers * signs).sum()), float(numbers.abs().sum())
 
 
 def _finite(sums: Sums) -> Sums | None:

@@ -53,6 +53,19 @@ def iptables(backend: str) -> Callable[[Host], None]:
     return inject
 
 
+EPHEMERAL = "32768:60999"
+
+
+def raw_and_policy(host: Host) -> None:
+    host.iptables("-t", "raw", "-A", "PREROUTING", "-p", "tcp", "--dport", EPHEMERAL, "-j", "DROP")
+    iptables("nft")(host)
+
+
+def early(family: str, hook: str) -> Callable[[Host], None]:
+    rule = f"type filter hook {hook}; tcp dport {EPHEMERAL.replace(':', '-')} drop;"
+    return lambda host: host.nft(f"table {family} early {{\n chain entry {{ {rule} }}\n}}\n")
+
+
 def blocks(inject: Callable[[Host], object], *says: str, on: str = "any") -> Fault:
     return Fault("firewall-blocks", inject, says=says, on=on)
 
@@ -66,8 +79,22 @@ FAULTS = {
     "iptables-legacy": blocks(
         iptables("legacy"), "drops what the job needs from", "iptables-legacy -I INPUT"
     ),
-    "ufw": blocks(lambda host: host.ufw_enable(), "ufw allow from"),
-    "firewalld": blocks(lambda host: host.firewalld_start(), "firewall-cmd .*--add-source"),
+    "ufw": blocks(lambda host: host.ufw_enable(), "ufw prepend allow from"),
+    "a rule of ufw": blocks(
+        lambda host: host.ufw_enable(f"deny {EPHEMERAL}/tcp"),
+        f"{EPHEMERAL} -j DROP",
+        "ufw prepend allow from",
+    ),
+    "firewalld": blocks(lambda host: host.firewalld_start(), "firewall-cmd .*--change-source"),
+    "iptables, raw and then the policy": blocks(
+        raw_and_policy, "in ip raw PREROUTING", "iptables -t raw -I PREROUTING .* ; sudo iptables -I INPUT"
+    ),
+    "nft, before the others": blocks(
+        early("inet", "prerouting priority -300"), "nft insert rule inet early entry ip saddr"
+    ),
+    "nft, at the device": blocks(
+        early("netdev", "ingress device eth0 priority 0"), "nft insert rule netdev early entry ip saddr"
+    ),
     "ephemeral ports of the head": blocks(
         nft_input(f"{USUAL}; tcp dport 29500 accept", "drop"), "ephemeral ports 32768-60999", on=HEAD
     ),
@@ -80,7 +107,10 @@ FAULTS = {
 }
 
 
-OF_EACH_KIND = ("nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
+OF_EACH_KIND = (
+    *("nft drops", "iptables-legacy", "ufw", "firewalld", "outbound"),
+    *("iptables, raw and then the policy", "nft, at the device"),
+)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, *OF_EACH_KIND, alike=True))

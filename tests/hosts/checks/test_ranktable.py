@@ -169,7 +169,7 @@ def test_a_trailing_comma(examine: NpuExaminer) -> None:
     outcome = examine(*given(examine, text), hosts="")
     (found,) = assert_only(outcome, "rank-table-invalid", [])
     assert found["subject"] == f"{examine.folder}/hccl.json:{line}:{column}"
-    assert_says([found], "comma", f"sed -n {line}p")
+    assert_says([found], "comma", f"# Line {line}: ")
     assert [host["name"] for host in outcome.report["hosts"]] == list(examine.rack.lab.names)
     assert all("-i 7 -link -g" in host.calls for host in examine.rack)
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from doctor.firewall import Action, Decision, Ruleset, combine, parse_iptables_save, parse_nft
+from doctor.firewall import Action, Decision, Ruleset, combine, opening, parse_iptables_save, parse_nft
 from tests.lab.needs import missing, without
 from tests.support.faults import some_of
 from tests.support.firewall import decide
@@ -151,7 +153,8 @@ class Lab:
         saves += parse_iptables_save(self.host.run("ip6tables-nft-save"), "ip6")
         saves += parse_iptables_save(self.host.run("iptables-legacy-save"), "ip")
         saves += parse_iptables_save(self.host.run("ip6tables-legacy-save"), "ip6")
-        return combine(parse_nft(self.host.run("nft", "-j", "list", "ruleset")), saves)
+        listed = self.host.run("nft", "-j", "list", "ruleset")
+        return combine(parse_nft(listed, self.host.run("nft", "list", "chains")), saves)
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +251,6 @@ def test_recorded_rule_sets(lab: Lab, name: str) -> None:
 UNDECIDED = (
     "limit",
     "dynamic",
-    "ingress",
     "untracked",
     "untracked_first",
     "flags",
@@ -390,3 +392,71 @@ def test_random_iptables(lab: Lab, seed: int) -> None:
     lab.clear()
     lab.load(random_iptables(seed), f"iptables-{('nft', 'legacy')[seed % 2]}-restore")
     assert Action.UNKNOWN not in compare(lab)
+
+
+STOPPED_EARLY = {
+    "raw": "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp --dport 29500 -j DROP\nCOMMIT\n",
+    "mangle, and then the policy": (
+        "*mangle\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:mine - [0:0]\n"
+        "-A PREROUTING -j mine\n-A mine -p tcp --dport 29500:29600 -j DROP\n"
+        f"-A OUTPUT -d {PEERS[0]} -p tcp --dport 29510 -j DROP\nCOMMIT\n"
+        "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
+    ),
+}
+EARLY_CHAINS = {
+    "nft before the others": (
+        "table inet first {\n chain pre { type filter hook prerouting priority -300; "
+        "tcp dport 29500 drop; }\n}\n"
+        "table ip then {\n chain in { type filter hook input priority 10; policy drop; ct state established"
+        " accept; }\n}\n"
+    ),
+    "a device": (
+        "table netdev card {\n chain in { type filter hook ingress device eth0 priority 0; "
+        "tcp dport 29500-29600 drop; }\n}\n"
+        "table inet out { chain out { type filter hook postrouting priority 0; "
+        "oifname eth0 tcp dport 29510 drop; }\n}\n"
+    ),
+}
+
+
+def type_remedies(lab: Lab) -> dict[str, int]:
+    """Type what opens each direction, and connect again; how many connections each direction was stopped."""
+    opened = {}
+    for way, side, attempts in (("in", lab.peer, INBOUND), ("out", lab.host, OUTBOUND)):
+        ask = partial(decide, interface="eth0", ephemeral=EPHEMERAL, incoming=side is lab.peer)
+
+        def stops(rules: Ruleset, ask: Any = ask, attempts: list[Attempt] = attempts) -> list[Decision]:
+            return [found for one in attempts if (found := ask(rules, *one)).blocked]
+
+        rules = lab.ruleset()
+        stopped = [one for one in attempts if ask(rules, *one).blocked]
+        for command in opening(rules, (*PEERS, PEER6), stops) if stopped else ():
+            lab.host.run(*shlex.split(command.removeprefix("sudo "), comments=True))
+        assert not stops(lab.ruleset())
+        results = dict(zip(stopped, side.connect(stopped, patience=1.5), strict=True))
+        assert {*results.values()} <= {"ok"}, results
+        opened[way] = len(stopped)
+    return opened
+
+
+@pytest.mark.parametrize(("name", "backend"), [("raw", "legacy"), ("mangle, and then the policy", "nft")])
+def test_iptables_is_opened_in_the_table_that_drops(lab: Lab, name: str, backend: str) -> None:
+    lab.clear()
+    lab.load(STOPPED_EARLY[name], f"iptables-{backend}-restore")
+    assert type_remedies(lab)["in"]
+
+
+@pytest.mark.parametrize("name", EARLY_CHAINS)
+def test_nft_is_opened_in_the_chain_that_drops(lab: Lab, name: str) -> None:
+    lab.clear()
+    lab.load(EARLY_CHAINS[name], "nft -f -")
+    assert type_remedies(lab)["in"]
+
+
+@pytest.mark.parametrize(
+    "path", some_of(sorted(WRITTEN.glob("*.nft")), WRITTEN / "two_chains.nft"), ids=lambda path: path.stem
+)
+def test_every_written_rule_set_is_opened(lab: Lab, path: Path) -> None:
+    lab.clear()
+    lab.load(path.read_text(), "nft -f -")
+    type_remedies(lab)

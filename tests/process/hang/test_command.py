@@ -44,9 +44,8 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
     assert (code, said["hang"]["state"]) == (1, "hang")
     assert (culprit["rank"], culprit["pid"], culprit["cause"]) == (1, job.pids[1], "sleeps")
     assert culprit["hang"]["stack"][0]["source"] == "time.sleep(1000)"
-    assert said["hang"]["commands"] == [f"ps -o pid,stat,wchan:24,args -p {job.pids[1]}"], (
-        "no login to this machine"
-    )
+    (end,) = said["hang"]["commands"]
+    assert end.startswith(f"kill -ABRT {job.pids[1]}    # "), "no login to this machine"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "swordfish" not in kept.read_text()
     chosen = ("--master-port", str(job.port), "--json", "-")

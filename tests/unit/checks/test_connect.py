@@ -82,7 +82,7 @@ COMMIT
 """
 
 
-RULES = combine(iptables=parse_iptables_save(DROP, "ip"))
+RULES = combine(iptables=parse_iptables_save(DROP, "ip", "iptables-nft"))
 PORTS = Ports(4096, 2048, range(32768, 61000), ())
 (BLOCKS,) = (check for check in find_checks().checks if check.id == "firewall-blocks")
 
@@ -99,7 +99,8 @@ def test_rules_are_followed_for_peers_of_the_same_family(other: str) -> None:
     (problem,) = BLOCKS.run(RULES, {"eth0": ("10.0.0.1",)}, PORTS, job, here, None)
     assert problem.summary == "the firewall drops what the job needs from other hosts"
     mapped = other.startswith("::ffff:")
-    assert problem.values["peers4"] == (("10.0.0.1", "10.0.0.2/31") if mapped else ("10.0.0.2",))
+    peers = ("10.0.0.1", "10.0.0.2/31") if mapped else ("10.0.0.2",)
+    assert problem.commands == tuple(f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT" for peer in peers)
 
 
 def test_rules_say_nothing_where_all_peers_are_of_the_other_family() -> None:

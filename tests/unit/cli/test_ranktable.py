@@ -71,6 +71,20 @@ def test_a_flaw_has_its_line_and_its_text(
     assert all(finding["hosts"] == [] for finding in found)
 
 
+def test_what_to_write_is_said_instead_of_where_to_look(
+    table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.write_text(SOUND.replace('"server_count": "2"', '"server_count": "3"'))
+    code, said = checked(table, capsys)
+    line = SOUND[: SOUND.index("server_count")].count("\n") + 1
+    words = " ".join(said.split())
+    assert code == 1
+    assert f"""do Line {line}: "server_count": "2" instead of '"3"'""" in words
+    assert "sed -n" not in words
+    assert "type here" not in words
+    assert "(rank table)" in words, "nothing was trained"
+
+
 def test_a_file_that_is_not_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("", "{", "[]", "hello", "null"):
         path = tmp_path / "broken.json"

@@ -116,6 +116,19 @@ def test_what_has_torch_instead_is_named(head: str) -> None:
     assert found.actual.endswith(
         "; torch is in /opt/conda/bin/python (torch 2.7.0), /venv/bin/python (torch ?)"
     )
+    assert found.remedy is not None
+    assert found.remedy.commands == (
+        "doctor smoke node1 --python /opt/conda/bin/python    # or python: in the inventory",
+    )
+
+
+def test_a_strange_path_with_torch_is_not_typed() -> None:
+    said = "python 3.11.2 /usr/bin/python3\nelsewhere /tmp/$(reboot)/python 2.7.0\n"
+    made = recording(["node1"], expect={"torch": "any"}, heard={"node1": heard(1, ["node1"], python=said)})
+    (found,) = [each for each in report(made).findings if each.check == "torch-missing"]
+    assert found.remedy is not None
+    assert not any("reboot" in command for command in found.remedy.commands)
+    assert any("pip install torch" in command for command in found.remedy.commands)
 
 
 @pytest.mark.parametrize(

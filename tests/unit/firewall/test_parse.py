@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import NotUnderstood
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
+from doctor.firewall.nft_devices import parse_devices
 from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
@@ -155,3 +156,36 @@ def test_json_with_one_byte_changed(name: str, data: st.DataObject) -> None:
     text = JSON[name]
     at = data.draw(st.integers(0, len(text) - 1))
     read_nft(text[:at] + data.draw(st.characters()) + text[at + 1 :])
+
+
+CHAINS = """table netdev card {
+	chain in {
+		type filter hook ingress devices = { eth0, "eth1" } priority filter; policy accept;
+	}
+}
+table inet x {
+	chain plain {
+	}
+	chain out {
+		type filter hook egress device "eth0" priority filter; policy accept;
+	}
+	chain input {
+		type filter hook input priority filter; policy drop;
+	}
+}
+"""
+
+
+def test_the_devices_of_chains_that_json_leaves_out() -> None:
+    """nft 1.0.6 does; newer versions name them, which counts."""
+    assert parse_devices(CHAINS) == {
+        ("netdev", "card", "in"): ("eth0", "eth1"),
+        ("inet", "x", "out"): ("eth0",),
+    }
+    hook = '"type": "filter", "hook": "ingress", "prio": 0, "policy": "accept"'
+    chain = f'{{"chain": {{"family": "netdev", "table": "card", "name": "in", {hook}%s}}}}'
+    text = '{"nftables": [{"table": {"family": "netdev", "name": "card"}}, ' + chain + "]}"
+    for dev, known in (("", ("eth0", "eth1")), (', "dev": "eth9"', ("eth9",))):
+        (table,) = parse_nft(text % dev, CHAINS)
+        assert table.chains["in"].hook is not None
+        assert table.chains["in"].hook.devices == known

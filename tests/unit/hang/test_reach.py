@@ -19,7 +19,7 @@ from tests.support.hang.written import evidence
 SAVED = Path("hang.json")
 SLEEPS = evidence(["waits", "sleeps", "waits", "waits"], NODES)
 BELOW = evidence(["waits"] * 4, NODES)
-PS = "ps -o pid,stat,wchan:24,args -p 4010"
+KILL = "kill -ABRT 4010    # ends the job, with an error in its log"
 REACHED = (
     ("--user", "bob"),
     ("--port", "2222"),
@@ -39,10 +39,10 @@ def commands(seen: HangEvidence) -> tuple[str, ...]:
 
 def test_on_this_machine_alone_nothing_logs_in() -> None:
     here = evidence(["waits", "sleeps", "waits", "waits"], ("here",))
-    assert commands(here) == (f"ssh here {PS}",)
-    assert commands(replace(here, local=True)) == (PS,)
+    assert commands(here) == (f"ssh here {KILL}",)
+    assert commands(replace(here, local=True)) == (KILL,)
     way = Way(reached=(("--local",),))
-    assert commands(replace(here, local=True, way=way)) == (PS,)
+    assert commands(replace(here, local=True, way=way)) == (KILL,)
     stuck = evidence(["waits", "stuck", "waits", "waits"], ("here",))
     assert commands(replace(stuck, local=True)) == ("sudo cat /proc/4010/stack",)
     below = replace(evidence(["waits"] * 4, ("here",)), local=True, way=way)
@@ -54,7 +54,7 @@ def test_options_of_the_login_are_repeated() -> None:
     way = Way(reached=REACHED)
     assert commands(replace(SLEEPS, way=way)) == (
         "ssh -F /home/bob/ssh.conf -l bob -J gate1,gate2 -p 2222 -i '/home/bob/one key' -i /home/bob/two "
-        f"node2 {PS}",
+        f"node2 {KILL}",
     )
     (check,) = commands(replace(BELOW, way=way))
     assert check.startswith("doctor check 'node[1-4]' --only port-unreachable,")
@@ -64,7 +64,7 @@ def test_options_of_the_login_are_repeated() -> None:
 
 def test_a_user_in_front_of_a_host_is_its_own() -> None:
     way = Way(reached=(("--user", "bob"),), users={"node2": "carol"})
-    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol node2 {PS}",)
+    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol node2 {KILL}",)
 
 
 def test_hosts_that_did_not_answer_are_checked_the_same_way() -> None:
@@ -77,9 +77,9 @@ def test_hosts_that_did_not_answer_are_checked_the_same_way() -> None:
 @pytest.mark.parametrize(
     ("entry", "typed"),
     [
-        ("docker exec -i job", f"ssh node2 docker exec -i job {PS}"),
-        ("docker exec -i 'a b'", f"ssh node2 docker exec -i ''\"'\"'a b'\"'\"'' {PS}"),
-        ("kubectl exec -i {host} --", f"kubectl exec -i node2 -- {PS}"),
+        ("docker exec -i job", f"ssh node2 docker exec -i job {KILL}"),
+        ("docker exec -i 'a b'", f"ssh node2 docker exec -i ''\"'\"'a b'\"'\"'' {KILL}"),
+        ("kubectl exec -i {host} --", f"kubectl exec -i node2 -- {KILL}"),
     ],
 )
 def test_numbers_of_processes_are_those_inside_the_container(entry: str, typed: str) -> None:
@@ -143,7 +143,7 @@ class TestSlurm:
 def test_an_inventory_says_how_to_log_in_to_a_host() -> None:
     own = {"node2": (("address", "10.0.0.2"), ("--user", "carol"), ("--port", "2200"))}
     way = Way(reached=(("--inventory", "/home/bob/hosts.yaml"),), logins=own)
-    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol -p 2200 -o HostName=10.0.0.2 node2 {PS}",)
+    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol -p 2200 -o HostName=10.0.0.2 node2 {KILL}",)
     typed = Way(reached=(("--user", "bob"),), logins=own)
     assert commands(replace(SLEEPS, way=typed))[0].startswith("ssh -l bob -p 2200 "), "what is typed wins"
     kept = decoded(encoded(replace(SLEEPS, way=way)), SAVED).way

@@ -9,14 +9,14 @@ import pytest
 
 from doctor.api import Check, Scope
 from doctor.judge.findings import Views, fold_findings
-from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
+from doctor.model import Confidence, Damage, Finding, Place, Problem, Remedy, Result, Status, Values, View
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 
 
-def made(id: str, *causes: str, remedy: str | None = None) -> Check:
+def made(id: str, *causes: str, remedy: str | None = None, damage: Damage | None = None) -> Check:
     nothing: Any = lambda: iter(())  # noqa: E731
-    return Check(id, id, (), Scope.HOST, nothing, "", "", remedy=remedy, causes=causes)
+    return Check(id, id, (), Scope.HOST, nothing, "", "", damage=damage, remedy=remedy, causes=causes)
 
 
 CHECKS = {
@@ -26,6 +26,7 @@ CHECKS = {
         made("symptom", "cause"),
         made("echo", "symptom"),
         made("plain", remedy="fix-it"),
+        *(made(damage.name.lower(), damage=damage) for damage in Damage),
     )
 }
 
@@ -103,15 +104,48 @@ def test_places_without_a_host_get_that_of_the_finding() -> None:
 @pytest.mark.parametrize(
     ("problem", "remedy"),
     [
-        ({}, Remedy("fix-it", ("fix-it {}",))),
-        ({"values": {"x": 1}}, Remedy("fix-it", ("fix-it {'x': 1}",))),
-        ({"remedy": "other"}, Remedy("other", ("other {}",))),
+        ({}, Remedy("fix-it", ("fix-it {'hosts': 'a'}",))),
+        ({"values": {"x": 1}}, Remedy("fix-it", ("fix-it {'hosts': 'a', 'x': 1}",))),
+        ({"remedy": "other"}, Remedy("other", ("other {'hosts': 'a'}",))),
         ({"commands": ("ls",), "remedy": "other"}, Remedy("by-hand-plain", ("ls",))),
     ],
 )
 def test_remedies(problem: dict[str, Any], remedy: Remedy) -> None:
     (found,) = folded([result("plain", "a", **problem)])
     assert found.remedy == remedy
+
+
+def test_the_most_damage_comes_first_and_then_what_most_hosts_have() -> None:
+    """Five hosts at risk are less than one that is gone; of equal damage, that of the most hosts is first."""
+    found = folded(
+        [
+            *(result("risk", host) for host in "abcde"),
+            result("plain", "a"),
+            result("load", "a"),
+            result("wrong", "a"),
+            *(result("blocked", host, summary=host) for host in "bcd"),
+            *(result("gone", host) for host in "ab"),
+            result("gone", "c", WARN),
+        ]
+    )
+    assert [(f.check, "".join(f.hosts), f.status) for f in found] == [
+        ("gone", "ab", FAIL),
+        *(("blocked", host, FAIL) for host in "bcd"),
+        ("wrong", "a", FAIL),
+        ("load", "a", FAIL),
+        ("risk", "abcde", FAIL),
+        ("plain", "a", FAIL),
+        ("gone", "c", WARN),
+    ]
+
+
+def test_faults_of_one_check_count_together() -> None:
+    """They are one card: three hosts with values of their own, against two with the same."""
+    alike = [Result("load", (host,), FAIL, problem=Problem("sad")) for host in ("n1", "n2")]
+    own = [Result("shm", (host,), FAIL, problem=Problem(f"{host} MB")) for host in ("n3", "n4", "n5")]
+    known = {**CHECKS, "shm": made("shm", damage=Damage.LOAD)}
+    found = fold_findings([*alike, *own], known, Views({}), fill_remedy)
+    assert [f.check for f in found] == ["shm", "shm", "shm", "load"]
 
 
 def test_findings_are_sorted_by_severity_with_symptoms_after_their_cause() -> None:

@@ -11,7 +11,9 @@ import pytest
 from doctor.model import Confidence, Finding, Place, Status, View
 from doctor.report.headline import culprit, last_line, title, word
 from doctor.report.similar_faults import fold_faults
+from doctor.text.nodeset import fold
 from tests.support.each import each
+from tests.support.recordings import heard, recording, report
 from tests.support.reports import reports, text
 
 HEAD = re.compile(r"^(?:  └ )?(?:FAIL|WARN|HANG|BROKEN)  ", re.MULTILINE)
@@ -51,6 +53,38 @@ def at(check: str, *places: tuple[str, int], part: str = "device") -> Finding:
 )
 def test_the_culprit_is_named_as_exactly_as_it_is_known(found: Finding, named: str) -> None:
     assert culprit(found) == named
+
+
+def test_hosts_named_by_addresses_are_called_by_their_names() -> None:
+    """As the servers of a rank table are. Those that told no name keep their addresses."""
+    link = at("device-link-down", ("198.18.0.3", 3))
+    called = {f"198.18.0.{n + 1}": f"node{n}" for n in range(1, 5)}
+    assert culprit(link, called) == "node2 (198.18.0.3) NPU 3"
+    assert culprit(at("device-link-down", ("198.18.0.9", 3)), called) == "198.18.0.9 NPU 3"
+    rack = finding(hosts=tuple(called))
+    assert culprit(rack, called) == f"node[1-4] ({fold(called)})"
+    assert culprit(at("device-link-down", ("node2", 3)), {}) == "node2 NPU 3"
+
+
+def test_the_name_that_a_host_told_is_known_to_its_report() -> None:
+    names = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "node4"]
+    told = {"10.0.0.1": "box1", "10.0.0.3": "no name at all"}
+    answers = {
+        name: heard(n, names, identity={"/proc/sys/kernel/hostname": told[name]})
+        for n, name in enumerate(names, 1)
+        if name in told
+    }
+    made = report(recording(names, heard=answers))
+    assert made.called == {"10.0.0.1": "box1"}, "the second one's own name is its address"
+
+
+def test_names_of_hosts_are_never_broken_by_a_line() -> None:
+    """They are to be copied, also where the terminal is narrower than they are."""
+    sick = reports()["sick-hosts"]
+    long = tuple(f"a-host-with-a-long-name-{n}.of.this.rack.example.org" for n in (1, 3))
+    found = replace(sick.findings[0], hosts=long, nodeset=fold(long), because=None)
+    lines = text(replace(sick, findings=(found,)), 40).splitlines()
+    assert any(fold(long) in line for line in lines[lines.index("") :])
 
 
 HANG = "it never entered tp all_reduce 165 (float32, 131072 bytes) of training step 12, and {} for it"

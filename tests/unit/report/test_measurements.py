@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from doctor.job.wishes import JobWishes
 from doctor.judge.examine import build_report
 from doctor.judge.fact_table import FactRow
 from doctor.judge.playbook import load_remedies
@@ -16,7 +17,7 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.mesh import pairs_of
-from doctor.model import MissingFact, Verdict
+from doctor.model import Backend, MissingFact, SourcedValue, Verdict
 from doctor.report.areas import AREAS
 from doctor.report.fact_words import spread
 from doctor.report.measurements import measured
@@ -36,11 +37,15 @@ def made(changed: Mapping[int, Mapping[str, Any]] | None = None, **more: Any) ->
 
 
 def ticked(of: Report) -> dict[str, str]:
-    return {line.area: line.text for line in measured(of)[0]}
+    return {line.area: line.text for line in measured(of).ticked}
+
+
+def doubtful(of: Report) -> dict[str, str]:
+    return {line.area: line.text for line in measured(of).doubtful}
 
 
 def left(of: Report) -> dict[str, str]:
-    return {line.area: line.text for line in measured(of)[1]}
+    return {line.area: line.text for line in measured(of).left}
 
 
 def test_a_healthy_report_says_what_was_measured() -> None:
@@ -90,6 +95,37 @@ def test_a_fault_or_doubt_on_one_host_takes_the_tick_of_its_area_alone(changed: 
     sick = made({3: {key.replace("-", "_"): value for key, value in changed.items()}})
     assert ticked(made()).keys() - ticked(sick).keys() == {area}
     assert area not in left(sick)
+
+
+def test_what_is_undecided_leaves_the_rest_of_its_area_to_be_seen() -> None:
+    """The area does not vanish from a green report; one with a fault has no such line."""
+    unread = made({3: {"spaces": MissingFact("spaces", "no answer")}})
+    assert doubtful(made()) == {}
+    line = doubtful(unread)["memory"]
+    assert "/dev/shm 11.8 GB (not reported by 1 of 4 hosts)" in line
+    assert line.endswith("; not decided: no answer")
+    assert "memory" not in doubtful(made({3: {"spaces": ROOM.format(65536)}}))
+
+
+def test_a_torch_that_cannot_run_on_npus_is_not_ticked_for_hccl() -> None:
+    """One without torch_npu; a job over gloo needs no more, and a host without torch is told apart."""
+    plain = "python 3.11.2 /usr/bin/python3\npackage torch 2.5.1+cpu\n"
+    able = plain + "package torch-npu 2.5.1\nhccl True\n"
+
+    def told(python: str, backend: str) -> Report:
+        answers = {name: heard(n, NAMES, python=python) for n, name in enumerate(NAMES, 1)}
+        whole = replace(
+            recording(NAMES, heard=answers),
+            wishes=JobWishes(backend=SourcedValue(Backend(backend), "--backend")),
+        )
+        return build_report(read_recording(whole), syllabus(KNOWN), load_remedies())
+
+    said = doubtful(told(plain, "hccl"))["software"]
+    assert "torch 2.5.1+cpu" in said
+    assert said.endswith("; not decided: the job runs over hccl, and torch has no torch_npu")
+    assert "software" in ticked(told(plain, "gloo"))
+    assert "software" in ticked(told(able, "hccl"))
+    assert "software" in ticked(told("python 3.11.2 /usr/bin/python3\n", "hccl"))
 
 
 def test_a_kernel_log_that_may_not_be_read_is_said_and_leaves_the_versions_ticked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -291,7 +292,7 @@ def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: 
     written = raw.getvalue().decode(encoding)
     assert f"(4 hosts {times} 2)" in written
     assert f" {curve} " in written
-    assert "?" not in written
+    assert "?" not in re.sub(r"^  \? ", "", written, flags=re.MULTILINE)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -20,7 +20,8 @@ from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of
 from doctor.smoke.onhost.page import SIZE, RankPage
 from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.onhost.train import Trainer
+from doctor.smoke.onhost.train import Trainer, projection, signs
+from doctor.smoke.onhost.trainplan import GOLDEN
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,22 @@ def test_the_training_draws_nothing_from_the_libraries() -> None:
     alone.steps()
     audit.run(alone.trainer)
     assert (random.getstate(), bytes_of(torch.get_rng_state())) == before
+
+
+def test_a_product_that_is_a_little_off_is_seen_and_spoils_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the collective would seem wrong, where the arithmetic of one host is."""
+    device, right = device_of("gloo", 0, None), torch.Tensor.__matmul__
+    x = torch.linspace(-1, 1, 1000)
+    fixed = signs(1000)
+    before = projection(x, fixed)
+    assert audit.golden(device) == GOLDEN
+    for parts in (2, 3):
+        off = (1, 1.001)
+        monkeypatch.setattr(
+            torch.Tensor, "__matmul__", lambda a, b, d=parts, off=off: right(a, b) * off[a.dim() == d]
+        )
+        assert audit.golden(device) != GOLDEN
+    assert projection(x, fixed) == before
 
 
 @pytest.mark.usefixtures("streams_untouched")

@@ -16,6 +16,7 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
+from doctor.smoke.onhost.trainplan import GOLDEN
 from doctor.smoke.result import RankOutcome
 from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
@@ -164,6 +165,14 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
     "a product and gradients": (
         "3x1",
         both(started(1, golden=("bad",) * 3), audited(1, of=(0, 1, 2)), alone_wrong(1)),
+        [(CORRUPT, "golden", (1,), False)],
+    ),
+    "a product, and the sums of its gradients": (
+        "2x1",
+        both(
+            *(started(rank, golden=(GOLDEN if rank == 0 else "bad",) * 3) for rank in (0, 1)),
+            *(summed_wrong(rank, 0) for rank in (0, 1)),
+        ),
         [(CORRUPT, "golden", (1,), False)],
     ),
     "a product decides whose parameters": (

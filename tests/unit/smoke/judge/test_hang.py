@@ -556,6 +556,21 @@ def test_if_all_ranks_of_a_host_are_killed_the_host_is_charged_once() -> None:
     assert any("out of memory" in command for command in charge.commands)
 
 
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (("TypeError", "manual_seed() takes 1 positional argument"), "compare-software"),
+        (("RuntimeError", "CUDA out of memory. Tried to allocate 2.00 GiB"), None),
+        (("MemoryError", ""), None),
+        (("OSError", "[Errno 28] No space left on device"), None),
+    ],
+)
+def test_an_exception_of_python_was_not_killed(error: tuple[str, str], remedy: str | None) -> None:
+    """Only one that says so ran out of memory."""
+    charge = one(died(frozen(TWO, {1: stuck(200)}, kind="exit"), 1, error=error))
+    assert (charge.check, charge.remedy, charge.commands) == ("smoke-crash", remedy, ())
+
+
 def test_an_exception_of_all_ranks_blames_none() -> None:
     result = frozen(FOUR, {rank: stuck(5) for rank in range(4)}, kind="exit")
     for rank in range(4):

@@ -7,12 +7,9 @@ from shlex import quote
 
 from doctor.api import (
     EXPECT,
-    HERE,
-    PLAN,
+    RANKS,
     Evidence,
     Expect,
-    Here,
-    JobPlan,
     Problem,
     Severity,
     Skip,
@@ -29,9 +26,9 @@ CONNECTIONS_PER_RANK = 4
 """Sending and receiving, with two neighbours."""
 
 
-def _shm_need(plan: JobPlan, here: Here, expect: Expect) -> int:
+def _shm_need(ranks: int, expect: Expect) -> int:
     """The bytes that the ranks on this host need in /dev/shm."""
-    mb = expect.shm_mb or plan.ranks_on(here.name) * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
+    mb = expect.shm_mb or ranks * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
     return mb * MB
 
 
@@ -42,8 +39,8 @@ def _shm(spaces: Spaces) -> Space:
     return shm
 
 
-@check("shm-small", SPACES, PLAN, HERE, EXPECT, remedy="grow-shm")
-def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+@check("shm-small", SPACES, RANKS, EXPECT, remedy="grow-shm")
+def shm_small(spaces: Spaces, ranks: int, expect: Expect) -> Iterator[Problem]:
     """/dev/shm is too small for the ranks that will share it.
 
     Why it matters: ranks on one host exchange data through /dev/shm: a NCCL connection takes about 10 MB, and
@@ -53,7 +50,7 @@ def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iter
     What to do: give a container --shm-size or --ipc=host (in Kubernetes an emptyDir of medium Memory); on a
     host, remount /dev/shm larger.
     """
-    need = _shm_need(plan, here, expect)
+    need = _shm_need(ranks, expect)
     if SHM in spaces.gone:
         yield Problem(
             "there is no /dev/shm",
@@ -68,7 +65,7 @@ def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iter
         yield Problem(
             "/dev/shm is too small for the ranks on this host"
             + (": it has Docker's default size" if docker else ""),
-            expected=f"{need // MB} MB for {plan.ranks_on(here.name)} ranks",
+            expected=f"{need // MB} MB for {ranks} ranks",
             actual=f"{shm.total // MB} MB",
             subject=SHM,
             evidence=(
@@ -82,9 +79,9 @@ def _size(need: int) -> dict[str, str | int]:
     return {"size": f"{max(1024, 2 * need // MB)}m"}
 
 
-@check("shm-full", SPACES, maybe(SEGMENTS), PLAN, HERE, EXPECT, remedy="clear-shm")
+@check("shm-full", SPACES, maybe(SEGMENTS), RANKS, EXPECT, remedy="clear-shm")
 def shm_full(
-    spaces: Spaces, segments: tuple[Segment, ...] | None, plan: JobPlan, here: Here, expect: Expect
+    spaces: Spaces, segments: tuple[Segment, ...] | None, ranks: int, expect: Expect
 ) -> Iterator[Problem]:
     """/dev/shm is large enough, but too little of it is free.
 
@@ -93,7 +90,7 @@ def shm_full(
 
     What to do: find the processes that still use the named files (fuser), and delete unused files.
     """
-    need = _shm_need(plan, here, expect)
+    need = _shm_need(ranks, expect)
     if SHM in spaces.gone:
         raise Skip("there is no /dev/shm")
     shm = _shm(spaces)
@@ -103,7 +100,7 @@ def shm_full(
     names = ", ".join(f"{segment.name} ({segment.size // MB} MB, {segment.owner})" for segment in largest)
     yield Problem(
         "/dev/shm is nearly full",
-        expected=f"{need // MB} MB free for {plan.ranks_on(here.name)} ranks",
+        expected=f"{need // MB} MB free for {ranks} ranks",
         actual=f"{shm.free // MB} MB free of {shm.total // MB} MB" + (f"; largest: {names}" if names else ""),
         subject=SHM,
         evidence=(
@@ -114,8 +111,8 @@ def shm_full(
     )
 
 
-@check("memory-low", MEMORY, PLAN, HERE, EXPECT, severity=Severity.WARN)
-def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+@check("memory-low", MEMORY, RANKS, EXPECT, severity=Severity.WARN)
+def memory_low(memory: Memory, ranks: int, expect: Expect) -> Iterator[Problem]:
     """Little memory is free for the ranks on the host.
 
     Why it matters: a rank needs some hundred MB before it has loaded anything; the kernel ends the largest
@@ -124,7 +121,6 @@ def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Ite
     What to do: find the process that holds the memory (a leftover of an earlier job; page cache is not
     counted). If a container's limit is too low and the host has enough, the finding says so: raise the limit.
     """
-    ranks = plan.ranks_on(here.name)
     need = ranks * expect.memory_mb_per_rank * MB
     limit = memory.limited and memory.host >= need
     if memory.available < need:

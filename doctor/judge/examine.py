@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from doctor.api import EXPECTS, Check, Fact, Need, OptionalNeed
+from doctor.api import EXPECTS, RANKS, Check, Fact, Need, OptionalNeed
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.job import PROCESSES_OF_JOBS
@@ -16,6 +16,7 @@ from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
 from doctor.job.launch.rank_starts import not_understood
+from doctor.job.plan import JobPlan
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -26,6 +27,7 @@ from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
+from doctor.judge.unapplied import Choice, find_unapplied
 from doctor.judge.unread_facts import unread_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
@@ -62,6 +64,8 @@ class PreparedExam:
     """Whether a smoke run is wanted."""
     no_smoke: str = ""
     """Why a wanted smoke run cannot be made; empty if it can."""
+    choices: tuple[Choice, ...] = ()
+    """What the user chose by name."""
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
@@ -119,6 +123,8 @@ def build_report(
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     unread = frozenset() if tentative else to_be_read(plan, products, reading.smoke)
     rules = replace(prepared.rules, npu_network=unread)
+    asked = () if tentative or not facts.hosts else prepared.choices  # of silent hosts nothing is known
+    unapplied = tuple(find_unapplied(asked, results))
     return Report(
         run=RunInfo(
             recording.command,
@@ -139,6 +145,7 @@ def build_report(
             found,
             rules,
             unproved,
+            unapplied,
         ),
         findings=found,
         results=tuple(results),
@@ -159,7 +166,16 @@ def build_report(
         net_seconds=recording.mesh.seconds if recording.mesh else None,
         mesh=recording.mesh,
         facts=() if tentative else fact_table(reading),
+        of_one_host=frozenset(_of_one_host(prepared.checks, plan)),
+        unapplied=unapplied,
+        nothing_examined=bool(asked) and len(unapplied) == len(asked),
     )
+
+
+def _of_one_host(checks: Iterable[Check], plan: JobPlan) -> Iterator[str]:
+    for check in checks:
+        if check.of_one_host and (plan.counted_one_by_one or RANKS not in check.needs):
+            yield check.id
 
 
 def _reported_hung_tools(checks: Sequence[Check], recording: Recording) -> HungTools:
@@ -201,7 +217,7 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[
     notes: list[str] = [*prepared.notes, *recording.notes]
     if recording.wishes.launch:
         notes += [f"launch: {text}" for text in not_understood(recording.wishes.launch)]
-    if prepared.left_out and not recording.command.startswith("ranktable"):  # nobody asked for it there
+    if prepared.left_out:
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
         notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]

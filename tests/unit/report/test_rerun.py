@@ -12,6 +12,7 @@ import typer
 from doctor import cli
 from doctor.cli import app
 from doctor.judge.verdict import Report
+from doctor.model import Status
 from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.run.request import Request
 from doctor.run.way import ASKED, NAMED, REACHED, way_of
@@ -141,11 +142,39 @@ def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]
     (small,) = (each for each in found.findings if each.check == "shm-small")
     assert verify(found, small) == "doctor check node2 --only shm-small --backend gloo --sudo"
     assert verify(found, replace(small, check="port-unreachable")) == (
-        "doctor check 'node[1-4]' --only port-unreachable --need-hosts 3 --backend gloo --sudo"
+        "doctor check 'node[1-4]' --only port-unreachable --backend gloo --sudo"
     )
     assert verify(found, replace(small, check="smoke-hang")) == (
-        "doctor smoke 'node[1-4]' --need-hosts 3 --backend gloo --steps 40 --sudo"
+        "doctor smoke 'node[1-4]' --backend gloo --steps 40 --sudo"
     )
+
+
+def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:
+    """Otherwise the command would succeed while the warning is still there."""
+    found = sick(way(typed, "check 'node[1-4]'"))
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    warned = replace(small, status=Status.WARN)
+    assert verify(found, warned) == "doctor check node2 --only shm-small --strict"
+    assert verify(found, replace(warned, check="smoke-straggler")) == "doctor smoke 'node[1-4]' --strict"
+
+
+def test_torch_is_expected_again_if_the_run_trained(typed: list[Request]) -> None:
+    found = sick(way(typed, "preflight 'node[1-4]' --expect shm_mb=1"))
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, replace(small, check="torch-missing")) == (
+        "doctor check 'node[1-4]' --only torch-missing --expect shm_mb=1 --expect torch=any"
+    )
+
+
+def test_a_number_of_ranks_that_a_file_of_all_hosts_gives_is_not_known_of_one(
+    typed: list[Request], tmp_path: Path
+) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("".join(f"{name} slots=64\n" for name in NAMES))
+    hosts = tuple(replace(host, ranks=64) for host in recording(NAMES).hosts)
+    found = sick(way(typed, f"check -F {file}"), hosts=hosts)
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, small) == f"doctor check --only shm-small --hostfile {file}"
 
 
 def test_a_table_that_was_checked_is_named(typed: list[Request], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError
 from doctor.judge.again import compare
 from doctor.judge.commands import pairs
+from doctor.recording import Recording
 from doctor.report.outputs import deliver, refuse_unwritable
 from doctor.report.rerun import DEFAULT_EXAM, of_check
 from doctor.run.earlier_run import EarlierRun, read_earlier
@@ -34,19 +36,28 @@ def look_again(request: Request, path: Path) -> int:
     refuse_unwritable(request.outputs, {"--save": request.save}, [*request.inputs(), ("--again", path)])
     earlier = read_earlier(path, request)
     if not earlier.failed:
-        undecided = ", but it was not healthy: something was not decided" if earlier.undecided else ""
-        tell(f"doctor: nothing failed in {file}{undecided}. There is nothing to look at again.\n")
-        return EXIT_INCONCLUSIVE if earlier.undecided else EXIT_OK
+        said = "" if earlier.healthy else ", although it was not healthy: `doctor check` examines all again"
+        tell(f"doctor: nothing failed in {file}{said}.\n")
+        return EXIT_OK if earlier.healthy else EXIT_INCONCLUSIVE
     line = _line(earlier)
-    tell(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n")
+    if not request.outputs.quiet:
+        tell(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n")
     reading, report = run_and_judge(_asked(request, line))
-    seen = reading.recording
-    silent = dict.fromkeys(seen.unfinished, "it had not answered when the run ended")
-    unheard = silent | {name: why.summary for name, why in seen.unreached.items()}
-    found = compare(earlier.failed, report.results, unheard)
+    found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)
     deliver(report, reading, request.outputs, request.save)
     return report.exit_code
+
+
+def _unheard(hosts: Iterable[str], now: Recording) -> dict[str, str]:
+    """The hosts of the earlier run that did not answer this time, and why."""
+    named = {host.name for host in now.hosts}
+    gone = (host for host in hosts if host not in named)
+    return {
+        **dict.fromkeys(gone, "it is no longer one of the hosts"),
+        **dict.fromkeys(now.unfinished, "it had not answered when the run ended"),
+        **{name: why.summary for name, why in now.unreached.items()},
+    }
 
 
 def _line(earlier: EarlierRun) -> str:

@@ -40,8 +40,8 @@ class EarlierRun:
     hosts: tuple[str, ...]
     way: Way
     failed: tuple[Before, ...]
-    undecided: bool
-    """Whether nothing failed, and yet it was not healthy."""
+    """If nothing failed, what was left undecided, although it had to be decided."""
+    healthy: bool
     of_one_host: frozenset[str]
     """The checks that find the same on a host of the job alone."""
 
@@ -95,6 +95,7 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
     way = recorded.way or Way()
     rules = [option for option in way.asked if option[0] in RULES]
     _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
+    failed = tuple(filter(report.rules.faults, report.findings))
     return EarlierRun(
         recorded.command,
         recorded.exam,
@@ -102,10 +103,9 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
         way,
         tuple(
             Before(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
-            for each in report.findings
-            if report.rules.faults(each) or report.rules.open(each)
+            for each in failed or tuple(filter(report.rules.open, report.findings))
         ),
-        report.verdict is not Verdict.HEALTHY,
+        report.verdict is Verdict.HEALTHY,
         report.of_one_host,
     )
 
@@ -121,9 +121,15 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
     if not names or not all(map(is_host, names)) or not mentioned <= {*names}:
         raise UsageError(f"{path}: is a damaged report: its hosts do not add up.")
     strict = report.run.strict or request.what.strict
-    failing = {Status.FAIL, Status.CRASH, *([Status.WARN] if strict else [])}
+    failing = {Status.FAIL, *([Status.WARN] if strict else [])}
     known = find_checks(request.what.checks).checks
-    open_on = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
+    failed = [each for each in report.findings if each.status in failing]
+    unexamined = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
+    undecided = [
+        each
+        for each in report.findings
+        if each.status in (Status.UNKNOWN, Status.CRASH) and unexamined & {*(each.hosts or unexamined)}
+    ]
     return EarlierRun(
         report.run.command,
         report.run.exam or DEFAULT_EXAM,
@@ -131,11 +137,10 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
         read_back(report.way) if report.way else Way(),
         tuple(
             Before(each.id, each.check, each.hosts, each.where, each.headline)
-            for each in report.findings
+            for each in failed or undecided
             if each.check
-            and (each.status in failing or (each.status is Status.UNKNOWN and open_on & {*each.hosts}))
         ),
-        report.verdict is not Verdict.HEALTHY,
+        report.verdict is Verdict.HEALTHY,
         frozenset(each.id for each in known if each.of_one_host and RANKS not in each.needs),
     )
 

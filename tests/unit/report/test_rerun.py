@@ -15,7 +15,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Status
 from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.run.request import Request
-from doctor.run.way import ASKED, NAMED, REACHED, way_of
+from doctor.run.way import ASKED, NAMED, REACHED, retyped, way_of
 from doctor.targets.inventory import read_targets
 from doctor.transport.way import Way, read_back
 from tests.support.recordings import heard, recording
@@ -242,3 +242,20 @@ def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_pat
     assert found.logins == {"node1": (("address", "10.0.0.1"), ("--user", "carol"), ("--port", "2200"))}
     assert found.login("node1", ["true"]) == "ssh -l carol -p 2200 -o HostName=10.0.0.1 node1 true"
     assert found.login("node2", ["true"]) == "ssh node2 true"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check 'node[1-4]' --sudo --backend gloo --need-hosts 3 --expect shm=1g --expect nofile=9",
+        "check node1,node2,node3,node4 --user root -i /tmp/a -i /tmp/b --connect-timeout 2.5 --python py3",
+        "check --local --exam full --only 'shm-*,port-*' --strict --mesh ring --master-port 29511 --fanout 3",
+    ],
+)
+def test_recorded_options_fill_a_request(typed: list[Request], line: str) -> None:
+    found = way(typed, line)
+    asked = typed[-1]
+    filled = retyped(Request("check"), (*found.named, *found.reached, *found.asked))
+    assert filled == replace(asked, who=replace(asked.who, hosts=()), typed=frozenset())
+    kept = retyped(Request("check", typed=frozenset({"--sudo", "--user"})), found.reached)
+    assert (kept.way.sudo, kept.way.user) == (False, None)

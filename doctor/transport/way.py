@@ -193,7 +193,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--exam": lambda text: _looks(r"[\w-]{1,64}")(text) or is_whole_path(text),
     "--only": _looks(r"[\w*?,\[\]-]{1,2000}"),
     "--skip": _looks(r"[\w*?,\[\]-]{1,2000}"),
-    "--expect": _looks(r"[\w.-]{1,64}=[\w.,:+-]{0,200}"),
+    "--expect": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
     "--plan": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
     **dict.fromkeys(("--smoke-timeout", "--connect-timeout", "--timeout"), _looks(r"\d{1,5}(\.\d{1,6})?")),
 }

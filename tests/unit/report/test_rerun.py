@@ -247,7 +247,7 @@ def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_pat
 @pytest.mark.parametrize(
     "line",
     [
-        "check 'node[1-4]' --sudo --backend gloo --need-hosts 3 --expect shm=1g --expect nofile=9",
+        "check 'node[1-4]' --sudo --backend gloo --need-hosts 3 --expect shm_mb=9 --expect nofile=9",
         "check node1,node2,node3,node4 --user root -i /tmp/a -i /tmp/b --connect-timeout 2.5 --python py3",
         "check --local --exam full --only 'shm-*,port-*' --strict --mesh ring --master-port 29511 --fanout 3",
     ],

@@ -6,10 +6,11 @@ It follows from what a check needs. Nobody lists the checks, so nobody can forge
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from doctor.api import EXPECT, EXPECTS, HERE, PLAN, RANKS, Fact, Read, Run, RunValue, check, maybe
+from doctor.api import EXPECT, EXPECTS, HERE, PLAN, RANKS, Check, Fact, Read, Run, RunValue, check, maybe
 from doctor.facts.network import LISTENERS, NAMES
 from doctor.facts.run import MESH
 from doctor.judge.examine import build_report
@@ -62,9 +63,9 @@ SICK = recording(
         ((OWN,), {"backends": (Backend.NCCL,)}, False),
     ],
 )
-def test_it_follows_from_what_a_check_needs(needs: tuple, options: dict, alone: bool) -> None:  # type: ignore[type-arg]
-    made = check("made-up", *needs, **options)(lambda *_: iter(()))
-    assert made.of_one_host is alone
+def test_it_follows_from_what_a_check_needs(needs: Any, options: Any, alone: bool) -> None:
+    make: Any = check("made-up", *needs, **options)
+    assert make(lambda *_: iter(())).of_one_host is alone
 
 
 def test_what_a_host_has_alone_and_what_is_judged_against_the_job() -> None:
@@ -90,6 +91,6 @@ def test_they_find_the_same_on_a_host_alone(name: str) -> None:
     assert found >= 3 or name != "sick"
 
 
-def _results(of: Recording, checks: list) -> list:  # type: ignore[type-arg]
+def _results(of: Recording, checks: list[Check]) -> list[Any]:
     made = build_report(read_recording(of), syllabus(checks), load_remedies())
     return [(each.hosts, each.check, each.status, each.problem) for each in made.results]

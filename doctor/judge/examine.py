@@ -16,7 +16,8 @@ from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
 from doctor.job.launch.rank_starts import not_understood
-from doctor.job.plan import JobPlan
+from doctor.job.plan import RUNNING, JobPlan
+from doctor.job.wishes import SLURM
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -33,6 +34,7 @@ from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
+from doctor.transport.way import Way
 
 ALWAYS: tuple[Fact[Any], ...] = (
     CLOCK,
@@ -96,7 +98,8 @@ def build_report(
     reading: Reading, prepared: PreparedExam, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
     """Judge the recorded answers."""
-    recording, facts, plan = reading.recording, reading.facts, reading.plan
+    facts, plan = reading.facts, reading.plan
+    recording = replace(reading.recording, way=_with_ranks(reading.recording.way, plan))
     own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
     expects = {name: amend(expect, recording.expect, "--expect") for name, expect in own.items()}
     hung = _reported_hung_tools(prepared.checks, recording)
@@ -170,6 +173,19 @@ def build_report(
         unapplied=unapplied,
         nothing_examined=bool(asked) and len(unapplied) == len(asked),
     )
+
+
+def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:
+    """The way with the number of ranks on a host, if only the scheduler or the job around the run gave it:
+    commands to type name the hosts, and do not ask these.
+    """
+    told = {host.ranks for host in plan.hosts}
+    ranks = told.pop() if len(told) == 1 else None
+    if way is None or ranks is None or ranks.source not in (SLURM, RUNNING):
+        return way
+    if any(option[0] in ("--ranks-per-host", "--launch") for option in way.asked):
+        return way
+    return replace(way, asked=(*way.asked, ("--ranks-per-host", str(ranks.value))))
 
 
 def _of_one_host(checks: Iterable[Check], plan: JobPlan) -> Iterator[str]:

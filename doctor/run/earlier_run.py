@@ -92,15 +92,14 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
 def _of_recording(path: Path, request: Request) -> EarlierRun:
     recorded = load(path)
     _refuse_others(path, recorded.command)
-    way = recorded.way or Way()
-    rules = [option for option in way.asked if option[0] in RULES]
+    rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
     _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
     failed = tuple(filter(report.rules.faults, report.findings))
     return EarlierRun(
         recorded.command,
         recorded.exam,
         report.plan.names,
-        way,
+        report.run.way or Way(),
         tuple(
             Before(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
             for each in failed or tuple(filter(report.rules.open, report.findings))

@@ -11,8 +11,9 @@ import typer
 
 from doctor import cli
 from doctor.cli import app
+from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
-from doctor.model import Status
+from doctor.model import SourcedValue, Status
 from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.run.request import Request
 from doctor.run.way import ASKED, NAMED, REACHED, retyped, way_of
@@ -175,6 +176,16 @@ def test_a_number_of_ranks_that_a_file_of_all_hosts_gives_is_not_known_of_one(
     found = sick(way(typed, f"check -F {file}"), hosts=hosts)
     (small,) = (each for each in found.findings if each.check == "shm-small")
     assert verify(found, small) == f"doctor check --only shm-small --hostfile {file}"
+
+
+def test_the_ranks_that_only_the_scheduler_gave_are_typed(typed: list[Request]) -> None:
+    """A command that names the hosts does not ask Slurm."""
+    eight = JobWishes(ranks_per_host=SourcedValue(8, SLURM))
+    found = sick(way(typed, "check 'node[1-4]'"), wishes=eight)
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, small) == "doctor check 'node[1-4]' --only shm-small --ranks-per-host 8"
+    asked = sick(way(typed, "check 'node[1-4]' --ranks-per-host 4"), wishes=eight)
+    assert "--ranks-per-host 8" not in verify(asked, small)
 
 
 def test_a_table_that_was_checked_is_named(typed: list[Request], tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def check_html(report: Report) -> bytes:
     page = page_of(report)
     mesh = mesh_part(report.mesh, [host.name for host in report.hosts])
     left = [part_inside(part) for part in page.parts] or [tag("p", "Nothing that applies was left out.")]
-    again = [part_inside(looked_again(report))] if report.again else []
+    looked = looked_again(report)
+    again = [tag("h3", looked.label), part_inside(looked)] if looked.pairs else []
     sections = (
         ("hosts", "Hosts", hosts_section(report)),
         ("findings", "Findings", section("findings", "Findings", *again, cards_part(page.cards))),

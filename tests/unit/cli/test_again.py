@@ -128,6 +128,16 @@ def test_one_fixed_and_one_still_there(look: Look) -> None:
     assert "1 still there, 1 fixed, of 2 findings of run.json." in seen.out
 
 
+def test_every_format_says_what_has_become_of_it(look: Look, tmp_path: Path) -> None:
+    page, markdown, junit = (tmp_path / name for name in ("page.html", "page.md", "page.xml"))
+    files = ("--html", str(page), "--markdown", str(markdown), "--junit", str(junit))
+    look(made(heard=SMALL | SHORT), made(heard=SHORT), *files)
+    for shown in (page.read_text(), markdown.read_text()):
+        for said in ("Looked at again", "still there", "fixed", "1 still there, 1 fixed, of 2 findings"):
+            assert said in shown, said
+    assert "1 still there, 1 fixed, of 2 findings" in junit.read_text()
+
+
 def test_a_host_that_does_not_answer_is_not_fixed(look: Look) -> None:
     lost = UnreachedHost("node2", UnreachedKind.REFUSED, "connection refused", "")
     there = made().heard

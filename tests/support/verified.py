@@ -35,8 +35,9 @@ def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
         remedy = found["remedy"] or {"id": "", "commands": ()}
         if found["verify"] is None or found["verify"] in " ; ".join(remedy["commands"]):
             continue
-        own = [line for line in printed if f" --only {found['check']} " in f"{line} "]
-        assert own or found["check"].startswith("smoke-"), f"{found['check']} has no verify line:\n{text}"
+        wanted = "doctor smoke " if found["check"].startswith("smoke-") else f" --only {found['check']} "
+        own = [line for line in printed if wanted in f"{line} "]
+        assert own, f"{found['check']} has no verify line:\n{text}"
         kind = (found["check"], remedy["id"])
         if os.environ.get(EVERY_LINE) or kind not in typed:
             typed.add(kind)

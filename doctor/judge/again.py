@@ -67,7 +67,7 @@ def _compare(before: Before, own: Sequence[Result], unheard: Mapping[str, str]) 
 
 def _state(before: Before, host: str, own: Sequence[Result], unheard: Mapping[str, str]) -> tuple[Now, str]:
     """What has become of it on a host, and why it could not be decided; without a host, in the whole run."""
-    touching = [result for result in own if not host or not result.hosts or _concerns(result, host)]
+    touching = [result for result in own if not host or not result.hosts or host in result.hosts]
     if any(result.problem and _is_same(before, host, result) for result in touching):
         return Now.STILL, ""
     if host in unheard:
@@ -78,12 +78,6 @@ def _state(before: Before, host: str, own: Sequence[Result], unheard: Mapping[st
     if not own or (not host and unheard):
         return Now.OPEN, next(iter(unheard.values()), "it was not examined")
     return Now.FIXED, ""
-
-
-def _concerns(result: Result, host: str) -> bool:
-    """Whether it is about the host, be it as the other end of a connection."""
-    where = result.problem.where if result.problem else ()
-    return host in result.hosts or any(host in (place.host, place.peer) for place in where)
 
 
 def _is_same(before: Before, host: str, result: Result) -> bool:

@@ -37,8 +37,8 @@ PASS, FAIL, WARN = Status.PASS, Status.FAIL, Status.WARN
         (ONE, [result("b", PASS)], "a", OPEN),
         (ONE, [result("a", FAIL)], "a", STILL),  # that it cannot be reached
         (ONE, [result("", FAIL)], "", STILL),  # a fault that is nobody's may be this one
-        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", STILL),
-        (ONE, [result("b", FAIL, Place(host="b", peer="c"))], "", FIXED),
+        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", FIXED),  # now it is the other's
+        (ONE, [result("ab", FAIL, Place(host="b", peer="a"))], "", STILL),
         (TWO, [result("a", PASS), result("b", PASS)], "", FIXED),
         (TWO, [result("a", PASS), result("b", Status.UNKNOWN)], "", OPEN),
         (TWO, [result("a", FAIL), result("b", Status.UNKNOWN)], "", STILL),

@@ -81,7 +81,7 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
     """What failed there, by the rules of that run and of the request. Raises UsageError."""
     if why := why_not_ours(path):
         raise UsageError(f"{path}: {why}.", "What it names is run: copy it to a file of yours first.")
-    kind = input_kind(read_bytes(path, MOST_BYTES).decode(errors="replace"))
+    kind = input_kind(read_bytes(path, MOST_BYTES, binary=True).decode(errors="replace"))
     earlier = _of_report(path, request) if kind is InputKind.REPORT else _of_recording(path, request)
     for option, *value in (*earlier.way.named, *earlier.way.reached):
         if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):

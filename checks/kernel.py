@@ -8,6 +8,7 @@ from doctor.api import (
     EXPECT,
     HERE,
     PLAN,
+    RANKS,
     Backend,
     Confidence,
     Damage,
@@ -190,13 +191,12 @@ two groups a listener and connections to 2 neighbours. Connections to several pe
 @check(
     "ephemeral-ports-few",
     PORTS,
-    PLAN,
-    HERE,
+    RANKS,
     damage=Damage.LOAD,
     remedy="widen-port-range",
     sphere=Sphere.NETWORK,
 )
-def ephemeral_ports_few(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Problem]:
+def ephemeral_ports_few(ports: Ports, ranks: int) -> Iterator[Problem]:
     """The kernel has too few ports to give the job's connections.
 
     Why it matters: each listener of a rank that names no port, and each of its connections to the master,
@@ -208,8 +208,7 @@ def ephemeral_ports_few(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Pro
 
     What to do: widen net.ipv4.ip_local_port_range. The usual range is 32768-60999.
     """
-    ranks, free = plan.ranks_on(here.name), ports.given_away
-    need = ranks * PORTS_OF_A_RANK
+    need, free = ranks * PORTS_OF_A_RANK, ports.given_away
     if free < need:
         span, reserved = port_list([ports.ephemeral]) or "empty", len(ports.ephemeral) - free
         less = f", less {reserved} reserved" if reserved else ""
@@ -319,10 +318,8 @@ def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Proble
         yield _limit("open files", "Max open files", limits.nofile, need)
 
 
-@check(
-    "nproc-low", LIMITS, PLAN, HERE, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nproc"
-)
-def nproc_low(limits: Limits, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+@check("nproc-low", LIMITS, RANKS, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nproc")
+def nproc_low(limits: Limits, ranks: int, expect: Expect) -> Iterator[Problem]:
     """A login may start too few processes and threads for the ranks on the host.
 
     Why it matters: each rank runs tens to hundreds of threads, and data loaders add processes. Beyond the
@@ -330,7 +327,7 @@ def nproc_low(limits: Limits, plan: JobPlan, here: Here, expect: Expect) -> Iter
 
     What to do: raise the limit for non-interactive logins (/etc/security/limits.d, TasksMax), log in again.
     """
-    need = expect.nproc or 1024 + 256 * plan.ranks_on(here.name)
+    need = expect.nproc or 1024 + 256 * ranks
     if limits.nproc < need:
         yield _limit("processes", "Max processes", limits.nproc, need)
 

@@ -7,13 +7,10 @@ from shlex import quote
 
 from doctor.api import (
     EXPECT,
-    HERE,
-    PLAN,
+    RANKS,
     Damage,
     Evidence,
     Expect,
-    Here,
-    JobPlan,
     Problem,
     Severity,
     Skip,
@@ -32,9 +29,9 @@ FEW_INODES = 64
 """A rank with its data loaders creates more files than that."""
 
 
-def _shm_need(plan: JobPlan, here: Here, expect: Expect) -> int:
+def _shm_need(ranks: int, expect: Expect) -> int:
     """The bytes that the ranks on this host need in /dev/shm."""
-    mb = expect.shm_mb or plan.ranks_on(here.name) * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
+    mb = expect.shm_mb or ranks * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
     return mb * MB
 
 
@@ -45,8 +42,8 @@ def _shm(spaces: Spaces) -> Space:
     return shm
 
 
-@check("shm-small", SPACES, PLAN, HERE, EXPECT, damage=Damage.LOAD, remedy="grow-shm")
-def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+@check("shm-small", SPACES, RANKS, EXPECT, damage=Damage.LOAD, remedy="grow-shm")
+def shm_small(spaces: Spaces, ranks: int, expect: Expect) -> Iterator[Problem]:
     """/dev/shm is too small for the ranks that will share it.
 
     Why it matters: ranks on one host exchange data through /dev/shm: a NCCL connection takes about 10 MB, and
@@ -56,7 +53,7 @@ def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iter
     What to do: give a container --shm-size or --ipc=host (in Kubernetes an emptyDir of medium Memory); on a
     host, remount /dev/shm larger.
     """
-    need = _shm_need(plan, here, expect)
+    need = _shm_need(ranks, expect)
     if SHM in spaces.gone:
         yield Problem(
             "there is no /dev/shm",
@@ -71,7 +68,7 @@ def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iter
         yield Problem(
             "/dev/shm is too small for the ranks on this host"
             + (": it has Docker's default size" if docker else ""),
-            expected=f"{need // MB} MB for {plan.ranks_on(here.name)} ranks",
+            expected=f"{need // MB} MB for {ranks} ranks",
             actual=f"{shm.total // MB} MB",
             subject=SHM,
             evidence=(
@@ -85,9 +82,9 @@ def _size(need: int) -> dict[str, str | int]:
     return {"size": f"{max(1024, 2 * need // MB)}m"}
 
 
-@check("shm-full", SPACES, maybe(SEGMENTS), PLAN, HERE, EXPECT, damage=Damage.LOAD, remedy="clear-shm")
+@check("shm-full", SPACES, maybe(SEGMENTS), RANKS, EXPECT, damage=Damage.LOAD, remedy="clear-shm")
 def shm_full(
-    spaces: Spaces, segments: tuple[Segment, ...] | None, plan: JobPlan, here: Here, expect: Expect
+    spaces: Spaces, segments: tuple[Segment, ...] | None, ranks: int, expect: Expect
 ) -> Iterator[Problem]:
     """/dev/shm is large enough, but too little of it is free.
 
@@ -97,7 +94,7 @@ def shm_full(
 
     What to do: find the processes that still use the named files (fuser), and delete unused files.
     """
-    need = _shm_need(plan, here, expect)
+    need = _shm_need(ranks, expect)
     if SHM in spaces.gone:
         raise Skip("there is no /dev/shm")
     shm = _shm(spaces)
@@ -109,7 +106,7 @@ def shm_full(
     names = ", ".join(f"{segment.name} ({segment.size // MB} MB, {segment.owner})" for segment in largest)
     yield Problem(
         "/dev/shm is nearly full",
-        expected=f"{need // MB} MB free for {plan.ranks_on(here.name)} ranks",
+        expected=f"{need // MB} MB free for {ranks} ranks",
         actual=f"{shm.free // MB} MB free of {shm.total // MB} MB" + (f"; largest: {names}" if names else ""),
         subject=SHM,
         evidence=(
@@ -120,8 +117,8 @@ def shm_full(
     )
 
 
-@check("memory-low", MEMORY, PLAN, HERE, EXPECT, damage=Damage.LOAD, severity=Severity.WARN)
-def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+@check("memory-low", MEMORY, RANKS, EXPECT, damage=Damage.LOAD, severity=Severity.WARN)
+def memory_low(memory: Memory, ranks: int, expect: Expect) -> Iterator[Problem]:
     """Little memory is free for the ranks on the host.
 
     Why it matters: a rank needs some hundred MB before it has loaded anything; the kernel ends the largest
@@ -130,7 +127,6 @@ def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Ite
     What to do: find the process that holds the memory (a leftover of an earlier job; page cache is not
     counted). If a container's limit is too low and the host has enough, the finding says so: raise the limit.
     """
-    ranks = plan.ranks_on(here.name)
     need = ranks * expect.memory_mb_per_rank * MB
     limit = memory.limited and memory.host >= need
     if memory.available < need:

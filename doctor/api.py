@@ -48,6 +48,7 @@ __all__ = [
     "NEEDED",
     "NVIDIA",
     "PLAN",
+    "RANKS",
     "UNDECIDED",
     "VENDORS",
     "Ask",
@@ -208,11 +209,13 @@ class Fact(Need[T]):
 class RunValue(Need[T]):
     """A value of the run or of the host being judged, computed by the controller, not printed by a host.
 
-    `of_hosts`: it is computed from the answers of hosts, and means nothing if no host answered.
+    `of_hosts`: it is computed from the answers of hosts, and means nothing if no host answered. `of_one`: it
+    is about the host being judged, and the same whoever else is examined.
     """
 
     name: str
     of_hosts: bool = False
+    of_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +238,14 @@ class Here:
 
 
 PLAN: RunValue[JobPlan] = RunValue("plan")
-EXPECT: RunValue[Expect] = RunValue("expect")
+EXPECT: RunValue[Expect] = RunValue("expect", of_one=True)
 EXPECTS: RunValue[Mapping[str, Expect]] = RunValue("expects")
 """Host -> what is expected of it, for checks that compare hosts."""
 HERE: RunValue[Here] = RunValue("here")
 NEEDED: RunValue[int] = RunValue("needed-hosts")
 """How many of the hosts the job needs at least: --need-hosts, or else all of them."""
+RANKS: RunValue[int] = RunValue("ranks", of_one=True)
+"""The number of ranks on the host being judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +270,22 @@ class Check:
     """If one of these tools hangs on a host, this check reports a fault: the driver does not answer."""
     sphere: Sphere | None = None
     """None: the result is about whatever was asked, even a container."""
+
+    @property
+    def of_one_host(self) -> bool:
+        """Whether what it finds on a host is the same whoever else is examined. All that it can know is what
+        it needs.
+        """
+        limited = self.backends or self.vendor or self.several_hosts
+        return self.scope is Scope.HOST and not limited and all(map(_of_one_host, self.needs))
+
+
+def _of_one_host(need: Need[Any]) -> bool:
+    if isinstance(need, OptionalNeed):
+        return _of_one_host(need.need)
+    if isinstance(need, Fact):  # a command that is made for the job asks about its names, ports or tables
+        return not need.later and (isinstance(need.command, Read) or isinstance(need.command.shell, str))
+    return isinstance(need, RunValue) and need.of_one
 
 
 class Options(TypedDict, total=False):

@@ -47,7 +47,7 @@ class SavedRun(Generic[T]):
 
     def load(self, path: Path) -> T:
         """Read it back; a file of another kind is a UsageError with its path."""
-        raw = _unpacked(read_bytes(path, MOST_BYTES, magic=GZIP), path)
+        raw = read_saved(path)
         try:
             return self.decoded(raw, path)
         except UsageError:
@@ -76,6 +76,11 @@ class SavedRun(Generic[T]):
 
     def _other(self, path: Path, why: str) -> UsageError:
         return UsageError(f"{path}: is not a {self.noun}: {why}.", self.written_by)
+
+
+def read_saved(path: Path) -> bytes:
+    """The contents of a recording or a report, which may be packed by gzip. Raises InputErrors."""
+    return _unpacked(read_bytes(path, MOST_BYTES, magic=GZIP), path)
 
 
 def _unpacked(raw: bytes, path: Path) -> bytes:

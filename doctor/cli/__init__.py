@@ -15,7 +15,7 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.examine import ask_facts, ask_hang, examine
+from doctor.cli.examine import ask_facts, ask_hang, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
@@ -136,9 +136,9 @@ app.command(
     epilog=examples(
         ("doctor check 'node[1-4]' --sudo", "also what only root may read"),
         ("doctor check -F hostfile --save run.json", "keep what the hosts reported"),
-        ("doctor check --replay run.json -v", "judge it again, with evidence"),
+        ("doctor check --again run.json", "is what failed there fixed?"),
     ),
-)(takes(without=(*TRAINING, "--no-smoke"))(examine))
+)(takes(without=(*TRAINING, "--no-smoke"))(check_hosts))
 app.command(
     "smoke",
     help="Train for a few seconds and report what is wrong.",

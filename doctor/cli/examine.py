@@ -16,8 +16,8 @@ from doctor.cli.options import split
 from doctor.errors import UsageError
 from doctor.hang.options import HangWishes
 from doctor.report.formats import Outputs
-from doctor.run.request import Request
-from doctor.text.option import any_option, refuse_conflicts
+from doctor.run.request import HostFlags, Request
+from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
 from doctor.text.terminal import put, tell
 
 SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
@@ -59,6 +59,31 @@ def examine(request: Request) -> int:
 
         return to_its_end(partial(in_job, request))
     return to_its_end(partial(run_and_report, request))
+
+
+@dataclass(frozen=True, slots=True)
+class AgainWishes:
+    again: Path | None = option(
+        "--again FILE",
+        "Look again at what failed in a recording or JSON report.",
+        not_with=(IN_JOB, REPLAY),
+        panel=HostFlags.PANEL,
+    )
+
+
+def check_hosts(request: Request, wishes: AgainWishes) -> int:
+    if wishes.again is None:
+        return examine(request)
+    from doctor.cli.defaults import with_defaults
+    from doctor.report.outputs import empty_lists
+    from doctor.run.again import look_again
+
+    empty_lists(request.outputs, [*request.inputs(), ("--again", wishes.again)])
+    refuse_conflicts(request, wishes)
+    if (python := request.smoke.python) is not None:
+        named = interpreter(python, request.who.local)
+        request = replace(request, smoke=replace(request.smoke, python=named))
+    return to_its_end(partial(look_again, with_defaults(request), wishes.again))
 
 
 @dataclass(frozen=True, slots=True)

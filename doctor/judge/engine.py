@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from doctor.api import EXPECT, HERE, Check, Fact, Here, Need, OptionalNeed, RunValue, Skip, Undecided
+from doctor.api import EXPECT, HERE, RANKS, Check, Fact, Here, Need, OptionalNeed, RunValue, Skip, Undecided
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
@@ -98,6 +98,10 @@ class Inputs:
     severities: Mapping[str, Severity]
 
 
+SEVERAL = "only for jobs of several hosts"
+"""Why a check does not apply to a single host."""
+
+
 def judge(checks: Sequence[Check], case: Inputs) -> list[Result]:
     """Run every check; the order of results is the order of checks and hosts."""
     hung = hung_tools(checks, case.facts.heard)
@@ -123,7 +127,7 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
     if check.vendor and plan.vendor not in (check.vendor, None):
         return f"only for jobs on {check.vendor.name} devices"
     if check.several_hosts and not plan.several_hosts:
-        return "only for jobs of several hosts"
+        return SEVERAL
     return ""
 
 
@@ -157,6 +161,8 @@ def _value(need: Need[Any], host: str, case: Inputs) -> Any:
         return case.expect.get(host, case.common)
     if need is HERE:
         return Here(host, case.plan.head.value == host)
+    if need is RANKS:
+        return case.plan.ranks_on(host)
     assert isinstance(need, RunValue)
     return case.givens[need.name]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from doctor.api import EXPECTS, NEEDED, Check, Fact, Need, OptionalNeed
+from doctor.api import EXPECTS, NEEDED, RANKS, Check, Fact, Need, OptionalNeed
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
@@ -16,7 +16,8 @@ from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
 from doctor.job.launch.unknowns import not_understood
-from doctor.job.plan import JobPlan
+from doctor.job.plan import RUNNING, JobPlan
+from doctor.job.wishes import SLURM
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -29,11 +30,13 @@ from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
+from doctor.judge.unapplied import Choice, find_unapplied
 from doctor.judge.unread_facts import unread_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
+from doctor.transport.way import Way
 
 ALWAYS: tuple[Fact[Any], ...] = (
     CLOCK,
@@ -65,6 +68,8 @@ class PreparedExam:
     """Whether a smoke run is wanted."""
     no_smoke: str = ""
     """Why a wanted smoke run cannot be made; empty if it can."""
+    choices: tuple[Choice, ...] = ()
+    """What the user chose by name."""
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
@@ -95,7 +100,8 @@ def build_report(
     reading: Reading, prepared: PreparedExam, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
     """Judge the recorded answers."""
-    recording, facts, plan = reading.recording, reading.facts, reading.plan
+    facts, plan = reading.facts, reading.plan
+    recording = replace(reading.recording, way=_with_ranks(reading.recording.way, plan))
     own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
     expects = {name: amend(expect, recording.expect, "--expect") for name, expect in own.items()}
     hung = _reported_hung_tools(prepared.checks, recording)
@@ -123,6 +129,8 @@ def build_report(
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     unread = frozenset() if tentative else to_be_read(plan, products, reading.smoke)
     rules = replace(prepared.rules, npu_network=unread)
+    asked = () if tentative or not facts.hosts else prepared.choices  # of silent hosts nothing is known
+    unapplied = tuple(find_unapplied(asked, results))
     return Report(
         run=RunInfo(
             recording.command,
@@ -143,6 +151,7 @@ def build_report(
             found,
             rules,
             unproved,
+            unapplied,
         ),
         findings=found,
         results=tuple(results),
@@ -163,7 +172,29 @@ def build_report(
         net_seconds=recording.mesh.seconds if recording.mesh else None,
         mesh=recording.mesh,
         facts=() if tentative else fact_table(reading),
+        of_one_host=frozenset(_of_one_host(prepared.checks, plan)),
+        unapplied=unapplied,
+        nothing_examined=bool(asked) and len(unapplied) == len(asked),
     )
+
+
+def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:
+    """The way with the number of ranks on a host, if only the scheduler or the job around the run gave it:
+    commands to type name the hosts, and do not ask these.
+    """
+    told = {host.ranks for host in plan.hosts}
+    ranks = told.pop() if len(told) == 1 else None
+    if way is None or ranks is None or ranks.source not in (SLURM, RUNNING):
+        return way
+    if any(option[0] in ("--ranks-per-host", "--launch") for option in way.asked):
+        return way
+    return replace(way, asked=(*way.asked, ("--ranks-per-host", str(ranks.value))))
+
+
+def _of_one_host(checks: Iterable[Check], plan: JobPlan) -> Iterator[str]:
+    for check in checks:
+        if check.of_one_host and (plan.counted_one_by_one or RANKS not in check.needs):
+            yield check.id
 
 
 def _reported_hung_tools(checks: Sequence[Check], recording: Recording) -> HungTools:

@@ -242,7 +242,6 @@ def select(
 
     A glob that matches nothing is a mistake.
     """
-    from doctor.facts.run import CUT_OFF, UNREACHED
     from doctor.facts.smoke import SMOKE
 
     ids = [check.id for check in checks]
@@ -261,9 +260,15 @@ def select(
     ]
     if not chosen:
         raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
-    # Whether a host could be asked, and its answer read completely, is always examined.
-    kept = [c for c in checks if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
+    kept = [c for c in checks if c.id in chosen or is_always_made(c)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)
+
+
+def is_always_made(check: Check) -> bool:
+    """Whether a host could be asked, and its answer read completely, is always examined."""
+    from doctor.facts.run import CUT_OFF, UNREACHED
+
+    return bool({UNREACHED, CUT_OFF} & set(check.needs))
 
 
 def _meets(check: Check) -> bool:

@@ -6,6 +6,7 @@ A host is healthy only if all of this is proved:
 - no fault names it;
 - each essential check was decided for it, and no check broke on it;
 - what only this job cannot do without was decided too (a firewall's limit, a Python that starts);
+- each name that was given with --only examined something;
 - if the job uses the network of its NPUs, that was read, or the last smoke run passed over it;
 - every source of checks could be loaded;
 - if a smoke run is wanted, the host took part in the last one, which passed, and no run named the host.
@@ -13,6 +14,9 @@ A host is healthy only if all of this is proved:
 An open question that concerns no host in particular counts against all. The verdict is healthy if every host
 is healthy and no fault lacks a culprit. Exit code 0 needs that, or as many healthy hosts as --need-hosts asks
 for; lists of healthy hosts and launch lines hold no others.
+
+If only the findings of an earlier run were looked at again, they decide: all must be fixed, and nothing new
+found.
 """
 
 from __future__ import annotations
@@ -25,10 +29,12 @@ from functools import cached_property
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import SmokeRounds
 from doctor.job.plan import JobPlan
+from doctor.judge.again import LookedAgain, Now
 from doctor.judge.fact_table import FactRow
 from doctor.judge.hardware import Hardware
 from doctor.judge.npu_network import why_unread
 from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
+from doctor.judge.unapplied import Unapplied
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
 from doctor.rules.smoke import named_by, passed
@@ -148,6 +154,16 @@ class Report:
     """Hosts that already ran a job of the user, other than the one that examines itself."""
     hardware: Mapping[str, Hardware] = field(default_factory=dict)
     """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
+    of_one_host: frozenset[str] = frozenset()
+    """The checks that find the same on a host of this job if it is examined alone."""
+    unapplied: tuple[Unapplied, ...] = ()
+    """What was chosen by name, and applied to no host."""
+    nothing_examined: bool = False
+    """Whether that is all that was chosen."""
+    again: tuple[LookedAgain, ...] = ()
+    """What has become of the findings of an earlier run, if only these were looked at again: they decide."""
+    again_from: str = ""
+    """The file with the earlier run."""
 
     @cached_property
     def by_id(self) -> Mapping[str, Finding]:
@@ -212,8 +228,11 @@ class Report:
 
     @cached_property
     def verdict(self) -> Verdict:
-        if any(self.rules.faults(finding) for finding in self.findings):
+        found = {each.now for each in self.again}
+        if any(self.rules.faults(finding) for finding in self.findings) or Now.STILL in found:
             return Verdict.FAULTY
+        if found and self.stopped_by is None:
+            return Verdict.INCONCLUSIVE if Now.OPEN in found else Verdict.HEALTHY
         if self.stopped_by is not None or self.other_hosts:
             return Verdict.INCONCLUSIVE
         return Verdict.HEALTHY
@@ -261,6 +280,7 @@ def host_reports(
     found: Sequence[Finding],
     rules: Rules,
     untrained: Mapping[str, str],
+    unapplied: Sequence[Unapplied] = (),
 ) -> tuple[HostReport, ...]:
     """Each host's own verdict: healthy only if nothing speaks against it and nothing is left open."""
     blamed: dict[str, str] = {}
@@ -287,6 +307,8 @@ def host_reports(
             status, reason = HostStatus.FAULTY, blamed[host.name]
         elif host.name in doubtful:
             reason = doubtful[host.name]
+        elif unapplied:
+            reason = str(unapplied[0])
         elif host.name in untrained:
             reason = untrained[host.name]
         elif rules.unloaded and not rules.tentative:

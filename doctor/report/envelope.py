@@ -167,6 +167,9 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What shows it."""
     remedy: Remedy | None
     """What to do, with the commands to type; null if nothing is suggested."""
+    verify: str | None = None
+    """The command that looks at it again, and fails as long as it is there; null if nothing tells how the
+    hosts are reached, and for a consequence of another finding."""
     because: str | None = None
     """The `id` of the finding that caused it."""
 

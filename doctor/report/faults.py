@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import replace
 
+from doctor.judge.again import Now
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.card import Card, CardKind, Medium, Page, Pairs, Row, RowForm
@@ -21,7 +21,7 @@ from doctor.report.headline import (
     word,
 )
 from doctor.report.host_rows import unheard_hosts
-from doctor.report.rerun import verify
+from doctor.report.rerun import can_verify, verify
 from doctor.report.similar_faults import Fault, fold_faults, single
 from doctor.text.nodeset import fold
 
@@ -67,6 +67,8 @@ def verdict_word(report: Report) -> tuple[str, CardKind]:
     name, kind = VERDICTS[report.verdict]
     if report.stopped_by is not None:
         return "Interrupted", kind if report.verdict is Verdict.FAULTY else CardKind.OPEN
+    if report.again and report.verdict is Verdict.HEALTHY:
+        return "Fixed", kind
     if report.verdict is Verdict.HEALTHY and trouble(report):
         return name, CardKind.WARN
     return name, kind
@@ -155,12 +157,11 @@ def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
     """The command that verifies the fix, unless the remedy has it already or verifies itself, or the run does
     not say how its hosts are reached.
     """
-    if report.run.way is None or report.run.command.startswith("ranktable"):
+    if not can_verify(report, finding):
         return
     if finding.remedy and finding.remedy.id in VERIFIES_ITSELF:
         return
-    ordered = tuple(name for name in report.plan.names if name in finding.hosts)
-    command = verify(report, replace(finding, hosts=ordered))
+    command = verify(report, finding)
     if not any(command in line for each in fault.findings if each.remedy for line in each.remedy.commands):
         yield Row("verify", (command,), RowForm.TYPED)
 
@@ -190,6 +191,21 @@ def _typed(fault: Fault, finding: Finding, report: Report, unheard: Set[str]) ->
         yield Row("do", (), RowForm.TYPED, head=said)
 
 
+def looked_again(report: Report) -> Pairs:
+    """What has become of each finding of an earlier run."""
+    return Pairs("Looked at again", tuple(_looked_again(report)), aligned=True)
+
+
+def _looked_again(report: Report) -> Iterator[tuple[str, str]]:
+    for each in report.again:
+        said = f"{each.before.headline} ({each.before.check})"
+        if each.now is Now.STILL and len(each.still) < len(each.before.hosts):
+            said += f"; on {fold(each.still)} only"
+        if each.open:
+            said += f"; not decided on {fold(each.open)}"
+        yield each.now.value, said + (f": {each.why}" if each.why else "")
+
+
 def unexamined(report: Report) -> Pairs:
     """What could not be examined, and why: equal reasons share a row."""
     return Pairs("Not examined", tuple(_unexamined(report)))
@@ -200,6 +216,8 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield fold(report.outstanding), "had not answered when the run ended"
     if unheard := unheard_hosts(report):
         yield f"everything on {fold(unheard)}", "out of reach, see above"
+    for each in report.unapplied:
+        yield each.named, each.why
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for finding in report.findings:
         if finding.status is Status.UNKNOWN:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from doctor.judge.again import Now
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.areas import OTHER, area_of
@@ -128,16 +129,45 @@ def title(finding: Finding) -> str:
 
 def last_line(report: Report) -> str:
     """The verdict, with every culprit: "5 of 8 hosts are faulty: node2 NPU 3 (device network), ..."."""
+    if report.again and report.stopped_by is None:
+        return _looked_again(report)
     if report.stopped_by is not None:
         return f"Interrupted. {guilty_line(report)}".rstrip() + unexamined(report)
     if report.verdict is Verdict.FAULTY:
         return guilty_line(report) + unexamined(report)
+    if report.verdict is Verdict.INCONCLUSIVE and report.unapplied:
+        return _unapplied(report)
     if report.verdict is Verdict.INCONCLUSIVE:
         open_here = ", ".join(dict.fromkeys(f.check for f in report.findings if f.essential))
         left = report.npu_network_unread or (f"{open_here} could not be decided" if open_here else "")
         left = left or "something essential could not be examined"
         return f"Inconclusive: {'a check broke' if report.broken else left}.{unexamined(report)}"
     return _healthy(report)
+
+
+def _looked_again(report: Report) -> str:
+    """ "Fixed: all 3 findings of run.json.", or "1 still there, 2 fixed, of 3 findings of run.json." """
+    counts = {now: sum(each.now is now for each in report.again) for now in (Now.STILL, Now.OPEN, Now.FIXED)}
+    known = {each.before.check for each in report.again if each.now is Now.STILL}
+    new = [f for f in report.findings if report.rules.faults(f) and f.check not in known]
+    more = f" New: {_culprits_with_areas(new, report.called)}." if new else ""
+    number = len(report.again)
+    findings = f"{f'{number} findings' if number > 1 else 'finding'} of {report.again_from}"
+    if counts[Now.FIXED] == number:
+        return f"Fixed: {'all' if number > 1 else 'the'} {findings}.{more}"
+    if number == 1:
+        return f"{report.again[0].now.value.capitalize()}: the {findings}.{more}"
+    said = ", ".join(f"{count} {now.value}" for now, count in counts.items() if count)
+    return f"{said}, of {findings}.{more}"
+
+
+def _unapplied(report: Report) -> str:
+    said = "; ".join(
+        f"{each.named} {each.why.removeprefix('it ') if each.several else f'applies to no host ({each.why})'}"
+        for each in report.unapplied
+    )
+    whole = report.nothing_examined
+    return f"Nothing was examined: {said}." if whole else f"Inconclusive: {said}.{unexamined(report)}"
 
 
 def _healthy(report: Report) -> str:

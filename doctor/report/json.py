@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from doctor.job.plan import JobPlan
+from doctor.judge.again import LookedAgain, Now
 from doctor.judge.fact_table import facts_of_host
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, Result, Scope
@@ -23,6 +24,8 @@ from doctor.report.envelope import (
 )
 from doctor.report.headline import culprit, last_line, title
 from doctor.report.json_smoke import SmokeEntry, smoke_entry
+from doctor.report.rerun import can_verify, verify
+from doctor.transport.way import Way
 
 
 class SourcedWord(msgspec.Struct, frozen=True):
@@ -58,6 +61,40 @@ class PlanEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The port at which the ranks meet."""
 
 
+class WayEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed, without secrets: `doctor check --again` repeats it. Each option is a list of words."""
+
+    named: tuple[tuple[str, ...], ...]
+    """The options that name all hosts, such as `["--hostfile", "/etc/nodes"]`; empty if each was named."""
+    reached: tuple[tuple[str, ...], ...]
+    """The options that reach the hosts."""
+    asked: tuple[tuple[str, ...], ...]
+    """The options about the job and about what to examine."""
+    users: dict[str, str] = {}
+    """The users in front of the names of hosts."""
+
+
+class LookedAgainEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What has become of a finding of an earlier run."""
+
+    id: str
+    """Its `id` in that run."""
+    check: str
+    """The check that found it."""
+    hosts: tuple[str, ...]
+    """Its culprits."""
+    headline: str
+    """The culprit and the fault, in a few words."""
+    now: Now
+    """What has become of it."""
+    still: tuple[str, ...]
+    """The culprits on which it is still there."""
+    open: tuple[str, ...]
+    """The culprits on which it could not be decided."""
+    reason: str
+    """Why it could not be decided, if so."""
+
+
 class CheckReport(Envelope, frozen=True, kw_only=True):
     """The report of `doctor check`, `smoke` and `preflight`."""
 
@@ -67,6 +104,10 @@ class CheckReport(Envelope, frozen=True, kw_only=True):
     """The short training; null if none was asked for."""
     unloaded: tuple[str, ...]
     """Files of checks that could not be loaded, and why."""
+    way: WayEntry | None = None
+    """What was typed; null if an older recording does not say."""
+    again: tuple[LookedAgainEntry, ...] | None = None
+    """What has become of each finding of an earlier run; null without `--again`."""
 
 
 def check_report(report: Report) -> CheckReport:
@@ -90,6 +131,28 @@ def check_report(report: Report) -> CheckReport:
         smoke=smoke_entry(report),
         results=tuple(_results(report.results)),
         unloaded=report.rules.unloaded,
+        way=_way(report.run.way),
+        again=tuple(map(_looked_again, report.again)) or None,
+    )
+
+
+def _way(way: Way | None) -> WayEntry | None:
+    if way is None:
+        return None
+    return WayEntry(named=way.named, reached=way.reached, asked=way.asked, users=dict(way.users))
+
+
+def _looked_again(found: LookedAgain) -> LookedAgainEntry:
+    before = found.before
+    return LookedAgainEntry(
+        id=before.id,
+        check=before.check,
+        hosts=before.hosts,
+        headline=before.headline,
+        now=found.now,
+        still=found.still,
+        open=found.open,
+        reason=found.why,
     )
 
 
@@ -140,6 +203,7 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
         actual=found.actual,
         evidence=tuple(EvidenceEntry(each.source, each.text, seen_on) for each in found.evidence),
         remedy=found.remedy,
+        verify=verify(report, found) if can_verify(report, found) else None,
         because=found.because,
     )
 

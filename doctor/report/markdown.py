@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from doctor import __version__
 from doctor.judge.verdict import Report
-from doctor.report.faults import page_of, unexamined
+from doctor.report.faults import looked_again, page_of, unexamined
 from doctor.report.headline import named
 from doctor.report.host_rows import OK, host_rows
 from doctor.report.markdown_page import MOST, card_line, card_text, fit, pair_line
@@ -25,6 +25,9 @@ def check_markdown(report: Report) -> bytes:
     if page.cards:
         cards = (card_text(card, "####") for card in page.cards)
         text += "\n### Findings\n" + fit(cards, _room(text, 0.6), "finding")
+    if report.again:
+        pairs = map(pair_line, looked_again(report).pairs)
+        text += "\n### Looked at again\n\n" + fit(pairs, _room(text, 0.5), "finding")
     if well := _well(report):
         text += f"\n### Measured\n\n{well}"
     if rows := unexamined(report).pairs:

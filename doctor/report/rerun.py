@@ -5,11 +5,12 @@ They repeat the options that reach the hosts if the recording holds them; older 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from doctor.judge.commands import pairs
 from doctor.judge.verdict import Report
-from doctor.model import Finding, Scope
+from doctor.model import Finding, Status
 from doctor.transport.way import Way
 
 DEFAULT_EXAM = "preflight"
@@ -28,18 +29,46 @@ def for_the_rest(report: Report) -> str:
     return _way(report).typed(report.run.command, report.outstanding, job=True)
 
 
+def can_verify(report: Report, finding: Finding) -> bool:
+    """Whether the run says how its hosts are reached, and the finding is a fault of its own."""
+    known = report.run.way is not None and not report.run.command.startswith("ranktable")
+    return known and finding.because is None and finding.status is not Status.UNKNOWN
+
+
 def verify(report: Report, finding: Finding) -> str:
-    """The command that runs the check of a finding again, with the options that describe the job: on its
-    hosts, or on all hosts if the check compares them.
+    """The command that runs the check of a finding again, with the options that describe the job: on all
+    hosts, unless the check would find the same on these alone. It fails while the fault or warning is there.
     """
+    way = of_check(_way(report), report.run.command, [finding.check])
+    strict = (("--strict",),) if finding.status is Status.WARN else ()
     if finding.check.startswith("smoke-"):
-        return _way(report).typed("smoke", report.plan.names, whole=True, job=True)
-    alone = report.scopes.get(finding.check) is Scope.HOST and finding.hosts
-    hosts = finding.hosts if alone else report.plan.names
-    way = _way(report)
+        return way.typed("smoke", report.plan.names, strict, whole=True, job=True)
+    alone = finding.check in report.of_one_host and finding.hosts
+    hosts = [name for name in report.plan.names if not alone or name in finding.hosts]
     named = report.run.exam == DEFAULT_EXAM or any(option[0] == "--exam" for option in way.asked)
     exam = () if named else (("--exam", report.run.exam),)
-    return way.typed("check", hosts, (("--only", finding.check), *exam), whole=not alone, job=True)
+    options = (("--only", finding.check), *exam, *strict)
+    return way.typed("check", hosts, options, whole=not alone, job=True)
+
+
+def for_one_more_host(report: Report, named: Sequence[str]) -> str:
+    """What was chosen, on another host besides; HOSTS is to be replaced."""
+    way = _way(report)
+    way = replace(way, reached=tuple(option for option in way.reached if option[0] != "--local"))
+    return way.typed(
+        report.run.command, (*report.plan.names, "HOSTS"), (("--only", ",".join(named)),), job=True
+    )
+
+
+def of_check(way: Way, command: str, checks: Iterable[str]) -> Way:
+    """The way of a run of that command, for these checks alone: no host may fail them, and what a run with a
+    training expects, `check` is told.
+    """
+    asked = [option for option in way.asked if option[0] != "--need-hosts"]
+    told = any(option[0] == "--expect" and option[1].startswith("torch=") for option in asked)
+    if command != "check" and not told and any(check.startswith("torch-") for check in checks):
+        asked.append(("--expect", "torch=any"))
+    return replace(way, asked=tuple(asked))
 
 
 def repeat(report: Report) -> str:

@@ -7,7 +7,7 @@ from rich.console import Console
 from doctor.judge.verdict import Report
 from doctor.model import Verdict
 from doctor.report.card import Medium
-from doctor.report.faults import fault_cards, unexamined
+from doctor.report.faults import fault_cards, looked_again, unexamined
 from doctor.report.terminal.cards import print_card, print_part, shown_cards
 from doctor.report.terminal.ending import print_ending
 from doctor.report.terminal.hosts import print_hosts
@@ -29,6 +29,9 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
     if not quiet:
         print_smoke(report, console, verbose=verbose)
         print_well(report, console, verbose=verbose)
+    if report.again:
+        console.print()
+        print_part(looked_again(report), console, on)
     left = unexamined(report)
     if left.pairs and (not quiet or report.verdict is Verdict.INCONCLUSIVE):
         console.print()

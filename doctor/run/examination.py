@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -23,6 +23,7 @@ from doctor.judge.playbook import (
     MeshMode,
     Playbook,
     exams,
+    is_always_made,
     load_exam,
     load_remedies,
     matches,
@@ -31,6 +32,7 @@ from doctor.judge.playbook import (
 )
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find_checks
+from doctor.judge.unapplied import Choice
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
 from doctor.mesh import MeshPatience
 from doctor.recording import Recording, load
@@ -109,6 +111,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     only, taken = widened("--only", what.only, ids)
     skip, dropped = widened("--skip", what.skip, ids)
     checks, left_out = select(found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted)
+    choices = tuple(_choices(request, found.checks, checks)) if request.typed & {"--only", "--skip"} else ()
     trains = recorded.command in TRAINING if recorded else training
     if not (exam.smoke and trains):  # not left out by the user: not a part of this command
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
@@ -121,7 +124,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         name=name,
         exam=exam,
         checks=checks,
-        left_out=left_out,
+        left_out=() if what.only else left_out,  # whoever names some checks knows that the rest is left out
         expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
         rules=Rules(
             _essential(request, exam, [check.id for check in checks]),
@@ -134,7 +137,21 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         notes=(*taken, *dropped),
         smoke=wanted,
         no_smoke=no_smoke,
+        choices=choices,
     )
+
+
+def _choices(request: Request, known: Sequence[Check], made: Sequence[Check]) -> Iterator[Choice]:
+    """What each value of --only stands for; without --only, all that --skip leaves."""
+    what, chosen = request.what, [check for check in made if not is_always_made(check)]
+    if not what.only:
+        yield Choice("what --skip leaves", tuple(check.id for check in chosen))
+    for named in what.only:
+        globs, _ = widened("--only", [named], [check.id for check in known])
+        own = [check for check in known if matches(check.id, globs)]
+        trained = all(SMOKE in check.needs for check in own)
+        why = "it needs a training: `doctor smoke` makes one" if trained else "the other options leave it out"
+        yield Choice(named, tuple(check.id for check in own if check in made), why)
 
 
 def _essential(request: Request, exam: Exam, ids: Sequence[str]) -> frozenset[str]:

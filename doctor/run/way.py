@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from doctor.model import Host
 from doctor.run.request import Request
 from doctor.targets.inventory import LOCAL, Targets
-from doctor.text.option import IN_JOB, NO_SMOKE, Option, options
+from doctor.text.option import IN_JOB, KEY, NO_SMOKE, Option, options
 from doctor.text.redact import redact
 from doctor.transport.way import Typed, Way
 
@@ -59,6 +59,41 @@ def way_of(request: Request, targets: Targets, transport: str) -> Way:
         users,
         logins if request.who.inventory else {},
         request.defaults,
+    )
+
+
+def retyped(request: Request, given: Iterable[Typed]) -> Request:
+    """The request with the options that another run was given, unless they were typed for this one."""
+    values: dict[str, list[str]] = {}
+    for name, *value in given:
+        if name not in request.typed:
+            values.setdefault(name, []).extend(value)
+    found: Request = _filled(request, values)
+    return found
+
+
+def _filled(group: Any, values: Mapping[str, list[str]]) -> Any:
+    kinds, changed = get_type_hints(type(group)), {}
+    for each in fields(group):
+        known: Option | None = each.metadata.get(KEY)
+        if known is None:
+            if is_dataclass(inner := getattr(group, each.name)):
+                changed[each.name] = _filled(inner, values)
+        elif known.name in values:
+            changed[each.name] = _value(known, kinds[each.name], values[known.name])
+    return replace(group, **changed)
+
+
+def _value(known: Option, kind: Any, words: Sequence[str]) -> Any:
+    """The value of an option; a switch has no words."""
+    kinds = (kind, *get_args(kind))
+    read = next((each for each in (int, float, Path) if each in kinds), str)
+    if bool in kinds:
+        return True
+    if get_origin(kind) is not tuple:
+        return read(words[-1])
+    return tuple(
+        map(read, (part for word in words for part in (word.split(",") if known.commas else [word])))
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
-from doctor.text.interpreter import PLAIN, to_type
+from doctor.text.interpreter import to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
 from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
 from doctor.transport.containers.command import HOST, PODS, tool_of
@@ -60,7 +60,6 @@ class Way:
         known = (*(self.named if whole else ()), *asked, *self.reached)
         given = {option[0] for option in options}
         more = [o for o in known if o[0] not in given and _takes(command, o[0])]
-        more = [option for option in more if option != ("--python", PLAIN)]
         words = ["doctor", *command.split()]
         if command == "ranktable check":
             words += [option[1] for option in self.reached if option[0] == "--rank-table"]
@@ -193,7 +192,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--exam": lambda text: _looks(r"[\w-]{1,64}")(text) or is_whole_path(text),
     "--only": _looks(r"[\w*?,\[\]-]{1,2000}"),
     "--skip": _looks(r"[\w*?,\[\]-]{1,2000}"),
-    "--expect": _looks(r"[\w.-]{1,64}=[\w.,:+-]{0,200}"),
+    "--expect": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
     "--plan": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
     **dict.fromkeys(("--smoke-timeout", "--connect-timeout", "--timeout"), _looks(r"\d{1,5}(\.\d{1,6})?")),
 }

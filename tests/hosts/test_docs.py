@@ -19,10 +19,13 @@ from typing import Any
 
 import pytest
 
+from doctor.recording import save
 from tests.lab import Lab, Rack
 from tests.lab.demo import examine
 from tests.support.hang.programs import AARCH64, elf, wheel
 from tests.support.paths import ROOT
+from tests.support.recordings import heard, recording
+from tests.support.reports import NAMES, SMALL_SHM
 
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -95,6 +98,8 @@ def desk(tmp_path: Path) -> Path:
     for log in ("train.log", "logs/rank0.log"):
         (tmp_path / log).write_text("it begins\n")
     (tmp_path / "hccl.json").write_text(TABLE)
+    sick = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
+    save(recording(NAMES, command="check", heard=sick), tmp_path / "run.json")
     (tmp_path / "py_spy-0.4.3-py2.py3-none-manylinux2014_aarch64.whl").write_bytes(wheel(elf(AARCH64)))
     return tmp_path
 

@@ -18,6 +18,7 @@ from tests.support.faults import (
     Bench,
     Breaks,
     Broken,
+    Fault,
     Outcome,
     apply_remedy,
     assert_healthy,
@@ -26,6 +27,7 @@ from tests.support.faults import (
     prove,
     victim,
 )
+from tests.support.verified import assert_green
 
 FREEDOM = {"peer": 1, "any": 2}
 """A fault that may be on any host is placed last."""
@@ -104,9 +106,13 @@ def prove_each(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken], *, me
 
 def _prove(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken], mended: bool) -> None:
     outcome = _found(faults, bench)
+    for found in outcome.trouble if mended else ():
+        apply_remedy(bench.lab, found)
+    if not mended:
+        bench.heal()
+    gone = {fault.check for fault in faults.values() if isinstance(fault, Fault) and not fault.leaves}
+    assert_green(bench.lab, outcome.report, outcome.text, outcome.recording, gone)
     if mended:
-        for found in outcome.trouble:
-            apply_remedy(bench.lab, found)
         assert_healthy(bench(*_way(faults)[0]))
 
 

@@ -21,6 +21,7 @@ import pytest
 
 from doctor import cli
 from tests.lab import Host, Lab
+from tests.support.verified import assert_red
 
 HOSTS = "node[1-4]"
 HEAD = "node1"
@@ -45,6 +46,8 @@ class Outcome:
     recording: Path
     skipped: tuple[str, ...] = ()
     """Its --skip options, which no recording keeps."""
+    lab: Lab | None = None
+    """Where its `verify` lines can be typed."""
 
     @property
     def trouble(self) -> list[Found]:
@@ -88,7 +91,7 @@ class Examiner:
         assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         found = json.loads(report.read_bytes())
         skipped = tuple(word for pair in pairwise(args) if pair[0] == "--skip" for word in pair)
-        return Outcome(done.returncode, found, done.stdout, done.stderr, recording, skipped)
+        return Outcome(done.returncode, found, done.stdout, done.stderr, recording, skipped, self.lab)
 
 
 def replay(outcome: Outcome, *args: str) -> tuple[int, dict[str, Any]]:
@@ -125,6 +128,8 @@ class Fault:
     also: tuple[str, ...] = ()
     on: str = "any"
     user: str | None = None
+    leaves: bool = True
+    """Whether a reboot leaves what the check looks at: without it, nothing can pass."""
 
     def assert_found(self, outcome: Outcome, host: str) -> None:
         for found in assert_blamed(outcome, self.check, [host], self.status, self.also):
@@ -257,6 +262,8 @@ def assert_judged(outcome: Outcome, faulty: Collection[str] | None) -> None:
     assert outcome.report["verdict"] == ("healthy" if faulty is None else "faulty")
     assert outcome.code == (0 if faulty is None else 1)
     assert replay(outcome, "--strict")[0] == 1
+    if outcome.lab:
+        assert_red(outcome.lab, outcome.report, outcome.text)
 
 
 def _seats(found: Iterable[Found]) -> set[Seat]:

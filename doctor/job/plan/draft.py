@@ -18,7 +18,15 @@ from doctor.job.launch.rank_env import world_of
 from doctor.job.launch.rank_starts import ranks_of_a_host, understood
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
 from doctor.job.launch.unknowns import port_mentioned
-from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, ServersByName, find_head
+from doctor.job.plan.job import (
+    EXPECTED,
+    MOST_RANKS,
+    RUNNING,
+    JobPlan,
+    PlannedHost,
+    ServersByName,
+    find_head,
+)
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Backend, Host, SourcedValue
@@ -175,5 +183,5 @@ def _said_ranks(
         return SourcedValue(host.ranks, "hostfile or inventory")
     devices = host.expected.get("devices") or wishes.expect.get("devices", "")
     if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices):
-        return SourcedValue(int(devices), "devices expected")
+        return SourcedValue(int(devices), EXPECTED)
     return wishes.ranks_per_host

@@ -26,6 +26,8 @@ EXAMINED = "on the examined hosts"
 """The source of the number of ranks if nothing says that the job is larger."""
 MOST_RANKS = 1024
 """The most ranks of one host."""
+DEFAULT_RANKS, FOUND, OF_FLAG, EXPECTED = "default", "devices found", "--ranks-per-host", "devices expected"
+"""Sources of the number of ranks on a host that would be the same if it were examined alone."""
 RUNNING = "the running job"
 """The source of values that a running job was given: its launcher holds its port."""
 Held = Mapping[str, tuple[set[str], Mapping[str, Sequence[str]]]]
@@ -112,8 +114,8 @@ class JobPlan:
         return self.by_name[name]
 
     def ranks_on(self, name: str) -> int:
-        ranks = self.host(name).ranks
-        return ranks.value if ranks else 0
+        host = self.by_name.get(name)
+        return host.ranks.value if host and host.ranks else 0
 
     @cached_property
     def holders(self) -> Holders:
@@ -126,9 +128,15 @@ class JobPlan:
         return max((self.ranks_on(name) for name in self.names), default=0)
 
     @cached_property
+    def counted_one_by_one(self) -> bool:
+        """Whether each host would have as many ranks if it were examined alone."""
+        known = {FOUND, OF_FLAG, EXPECTED, *([] if self.vendor else [DEFAULT_RANKS])}
+        return all(host.ranks is None or host.ranks.source in known for host in self.hosts)
+
+    @cached_property
     def most_on_a_host(self) -> int:
         """The most ranks on one host; 0 if their number is only a default."""
-        known = (host.ranks.value for host in self.hosts if host.ranks and host.ranks.source != "default")
+        known = (host.ranks.value for host in self.hosts if host.ranks and host.ranks.source != DEFAULT_RANKS)
         return max(known, default=0)
 
     def data_address(self, name: str) -> str | None:

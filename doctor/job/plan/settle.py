@@ -9,7 +9,16 @@ from dataclasses import dataclass, field, replace
 
 from doctor.devices import VENDORS, Vendor
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
-from doctor.job.plan.job import MOST_RANKS, ON_BUS, JobPlan, PlannedHost, ServersByName, find_head
+from doctor.job.plan.job import (
+    DEFAULT_RANKS,
+    FOUND,
+    MOST_RANKS,
+    ON_BUS,
+    JobPlan,
+    PlannedHost,
+    ServersByName,
+    find_head,
+)
 from doctor.model import Backend, SourcedValue
 
 DEFAULT_CPU_RANKS = 2
@@ -73,7 +82,7 @@ def _vendor(wished: SourcedValue[Backend], sights: Mapping[str, HostView]) -> tu
     vendors = [v for v in VENDORS if wished.source == "default" or v.backend is wished.value]
     for vendor in vendors:
         if any(sight.devices.get(vendor) for sight in sights.values()):
-            return vendor, "devices found"
+            return vendor, FOUND
     plugged = {v: _count_on_bus(v, sights) for v in vendors}
     most = max(plugged, key=plugged.__getitem__, default=None)
     if most and plugged[most]:
@@ -106,14 +115,14 @@ class _Counts:
         like the others.
         """
         if self._vendor is None:
-            return SourcedValue(DEFAULT_CPU_RANKS, "default")
+            return SourcedValue(DEFAULT_CPU_RANKS, DEFAULT_RANKS)
         count = sight.devices.get(self._vendor) if sight else None
         if count:
-            return SourcedValue(min(count, self._most), "devices found")
+            return SourcedValue(min(count, self._most), FOUND)
         if count is None and self._usual:
             return SourcedValue(self._usual, "as the other hosts")
         plugged = min(sight.plugged_in.get(self._vendor, 0), self._most) if sight else 0
-        return SourcedValue(plugged, ON_BUS) if plugged else SourcedValue(DEFAULT_CPU_RANKS, "default")
+        return SourcedValue(plugged, ON_BUS) if plugged else SourcedValue(DEFAULT_CPU_RANKS, DEFAULT_RANKS)
 
 
 def _addresses_by_peers(sights: Mapping[str, HostView]) -> Mapping[str, Counter[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor.judge.verdict import Report
-from doctor.report.faults import page_of
+from doctor.report.faults import looked_again, page_of
 from doctor.report.html.about import about_section
 from doctor.report.html.cards import cards_part, part_inside
 from doctor.report.html.facts import facts_section
@@ -18,9 +18,11 @@ def check_html(report: Report) -> bytes:
     page = page_of(report)
     mesh = mesh_part(report.mesh, [host.name for host in report.hosts])
     left = [part_inside(part) for part in page.parts] or [tag("p", "Nothing that applies was left out.")]
+    looked = looked_again(report)
+    again = [tag("h3", looked.label), part_inside(looked)] if looked.pairs else []
     sections = (
         ("hosts", "Hosts", hosts_section(report)),
-        ("findings", "Findings", section("findings", "Findings", cards_part(page.cards))),
+        ("findings", "Findings", section("findings", "Findings", *again, cards_part(page.cards))),
         ("measured", "Measured", measured_section(report)),
         ("unexamined", "Not examined", section("unexamined", "Not examined", *left)),
         ("network", "Network", section("network", "Network", mesh)),

@@ -9,7 +9,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Status, Verdict
 from doctor.report.go import table_note
 from doctor.report.headline import NOBODY, are_counted, culprit, last_line
-from doctor.report.rerun import for_the_rest
+from doctor.report.rerun import for_one_more_host, for_the_rest
 from doctor.report.similar_faults import fold_faults
 from doctor.report.terminal.opening import count
 from doctor.report.terminal.page import columns, put_line, put_wrapped
@@ -40,6 +40,8 @@ def _amount_examined(report: Report) -> str:
     applies = count(len(looked or skipped), "check")
     rest = [f"{counts[status]} {word}" for status, word in _STATUS if counts[status]]
     took = f"{report.run.seconds:.1f} s."
+    if report.nothing_examined:
+        return took
     if rest or not looked:
         done = sum(counts.values()) - counts["skip"]
         split = ", ".join([f"{counts['pass']} passed", *rest])
@@ -64,5 +66,7 @@ def _print_next(report: Report, console: Console) -> None:
             put_wrapped(named, console)
             named = Text()
         put_line(named + Text("   " if named else "") + more, console)
+    elif lacks := [each.named for each in report.unapplied if each.several]:
+        put_line(Text.assemble(("Type: ", "dim"), clean_line(for_one_more_host(report, lacks))), console)
     elif report.verdict is Verdict.INCONCLUSIVE:
         put_line(Text.assemble(("Next: ", "dim"), "see what was not examined, above"), console)

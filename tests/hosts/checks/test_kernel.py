@@ -108,7 +108,9 @@ FAULTS = {
         "warn",
         (r"1536 or more \| 1000\b",),
     ),
-    "locked memory": Fault("memlock-low", locked_memory, "warn", ("64 kB", "mlx5_0", "memlock unlimited")),
+    "locked memory": Fault(
+        "memlock-low", locked_memory, "warn", ("64 kB", "mlx5_0", "memlock unlimited"), leaves=False
+    ),
     "neighbour table": Fault(
         "arp-table-small",
         lambda host: host.sysctl("net.ipv4.neigh.default.gc_thresh3", 3),

@@ -16,6 +16,7 @@ from doctor.report.json import CheckReport
 from tests.lab import Lab
 from tests.support.faults import judged_again
 from tests.support.smoke.faults import no_new_connections
+from tests.support.verified import assert_red
 
 HOSTS = "node[1-4]"
 OTHERS = ["node1", "node2", "node4"]
@@ -145,7 +146,7 @@ def test_a_host_whose_interpreter_has_no_torch_is_named_before_anything_is_start
     assert "--python" in outcome.text
 
 
-def test_no_torch_anywhere(run: Runner) -> None:
+def test_no_torch_anywhere(run: Runner, lab: Lab) -> None:
     outcome = run("preflight", HOSTS, python=WITHOUT_TORCH)
     assert set(outcome.faults) == {"torch-missing"}
     assert (outcome.code, outcome.healthy) == (1, [])
@@ -154,6 +155,7 @@ def test_no_torch_anywhere(run: Runner) -> None:
     assert outcome.smoke["ranks"] == []
     assert "Smoke  not made: no host passed the checks" in outcome.text
     assert_same_again(outcome)
+    assert_red(lab, outcome.report, outcome.text)
 
 
 @pytest.mark.parametrize(

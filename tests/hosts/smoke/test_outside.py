@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from tests.lab import Lab, missing
 from tests.support.faults import some_of
 from tests.support.slow_wire import slow_wire
 from tests.support.smoke.faults import sitecustomize
+from tests.support.verified import assert_red
 from tests.trials.kinds import DATA, OUTSIDE, Outside
 from tests.trials.run import HOGS, Field, healthy, trial
 
@@ -98,3 +102,21 @@ def test_a_long_cable_is_not_a_fault(field: Field) -> None:
 def test_sharing_cores_is_not_a_fault(field: Field) -> None:
     outcome = healthy(field, 0, beside=HOGS)
     assert outcome.right, outcome.said
+
+
+@pytest.mark.long
+def test_a_training_that_failed_is_verified_by_another(field: Field, tmp_path: Path) -> None:
+    lab, then, report = field.lab, tmp_path / "then.json", tmp_path / "report.json"
+    files = ("--save", str(then), "--json", str(report))
+    sitecustomize(lab["node2"], TAMPERED["smoke-desync"] + WHEN_IMPORTED)
+    try:
+        done = lab.doctor("preflight", "node[1-3]", "--python", sys.executable, *files)
+        found = json.loads(report.read_bytes())
+        assert (done.returncode, found["findings"][0]["check"]) == (1, "smoke-desync"), done.stdout
+        assert_red(lab, found, done.stdout)
+        seen = lab.doctor("check", "--again", str(then))
+        assert (seen.returncode, "still there" in seen.stdout) == (1, True), seen.stdout
+    finally:
+        lab.reset()
+    seen = lab.doctor("check", "--again", str(then))
+    assert (seen.returncode, "Fixed: " in seen.stdout) == (0, True), seen.stdout

@@ -237,3 +237,49 @@ def test_what_is_well_is_one_line(judged: Judged, plug_in: Callable[..., list[st
         assert (ended.code, ended.out, ended.healthy) == (0, "", [host.name for host in of.hosts])
         assert re.fullmatch(r"doctor: go: .* s; replayed\n", ended.err)
     assert judged(WELL, *plug_in(), "-q").code == 0
+
+
+def alone() -> Recording:
+    return recording(NAMES[:1])
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--only", "firewall-blocks"], "Nothing was examined: firewall-blocks needs two hosts or more."),
+        (["--only", "firewall"], "Nothing was examined: firewall needs two hosts or more."),
+        (["--only", "gpu-ecc"], "Nothing was examined: gpu-ecc applies to no host (only for nccl jobs)."),
+        (["--only", "memlock-low"], "Nothing was examined: memlock-low applies to no host (the host has no"),
+        (["--only", "device-*,amd-*"], "device-* applies to no host (only for hccl jobs); amd-* applies"),
+        (["--only", "shm-small,firewall-blocks"], "Inconclusive: firewall-blocks needs two hosts or more."),
+        (
+            ["--only", "shm-small,smoke-hang"],
+            "Inconclusive: smoke-hang applies to no host (it needs a",
+        ),
+        (["--only", "shm-small,port-unreachable", "--mesh", "none"], "port-unreachable applies to no host"),
+        (["--skip", "[!gf]*,*-*-*,g*", "--need-hosts", "1"], "Nothing was examined: what --skip leaves"),
+    ],
+)
+def test_what_was_chosen_and_applied_to_nobody(options: list[str], says: str, judged: Judged) -> None:
+    done = judged(alone(), *options)
+    assert (done.code, done.healthy) == (1 if "--need-hosts" in options else 3, [])
+    assert says in " ".join(done.out.split())
+    assert "Healthy" not in done.out
+    assert ("all pass" in done.out) is ("Inconclusive" in done.out)
+
+
+def test_it_says_what_to_type(judged: Judged) -> None:
+    assert (
+        "Type: doctor preflight node1,HOSTS --only firewall-blocks"
+        in judged(alone(), "--only", "firewall-blocks").out
+    )
+
+
+@pytest.mark.parametrize("only", ["shm-small", "shm", "shm-small,shm-full,mem*", "*-low", "firewall,shm"])
+def test_what_was_chosen_and_applied_somewhere_is_healthy(only: str, judged: Judged) -> None:
+    """Of several checks behind one pattern, those that do not apply are no matter."""
+    assert judged(recording(NAMES), "--only", only).code == 0
+
+
+def test_what_skip_leaves_need_not_apply_as_a_whole(judged: Judged) -> None:
+    assert judged(alone(), "--skip", "shm-small").code == 0

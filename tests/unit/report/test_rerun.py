@@ -11,10 +11,12 @@ import typer
 
 from doctor import cli
 from doctor.cli import app
+from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
+from doctor.model import SourcedValue, Status
 from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.run.request import Request
-from doctor.run.way import ASKED, NAMED, REACHED, way_of
+from doctor.run.way import ASKED, NAMED, REACHED, retyped, way_of
 from doctor.targets.inventory import read_targets
 from doctor.transport.way import Way, read_back
 from tests.support.recordings import heard, recording
@@ -141,11 +143,49 @@ def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]
     (small,) = (each for each in found.findings if each.check == "shm-small")
     assert verify(found, small) == "doctor check node2 --only shm-small --backend gloo --sudo"
     assert verify(found, replace(small, check="port-unreachable")) == (
-        "doctor check 'node[1-4]' --only port-unreachable --need-hosts 3 --backend gloo --sudo"
+        "doctor check 'node[1-4]' --only port-unreachable --backend gloo --sudo"
     )
     assert verify(found, replace(small, check="smoke-hang")) == (
-        "doctor smoke 'node[1-4]' --need-hosts 3 --backend gloo --steps 40 --sudo"
+        "doctor smoke 'node[1-4]' --backend gloo --steps 40 --sudo"
     )
+
+
+def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:
+    """Otherwise the command would succeed while the warning is still there."""
+    found = sick(way(typed, "check 'node[1-4]'"))
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    warned = replace(small, status=Status.WARN)
+    assert verify(found, warned) == "doctor check node2 --only shm-small --strict"
+    assert verify(found, replace(warned, check="smoke-straggler")) == "doctor smoke 'node[1-4]' --strict"
+
+
+def test_torch_is_expected_again_if_the_run_trained(typed: list[Request]) -> None:
+    found = sick(way(typed, "preflight 'node[1-4]' --expect shm_mb=1"))
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, replace(small, check="torch-missing")) == (
+        "doctor check 'node[1-4]' --only torch-missing --expect shm_mb=1 --expect torch=any"
+    )
+
+
+def test_a_number_of_ranks_that_a_file_of_all_hosts_gives_is_not_known_of_one(
+    typed: list[Request], tmp_path: Path
+) -> None:
+    file = tmp_path / "hosts"
+    file.write_text("".join(f"{name} slots=64\n" for name in NAMES))
+    hosts = tuple(replace(host, ranks=64) for host in recording(NAMES).hosts)
+    found = sick(way(typed, f"check -F {file}"), hosts=hosts)
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, small) == f"doctor check --only shm-small --hostfile {file}"
+
+
+def test_the_ranks_that_only_the_scheduler_gave_are_typed(typed: list[Request]) -> None:
+    """A command that names the hosts does not ask Slurm."""
+    eight = JobWishes(ranks_per_host=SourcedValue(8, SLURM))
+    found = sick(way(typed, "check 'node[1-4]'"), wishes=eight)
+    (small,) = (each for each in found.findings if each.check == "shm-small")
+    assert verify(found, small) == "doctor check 'node[1-4]' --only shm-small --ranks-per-host 8"
+    asked = sick(way(typed, "check 'node[1-4]' --ranks-per-host 4"), wishes=eight)
+    assert "--ranks-per-host 8" not in verify(asked, small)
 
 
 def test_a_table_that_was_checked_is_named(typed: list[Request], tmp_path: Path) -> None:
@@ -213,3 +253,20 @@ def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_pat
     assert found.logins == {"node1": (("address", "10.0.0.1"), ("--user", "carol"), ("--port", "2200"))}
     assert found.login("node1", ["true"]) == "ssh -l carol -p 2200 -o HostName=10.0.0.1 node1 true"
     assert found.login("node2", ["true"]) == "ssh node2 true"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "check 'node[1-4]' --sudo --backend gloo --need-hosts 3 --expect shm_mb=9 --expect nofile=9",
+        "check node1,node2,node3,node4 --user root -i /tmp/a -i /tmp/b --connect-timeout 2.5 --python py3",
+        "check --local --exam full --only 'shm-*,port-*' --strict --mesh ring --master-port 29511 --fanout 3",
+    ],
+)
+def test_recorded_options_fill_a_request(typed: list[Request], line: str) -> None:
+    found = way(typed, line)
+    asked = typed[-1]
+    filled = retyped(Request("check"), (*found.named, *found.reached, *found.asked))
+    assert filled == replace(asked, who=replace(asked.who, hosts=()), typed=frozenset())
+    kept = retyped(Request("check", typed=frozenset({"--sudo", "--user"})), found.reached)
+    assert (kept.way.sudo, kept.way.user) == (False, None)

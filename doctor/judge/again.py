@@ -1,0 +1,92 @@
+"""What failed in an earlier run, and what has become of it: fixed, still there, or not decided."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from doctor.model import Place, Result, Status
+
+_SAID = {Status.SKIP: "it does not apply now", Status.UNKNOWN: "it could not be decided"}
+
+
+class Now(Enum):
+    FIXED = "fixed"
+    STILL = "still there"
+    OPEN = "not decided"
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A finding of an earlier run."""
+
+    id: str
+    check: str
+    hosts: tuple[str, ...]
+    """Empty if no host was guilty."""
+    where: tuple[Place, ...]
+    headline: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAgain:
+    """What has become of a finding."""
+
+    before: Before
+    now: Now
+    still: tuple[str, ...] = ()
+    """The hosts on which it is still there."""
+    open: tuple[str, ...] = ()
+    """The hosts on which it could not be decided."""
+    why: str = ""
+    """Why it could not be decided."""
+
+
+def compare(
+    before: Iterable[Before], results: Sequence[Result], unheard: Mapping[str, str]
+) -> tuple[LookedAgain, ...]:
+    """`results` are those of the new run; `unheard` are its hosts that did not answer, and why."""
+    return tuple(
+        _compare(each, [result for result in results if result.check == each.check], unheard)
+        for each in before
+    )
+
+
+def _compare(before: Before, own: Sequence[Result], unheard: Mapping[str, str]) -> LookedAgain:
+    if not before.hosts:
+        now, why = _state(before, "", own, unheard)
+        return LookedAgain(before, now, why=why)
+    states = {host: _state(before, host, own, unheard) for host in before.hosts}
+    still, unsure = (
+        tuple(host for host, (now, _) in states.items() if now is wanted) for wanted in (Now.STILL, Now.OPEN)
+    )
+    now = Now.STILL if still else Now.OPEN if unsure else Now.FIXED
+    return LookedAgain(before, now, still, unsure, states[unsure[0]][1] if unsure else "")
+
+
+def _state(before: Before, host: str, own: Sequence[Result], unheard: Mapping[str, str]) -> tuple[Now, str]:
+    """What has become of it on a host, and why it could not be decided; without a host, in the whole run."""
+    touching = [result for result in own if not host or not result.hosts or host in result.hosts]
+    if any(result.problem and _is_same(before, host, result) for result in touching):
+        return Now.STILL, ""
+    if host in unheard:
+        return Now.OPEN, unheard[host]
+    for result in touching:
+        if result.status in (Status.UNKNOWN, Status.CRASH, Status.SKIP):
+            return Now.OPEN, result.reason or _SAID.get(result.status, "the check broke")
+    if not own or (not host and unheard):
+        return Now.OPEN, next(iter(unheard.values()), "it was not examined")
+    return Now.FIXED, ""
+
+
+def _is_same(before: Before, host: str, result: Result) -> bool:
+    """Whether it may be the same fault: another device of the host has one of its own."""
+    assert result.problem is not None
+    was, now = _devices(before.where, host, before.hosts), _devices(result.problem.where, host, result.hosts)
+    return not (was and now) or bool(was & now)
+
+
+def _devices(where: Iterable[Place], host: str, hosts: Collection[str]) -> set[int]:
+    own = (place for place in where if place.host == host or (place.host is None and host in hosts))
+    return {place.device for place in own if place.device is not None}

@@ -1,0 +1,47 @@
+"""What was chosen by name but applied to no host: nothing is known of it, so it is not called healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from doctor.judge.engine import SEVERAL
+from doctor.model import Result, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a value of --only stands for; or, without --only, everything that --skip leaves."""
+
+    named: str
+    checks: tuple[str, ...]
+    """Those of them that the run makes."""
+    why_none: str = ""
+    """Why it makes none of them, if so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unapplied:
+    """A choice that examined nothing, and what it needs."""
+
+    named: str
+    why: str
+    several: bool = False
+    """Whether all it needs is another host."""
+
+    def __str__(self) -> str:
+        return f"{self.named} was not examined: {self.why}"
+
+
+def find_unapplied(choices: Iterable[Choice], results: Sequence[Result]) -> Iterator[Unapplied]:
+    """The choices of which no check applied anywhere, in a run in which a host answered."""
+    for choice in choices:
+        own = [result for result in results if result.check in choice.checks]
+        if any(result.status is not Status.SKIP for result in own):
+            continue
+        reasons = dict.fromkeys(result.reason or "" for result in own)
+        several = {*reasons} == {SEVERAL}
+        why = "it needs two hosts or more" if several else "; ".join(filter(None, reasons))
+        if not choice.checks:
+            why = choice.why_none
+        yield Unapplied(choice.named, why or "it does not apply", several)

@@ -1,0 +1,151 @@
+"""What `doctor check --again FILE` needs to know of an earlier run: from a recording or a JSON report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from doctor.api import RANKS
+from doctor.errors import UsageError
+from doctor.judge.again import Before
+from doctor.judge.registry import find_checks
+from doctor.model import HostStatus, Place, Status, Verdict
+from doctor.recording import load
+from doctor.report.headline import culprit, title
+from doctor.report.rerun import DEFAULT_EXAM
+from doctor.run.examination import judge_again
+from doctor.run.request import Request
+from doctor.run.way import retyped
+from doctor.savedrun import read_saved
+from doctor.targets.inputkind import InputKind, input_kind
+from doctor.text.nodeset import is_host
+from doctor.text.outfile import why_not_ours
+from doctor.text.printable import clean_line
+from doctor.transport.way import Way, read_back
+
+COMMANDS = ("check", "smoke", "preflight")
+RULES = ("--exam", "--only", "--skip", "--expect", "--strict", "--mesh")
+"""Options that decide what counts as a fault."""
+OWN_FILES = ("--ssh-config", "--hostfile", "--inventory")
+"""Files that say which programs are run, and which hosts are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    command: str
+    exam: str
+    hosts: tuple[str, ...]
+    way: Way
+    failed: tuple[Before, ...]
+    """If nothing failed, what was left undecided, although it had to be decided."""
+    healthy: bool
+    of_one_host: frozenset[str]
+    """The checks that find the same on a host of the job alone."""
+
+
+class _ReportRun(msgspec.Struct, frozen=True):
+    command: str
+    exam: str | None = None
+    strict: bool = False
+
+
+class _ReportHost(msgspec.Struct, frozen=True):
+    name: str
+    status: HostStatus
+    reason: str | None = None
+
+
+class _ReportFinding(msgspec.Struct, frozen=True):
+    id: str
+    check: str | None
+    status: Status
+    hosts: tuple[str, ...]
+    where: tuple[Place, ...]
+    headline: str
+
+
+class _JsonReport(msgspec.Struct, frozen=True):
+    """What is read of a report as JSON."""
+
+    run: _ReportRun
+    hosts: tuple[_ReportHost, ...]
+    findings: tuple[_ReportFinding, ...]
+    verdict: Verdict
+    way: Way | None = None
+
+
+def read_earlier(path: Path, request: Request) -> EarlierRun:
+    """What failed there, by the rules of that run and of the request. Raises UsageError."""
+    if why := why_not_ours(path):
+        raise UsageError(f"{path}: {why}.", "What it names is run: copy it to a file of yours first.")
+    kind = input_kind(read_saved(path).decode(errors="replace"))
+    earlier = _of_report(path, request) if kind is InputKind.REPORT else _of_recording(path, request)
+    for option, *value in (*earlier.way.named, *earlier.way.reached):
+        if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):
+            raise UsageError(f"{path}: it names {option} {value[0]}, and {why}.", f"Type {option} yourself.")
+    return earlier
+
+
+def _of_recording(path: Path, request: Request) -> EarlierRun:
+    recorded = load(path)
+    _refuse_others(path, recorded.command)
+    rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
+    _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
+    failed = tuple(filter(report.rules.faults, report.findings))
+    return EarlierRun(
+        recorded.command,
+        recorded.exam,
+        report.plan.names,
+        report.run.way or Way(),
+        tuple(
+            Before(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
+            for each in failed or tuple(filter(report.rules.open, report.findings))
+        ),
+        report.verdict is Verdict.HEALTHY,
+        report.of_one_host,
+    )
+
+
+def _of_report(path: Path, request: Request) -> EarlierRun:
+    try:
+        report = msgspec.json.decode(read_saved(path), type=_JsonReport)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: is a damaged report: {clean_line(str(error))}.") from None
+    _refuse_others(path, report.run.command)
+    names = tuple(host.name for host in report.hosts)
+    mentioned = {name for each in report.findings for name in each.hosts}
+    if not names or not all(map(is_host, names)) or not mentioned <= {*names}:
+        raise UsageError(f"{path}: is a damaged report: its hosts do not add up.")
+    strict = report.run.strict or request.what.strict
+    failing = {Status.FAIL, *([Status.WARN] if strict else [])}
+    known = find_checks(request.what.checks).checks
+    failed = [each for each in report.findings if each.status in failing]
+    unexamined = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
+    undecided = [
+        each
+        for each in report.findings
+        if each.status in (Status.UNKNOWN, Status.CRASH) and unexamined & {*(each.hosts or unexamined)}
+    ]
+    return EarlierRun(
+        report.run.command,
+        report.run.exam or DEFAULT_EXAM,
+        names,
+        read_back(report.way) if report.way else Way(),
+        tuple(
+            Before(each.id, each.check, each.hosts, each.where, each.headline)
+            for each in failed or undecided
+            if each.check
+        ),
+        report.verdict is Verdict.HEALTHY,
+        frozenset(each.id for each in known if each.of_one_host and RANKS not in each.needs),
+    )
+
+
+def _refuse_others(path: Path, command: str) -> None:
+    if command not in COMMANDS:
+        raise UsageError(
+            f"{path}: is of doctor {clean_line(command)}; --again takes those of {', '.join(COMMANDS)}.",
+            "Type that command again.",
+        )

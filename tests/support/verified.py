@@ -1,0 +1,70 @@
+"""The `verify` lines of a report, typed as they are printed: they fail while the fault is there, and pass
+when it is mended.
+
+In `make test` each process types one line of each check and remedy; with --long every line is typed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from tests.lab import Lab
+
+EVERY_LINE = "VERIFY_EVERY_LINE"
+"""Set in the environment by --long."""
+PRINTED = re.compile(r"^ {6}verify {5}(doctor .*)$", re.MULTILINE)
+
+
+Kinds = set[tuple[str, str]]
+_red: Kinds = set()
+_green: Kinds = set()
+"""The checks, with their remedies, of which a line was typed before and after the repair."""
+
+
+def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
+    """The lines to type. Every fault of its own has one, unless its remedy names the same command."""
+    printed = [line.strip() for line in PRINTED.findall(text)]
+    chosen: dict[str, None] = {}
+    for found in report["findings"]:
+        remedy = found["remedy"] or {"id": "", "commands": ()}
+        if found["verify"] is None or found["verify"] in " ; ".join(remedy["commands"]):
+            continue
+        wanted = "doctor smoke " if found["check"].startswith("smoke-") else f" --only {found['check']} "
+        own = [line for line in printed if wanted in f"{line} "]
+        assert own, f"{found['check']} has no verify line:\n{text}"
+        kind = (found["check"], remedy["id"])
+        if os.environ.get(EVERY_LINE) or kind not in typed:
+            typed.add(kind)
+            chosen.update(dict.fromkeys(own))
+    return [*chosen]
+
+
+def assert_red(lab: Lab, report: dict[str, Any], text: str) -> None:
+    for line in _to_type(report, text, _red):
+        done = lab.doctor(*shlex.split(line)[1:])
+        assert done.returncode == EXIT_FAULT, f"{line}\n{done.stdout}{done.stderr}"
+
+
+def assert_green(
+    lab: Lab, report: dict[str, Any], text: str, recording: Path, gone: Collection[str] = ()
+) -> None:
+    """The lines pass; if none of them is typed, `--again` says that all is fixed; with --long both. What the
+    checks in `gone` look at is not there any more.
+    """
+    left = [found for found in report["findings"] if found["check"] not in gone]
+    lines = _to_type({"findings": left}, text, _green)
+    for line in lines:
+        done = lab.doctor(*shlex.split(line)[1:])
+        assert done.returncode == EXIT_OK, f"{line}\n{done.stdout}{done.stderr}"
+    if lines and not os.environ.get(EVERY_LINE):
+        return
+    done = lab.doctor("check", "--again", str(recording), "--strict")
+    wanted, says = (EXIT_INCONCLUSIVE, "not decided") if gone else (EXIT_OK, "Fixed: ")
+    assert done.returncode == wanted, f"{done.stdout}{done.stderr}"
+    assert says in done.stdout.replace("Not decided", "not decided")

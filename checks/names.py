@@ -12,7 +12,9 @@ from shlex import quote
 from doctor.api import (
     EXPECT,
     HERE,
+    INTERFACE_VARIABLES,
     PLAN,
+    Backend,
     Confidence,
     Evidence,
     Expect,
@@ -32,7 +34,9 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.run import CLOCKS, Offset
+from doctor.facts.software import ENVIRONMENT
 from doctor.facts.system import IDENTITY, MACHINE, Machine
+from doctor.rules.login import environment_of
 from doctor.rules.machines import named_twice
 
 
@@ -40,6 +44,7 @@ from doctor.rules.machines import named_twice
     "hostname-loopback",
     NAMES,
     ADDRESSES,
+    maybe(ENVIRONMENT),
     PLAN,
     HERE,
     several_hosts=True,
@@ -47,7 +52,11 @@ from doctor.rules.machines import named_twice
     causes=("hostname-duplicate",),
 )
 def hostname_loopback(
-    names: ResolvedNames, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+    names: ResolvedNames,
+    addresses: Mapping[str, tuple[str, ...]],
+    login: Mapping[str, str] | None,
+    plan: JobPlan,
+    here: Here,
 ) -> Iterator[Problem]:
     """The host's own name resolves to a loopback address, or to none of the host's own.
 
@@ -59,8 +68,10 @@ def hostname_loopback(
     What to do: give the name the host's own data address in /etc/hosts, or name the interface for the job
     with GLOO_SOCKET_IFNAME, HCCL_SOCKET_IFNAME or HCCL_IF_IP.
     """
-    if plan.interface_wish() or plan.env.get("HCCL_IF_IP"):
-        raise Skip("the job names its interface")
+    gloo = plan.backend.value is Backend.GLOO
+    variables = ("GLOO_SOCKET_IFNAME",) if gloo else (*INTERFACE_VARIABLES, "HCCL_IF_IP")
+    if any(map(environment_of(plan, login).get, variables)):
+        raise Skip("the job or the login names the interface")
     own = names.addresses.get(names.own, ())
     held = {address for addresses in addresses.values() for address in addresses}
     usable = [address for address in own if is_loopback(address) or address in held]

@@ -15,12 +15,13 @@ from doctor.text.nodeset import is_ip
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One network interface. `speed` is in Mb/s, None if the driver does not report it."""
+    """One network interface. `speed` is in Mb/s, None if the driver does not report it. `down`: no link."""
 
     mtu: int
     speed: int | None
     errors: int
     mac: str = ""
+    down: bool = False
 
 
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
@@ -62,6 +63,7 @@ def _links(capture: Capture) -> Mapping[str, Counters]:
             speed=int(speed) if re.fullmatch(r"[1-9]\d{0,7}", speed) else None,
             errors=sum(_number(seen.get(key, "")) for key in ("rx_errors", "tx_errors", "rx_crc_errors")),
             mac=seen.get("address", "").lower(),
+            down=seen.get("operstate", "") in ("down", "lowerlayerdown"),
         )
     return links
 
@@ -73,7 +75,7 @@ def _number(text: str) -> int:
 LINKS = Fact(
     "links",
     Read(
-        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address"))
+        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address", "operstate"))
         + tuple(f"/sys/class/net/*/statistics/{name}" for name in ("rx_errors", "tx_errors", "rx_crc_errors"))
     ),
     _links,

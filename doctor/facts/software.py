@@ -165,3 +165,31 @@ ENVIRONMENT = Fact(
     ),
     _environment,
 )
+
+
+_ABSENT = r"""
+set -f; IFS=' :'; n() { printf '%s %s\n' "$1" "$2"; }
+for p in $LD_PRELOAD; do
+  case $p in *'$'*) ;; */*) [ -e "$p" ] || n LD_PRELOAD "$p";; esac
+done
+[ -z "$PYTHONHOME" ] || [ -d "${PYTHONHOME%%:*}" ] || n PYTHONHOME "${PYTHONHOME%%:*}"
+z=${TZ#:} d=/usr/share/zoneinfo
+case $z in
+  ''|*[0-9]*|UTC|GMT) ;;
+  /*) [ -e "$z" ] || n TZ "$z";;
+  *) [ ! -d $d ] || [ -e "$d/$z" ] || n TZ "$z";;
+esac
+:
+"""
+"""A zone with a digit may be a rule ("CST-8"); libraries without a slash are searched for in many places."""
+
+
+def _absent(capture: Capture) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, path in re.findall(r"^(LD_PRELOAD|PYTHONHOME|TZ) (.+)$", capture.stdout, re.MULTILINE):
+        found[name] = (*found.get(name, ()), path)
+    return found
+
+
+ABSENT = Fact("absent", Run(_ABSENT), _absent, timeout=3, slow=True)
+"""Variable of the login -> what it names and the host does not have."""

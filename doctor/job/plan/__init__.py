@@ -5,20 +5,30 @@ the hosts. Everything later reads only the settled plan.
 """
 
 from doctor.job.plan.draft import draft
-from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
+from doctor.job.plan.interfaces import (
+    INTERFACE_VARIABLES,
+    is_loopback,
+    matching_interfaces,
+    missing_interfaces,
+)
 from doctor.job.plan.job import GUESSES, HCCL_PORTS_UP_TO_8_0, JobPlan, PlannedHost, ServersByName
+from doctor.job.plan.offers import LIBRARIES, Library, Offer
 from doctor.job.plan.settle import HostView, settle
 
 __all__ = [
     "GUESSES",
     "HCCL_PORTS_UP_TO_8_0",
     "INTERFACE_VARIABLES",
+    "LIBRARIES",
     "HostView",
     "JobPlan",
+    "Library",
+    "Offer",
     "PlannedHost",
     "ServersByName",
     "draft",
     "is_loopback",
     "matching_interfaces",
+    "missing_interfaces",
     "settle",
 ]

@@ -1,0 +1,161 @@
+"""The interface that the ranks' library takes by itself: whether the other hosts reach its address."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.api import (
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Sphere,
+    Undecided,
+    check,
+    fold,
+    is_loopback,
+    maybe,
+)
+from doctor.facts.network import ADDRESSES, LINKS, NAMES, Counters, ResolvedNames
+from doctor.facts.run import MESH, OFFERED
+from doctor.facts.software import ENVIRONMENT
+from doctor.job.plan import LIBRARIES, Offer
+from doctor.mesh import Link, MeshResult
+from doctor.rules.offers import offers_of
+
+SHOWN = 6
+
+
+@check(
+    "interface-wrong",
+    NAMES,
+    ADDRESSES,
+    MESH,
+    maybe(OFFERED),
+    maybe(ENVIRONMENT),
+    maybe(LINKS),
+    PLAN,
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+    causes=("hostname-duplicate", "host-named-twice"),
+    sphere=Sphere.NETWORK,
+)
+def interface_wrong(
+    names: Mapping[str, ResolvedNames],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    mesh: MeshResult,
+    tried: MeshResult | None,
+    environments: Mapping[str, Mapping[str, str]],
+    links: Mapping[str, Mapping[str, Counters]],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """The ranks' library would take an interface that the other hosts do not reach.
+
+    Why it matters: the hosts reach each other, but ranks offer the address that their library chooses. gloo
+    takes what the host's own name resolves to, NCCL and HCCL the first interface in an order of their own. If
+    that is the bridge of Docker or a network of this host alone, the job hangs or dies when it connects.
+
+    How it is known: each library's rules are followed with the variables of the launch and of the login, and
+    the other hosts connect to the address that results. Those of NCCL and HCCL are emulated: the library was
+    not asked. Of two ranks of gloo, the one with the higher address connects to the
+    other: an address that no rank would connect to is a warning.
+
+    What to do: name the right interface in the launch (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME,
+    HCCL_SOCKET_IFNAME), or give the host's own name the right address in /etc/hosts.
+    """
+    offers = offers_of(plan, names, addresses, environments, links)
+    seen = _Seen(plan, offers, mesh, tried)
+    doubtful = []
+    for host in filter(offers.__contains__, plan.names):
+        offered = offers[host]
+        if offered.address == plan.data_address(host) or _is_told_elsewhere(offered, plan):
+            continue
+        sharers, failed = seen.sharers(host), seen.unreached(host)
+        if sharers or failed or is_loopback(offered.address):
+            yield _problem(host, seen, sharers, failed, addresses[host])
+        elif not seen.reached(host):
+            doubtful.append(host)
+    if doubtful:
+        raise Undecided(f"whether others reach what it would offer, {offers[doubtful[0]]}", tuple(doubtful))
+
+
+def _is_told_elsewhere(offered: Offer, plan: JobPlan) -> bool:
+    """Whether hostname-loopback is about it."""
+    return plan.backend.value is Backend.GLOO and is_loopback(offered.address) and "=" not in offered.why
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """`mesh` are connections to data addresses, `tried` to offers that are other addresses."""
+
+    plan: JobPlan
+    offers: Mapping[str, Offer]
+    mesh: MeshResult
+    tried: MeshResult | None
+
+    def sharers(self, host: str) -> tuple[str, ...]:
+        """Other hosts that offer the same address."""
+        address, given = self.offers[host].address, self.plan.host(host).given
+        return tuple(
+            name
+            for name in self.plan.names
+            if name in self.offers
+            and self.offers[name].address == address
+            and self.plan.host(name).given != given
+        )
+
+    def reached(self, host: str) -> bool:
+        return bool(self.tried and self.tried.into.get(host))
+
+    def unreached(self, host: str) -> list[Link]:
+        """The failed connections of hosts that reach its data address."""
+        cut_off = {link.source for link in self.mesh.into.get(host, ()) if link.failed}
+        tried = self.tried.into.get(host, ()) if self.tried else ()
+        return [link for link in tried if link.failed and link.source not in cut_off]
+
+    def is_dialled(self, host: str, by: Sequence[str]) -> bool:
+        """Whether one of these hosts would connect to it rather than wait for it."""
+        if self.plan.backend.value is not Backend.GLOO:
+            return True
+        own = ipaddress.ip_address(self.offers[host].address)
+        others = [ipaddress.ip_address(self.offers[peer].address) for peer in by if peer in self.offers]
+        return any(own.version != other.version or own.packed <= other.packed for other in others)
+
+
+def _problem(
+    host: str,
+    seen: _Seen,
+    sharers: Sequence[str],
+    failed: Sequence[Link],
+    held: Mapping[str, tuple[str, ...]],
+) -> Problem:
+    plan, offered = seen.plan, seen.offers[host]
+    library = LIBRARIES[plan.backend.value]
+    peers = [*sharers, *(link.source for link in failed)] or [name for name in plan.names if name != host]
+    right = next((name for name, own in held.items() if plan.data_address(host) in own), "")
+    evidence = [Evidence(f"connect from {link.source}", f"{link.address}: {link.outcome}") for link in failed]
+    if sharers:
+        evidence.insert(0, Evidence("the same address", f"{offered.address} on {fold((host, *sharers))}"))
+    chosen = f"{offered.why}; emulated, {library.name} was not asked" if library.emulated else offered.why
+    return Problem(
+        f"{library.name} would offer an address that the other hosts do not reach",
+        expected=f"the address of {right}, which they reach" if right else "an address that they reach",
+        actual=f"{offered.address}{f' on {offered.interface}' if offered.interface else ''} ({chosen})",
+        hosts=(host,),
+        subject=f"interface {offered.interface}" if offered.interface else f"address {offered.address}",
+        where=tuple(Place(host=host, peer=peer) for peer in dict.fromkeys(peers[:64])),
+        severity=None if seen.is_dialled(host, peers) else Severity.WARN,
+        confidence=Confidence.STRONG if library.emulated else Confidence.CERTAIN,
+        evidence=(*evidence[:SHOWN],),
+        commands=(
+            f"export {library.variable}={right or 'INTERFACE'}    # in the job's script, see --launch",
+            *(() if right else ("ip -br addr    # INTERFACE: the one whose address the others reach",)),
+        ),
+    )

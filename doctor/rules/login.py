@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from doctor.job.launch.launchers import BY_LAUNCHERS, RANK_NAMES
+from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS
 from doctor.job.plan import JobPlan
 
 
@@ -15,4 +15,4 @@ def environment_of(plan: JobPlan, login: Mapping[str, str] | None) -> Mapping[st
 
 def started_by_launcher(login: Mapping[str, str] | None) -> bool:
     """Whether it is the environment of a task of srun, mpirun or torchrun rather than that of a login."""
-    return bool((login or {}).keys() & (RANK_NAMES | BY_LAUNCHERS))
+    return not (login or {}).keys().isdisjoint((*NUMBERS, *BY_LAUNCHERS))

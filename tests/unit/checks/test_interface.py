@@ -87,7 +87,9 @@ def test_a_loopback_name_is_one_fault_only(own: str) -> None:
 
 
 def test_the_login_or_the_launch_names_the_interface() -> None:
-    good = {n: answer(i, "172.17.0.1", environment="GLOO_SOCKET_IFNAME=eth0\n") for i, n in enumerate(NAMES, 1)}
+    good = {
+        n: answer(i, "172.17.0.1", environment="GLOO_SOCKET_IFNAME=eth0\n") for i, n in enumerate(NAMES, 1)
+    }
     assert found(good) == []
     named = {name: answer(n, "172.17.0.1") for n, name in enumerate(NAMES, 1)}
     assert found(named, env={"GLOO_SOCKET_IFNAME": "eth0"}) == []
@@ -98,9 +100,7 @@ def test_the_login_or_the_launch_names_the_interface() -> None:
 
 
 def test_an_interface_that_the_login_names_and_others_do_not_reach() -> None:
-    answers = {
-        name: answer(n, environment="GLOO_SOCKET_IFNAME=docker0\n") for n, name in enumerate(NAMES, 1)
-    }
+    answers = {name: answer(n, environment="GLOO_SOCKET_IFNAME=docker0\n") for n, name in enumerate(NAMES, 1)}
     (one,) = found(answers)
     assert one.actual == "172.17.0.1 on docker0 (GLOO_SOCKET_IFNAME=docker0)"
 
@@ -126,7 +126,9 @@ def test_nccl_takes_no_interface_without_a_link() -> None:
 
 
 def test_hosts_left_out_of_the_attempt_share_their_address() -> None:
-    tried = MeshResult("full", None, (), (), (), (OmittedHost("a", "shared"), OmittedHost("b", "shared")), 0.0)
+    tried = MeshResult(
+        "full", None, (), (), (), (OmittedHost("a", "shared"), OmittedHost("b", "shared")), 0.0
+    )
     (one,) = found({n: answer(i, "172.17.0.1") for i, n in ((1, "a"), (2, "b"))}, tried)
     assert one.hosts == ("a", "b")
     assert one.evidence[0].text == "172.17.0.1 on a,b"

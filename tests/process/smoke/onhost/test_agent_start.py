@@ -28,7 +28,8 @@ def test_what_the_ranks_start_with(agent: Open) -> None:
     run.start(
         1,
         f"say(ev='seen', env=[os.environ.get(n) for n in {names}], cwd=os.getcwd(),"
-        " stdin=os.read(0, 9).decode(), fds=[os.readlink('/proc/self/fd/' + n) for n in '012'], asked=signal.getsignal(signal.SIGINT))",
+        " stdin=os.read(0, 9).decode(), fds=[os.readlink('/proc/self/fd/' + n) for n in '012'],"
+        " asked=signal.getsignal(signal.SIGINT))",
         env={"MINE": "1", "NCCL_SOCKET_IFNAME": "ib0"},
     )
     seen = run.event("seen")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 from doctor.api import (
     PLAN,
@@ -37,7 +38,7 @@ SHOWN = 6
     "interface-wrong",
     NAMES,
     ADDRESSES,
-    MESH,
+    maybe(MESH),
     maybe(OFFERED),
     maybe(ENVIRONMENT),
     maybe(LINKS),
@@ -50,7 +51,7 @@ SHOWN = 6
 def interface_wrong(
     names: Mapping[str, ResolvedNames],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
-    mesh: MeshResult,
+    mesh: MeshResult | None,
     tried: MeshResult | None,
     environments: Mapping[str, Mapping[str, str]],
     links: Mapping[str, Mapping[str, Counters]],
@@ -80,7 +81,7 @@ def interface_wrong(
         sharers, failed = seen.sharers(host), seen.unreached(host)
         if sharers or failed or is_loopback(offered.address):
             yield _problem(host, seen, sharers, failed, addresses[host])
-        elif not seen.reached(host):
+        elif mesh and not seen.reached(host):
             doubtful.append(host)
     if doubtful:
         raise Undecided(f"whether others reach what it would offer, {offers[doubtful[0]]}", tuple(doubtful))
@@ -97,7 +98,7 @@ class _Seen:
 
     plan: JobPlan
     offers: Mapping[str, Offer]
-    mesh: MeshResult
+    mesh: MeshResult | None
     tried: MeshResult | None
 
     def sharers(self, host: str) -> tuple[str, ...]:
@@ -116,7 +117,8 @@ class _Seen:
 
     def unreached(self, host: str) -> list[Link]:
         """The failed connections of hosts that reach its data address."""
-        cut_off = {link.source for link in self.mesh.into.get(host, ()) if link.failed}
+        data = self.mesh.into.get(host, ()) if self.mesh else ()
+        cut_off = {link.source for link in data if link.failed}
         tried = self.tried.into.get(host, ()) if self.tried else ()
         return [link for link in tried if link.failed and link.source not in cut_off]
 
@@ -154,8 +156,22 @@ def _problem(
         severity=None if seen.is_dialled(host, peers) else Severity.WARN,
         confidence=Confidence.STRONG if library.emulated else Confidence.CERTAIN,
         evidence=(*evidence[:SHOWN],),
-        commands=(
-            f"export {library.variable}={right or 'INTERFACE'}    # in the job's script, see --launch",
-            *(() if right else ("ip -br addr    # INTERFACE: the one whose address the others reach",)),
-        ),
+        commands=_name_it(plan, offered, right),
+    )
+
+
+def _name_it(plan: JobPlan, offered: Offer, right: str) -> tuple[str, ...]:
+    """`right` is the interface whose address the others reach; empty if it is not known."""
+    variable = LIBRARIES[plan.backend.value].variable
+    if not right:
+        return (f"export {variable}=INTERFACE    # the one whose address the others reach: ip -br addr",)
+    export = f"export {variable}={quote(right)}    # in the job's script; try it with --launch SCRIPT"
+    if "own name" not in offered.why or ":" in offered.address:
+        return (export,)
+    own = f'$(ip -4 -o addr show dev {quote(right)} | awk \'{{sub("/.*", "", $4); print $4; exit}}\')'
+    line = f"^{offered.address}([[:space:]](.*[[:space:]])?$(uname -n)([[:space:]].*)?)$"
+    return (
+        export,
+        "# Or for every job on the host:",
+        f'sudo sed -i -E "s/{line}/{own}\\1/" /etc/hosts; getent ahosts "$(uname -n)"',
     )

@@ -71,7 +71,7 @@ def hostname_loopback(
     gloo = plan.backend.value is Backend.GLOO
     variables = ("GLOO_SOCKET_IFNAME",) if gloo else (*INTERFACE_VARIABLES, "HCCL_IF_IP")
     if any(map(environment_of(plan, login).get, variables)):
-        raise Skip("the job or the login names the interface")
+        raise Skip("the job names its interface")
     own = names.addresses.get(names.own, ())
     held = {address for addresses in addresses.values() for address in addresses}
     usable = [address for address in own if is_loopback(address) or address in held]

@@ -22,9 +22,7 @@ def offers_of(
         return {}
     library = LIBRARIES[plan.backend.value]
     offers = {}
-    for host in plan.names:
-        if host not in names or host not in addresses:
-            continue
+    for host in filter(addresses.__contains__, names):
         down = {name for name, link in links.get(host, {}).items() if link.down} if library.emulated else ()
         interfaces = {
             "" if name == UNNAMED else name: held

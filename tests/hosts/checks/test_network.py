@@ -207,6 +207,8 @@ def test_every_own_name_is_the_bridge_of_docker(lab: Lab, examine: Examiner) -> 
     start = "torchrun --nnodes 4 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint node1:29500 train.py"
     launch.write_text(f"{found['remedy']['commands'][0]}\n{start}\n")
     assert_healthy(examine("--launch", str(launch)))
+    apply_remedy(lab, found)
+    assert_healthy(examine())
 
 
 @pytest.mark.long

@@ -26,6 +26,8 @@ from doctor.facts.software import ABSENT, ENVIRONMENT, PYTHON, Python
 from doctor.rules.login import environment_of, started_by_launcher
 
 START_FILES = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
+UNREAD = "it could not be read"
+"""The report notes that anyway, unless the recording is older than the fact."""
 SHARING = 4
 """So many ranks on one CPU ruin each other; fewer are slow."""
 
@@ -78,8 +80,8 @@ def python_home_wrong(
     )
 
 
-@check("preload-missing", ABSENT, severity=Severity.WARN)
-def preload_missing(absent: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+@check("preload-missing", maybe(ABSENT), severity=Severity.WARN)
+def preload_missing(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[Problem]:
     """LD_PRELOAD names a library that is not there.
 
     Why it matters: the linker goes on without it and says so on stderr each time a program starts. What the
@@ -88,6 +90,8 @@ def preload_missing(absent: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
 
     What to do: correct the path, or take it out of LD_PRELOAD.
     """
+    if absent is None:
+        raise Skip(UNREAD)
     for path in absent.get("LD_PRELOAD", ()):
         yield Problem(
             "LD_PRELOAD names a library that is not there",
@@ -99,8 +103,8 @@ def preload_missing(absent: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
         )
 
 
-@check("time-zone-unknown", ABSENT, severity=Severity.WARN)
-def time_zone_unknown(absent: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+@check("time-zone-unknown", maybe(ABSENT), severity=Severity.WARN)
+def time_zone_unknown(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[Problem]:
     """TZ names a time zone that the host does not know.
 
     Why it matters: programs take UTC instead, without a word. The logs of this host's ranks are hours apart
@@ -108,6 +112,8 @@ def time_zone_unknown(absent: Mapping[str, tuple[str, ...]]) -> Iterator[Problem
 
     What to do: correct the name, or install the time zones (tzdata). Different zones are env-drift.
     """
+    if absent is None:
+        raise Skip(UNREAD)
     for zone in absent.get("TZ", ()):
         yield Problem(
             "TZ names a time zone that the host does not know",
@@ -176,9 +182,9 @@ def _limit(option: str, what: str, item: str, actual: int, wanted: str, fails: b
     )
 
 
-@check("cpu-affinity-narrow", CPUS, maybe(ENVIRONMENT), PLAN, HERE)
+@check("cpu-affinity-narrow", maybe(CPUS), maybe(ENVIRONMENT), PLAN, HERE)
 def cpu_affinity_narrow(
-    cpus: Cpus, login: Mapping[str, str] | None, plan: JobPlan, here: Here
+    cpus: Cpus | None, login: Mapping[str, str] | None, plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
     """A login may use fewer CPUs than it will have ranks.
 
@@ -189,6 +195,8 @@ def cpu_affinity_narrow(
     and give it all CPUs. A task that a launcher has started (srun, mpirun, torchrun) has the CPUs that its
     launcher chose: there the check does not apply.
     """
+    if cpus is None:
+        raise Skip(UNREAD)
     if started_by_launcher(login):
         raise Skip("a launcher has chosen the CPUs of this task")
     ranks = plan.ranks_on(here.name)

@@ -27,7 +27,7 @@ from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
 from doctor.facts.system import DEVICES, IDENTITY, KERNEL
 from doctor.judge.reading import Reading
 from doctor.model import Host, MissingFact
-from doctor.rules.offers import offers_of
+from doctor.rules.offers import offer_of
 
 T = TypeVar("T")
 Value = str | int | float | bool | list[Any]
@@ -331,12 +331,10 @@ def interface(seen: HostReading) -> Told | None:
 
 def rank_address(seen: HostReading) -> Told | None:
     """The address that the library of the ranks would take by itself."""
-    host = seen.host.name
-    facts = (
-        {} if value is None else {host: value}
-        for value in (seen.get(NAMES), seen.get(ADDRESSES), seen.get(ENVIRONMENT), seen.get(LINKS))
-    )
-    offer = offers_of(seen.reading.plan, *facts).get(host)
+    names, held = seen.get(NAMES), seen.get(ADDRESSES)
+    if names is None or held is None:
+        return None
+    offer = offer_of(seen.reading.plan, names, held, seen.get(ENVIRONMENT), seen.get(LINKS))
     return (offer.address, str(offer)) if offer else None
 
 

@@ -10,29 +10,37 @@ from doctor.model import Backend
 from doctor.rules.login import environment_of
 
 
+def offer_of(
+    plan: JobPlan,
+    names: ResolvedNames,
+    addresses: Mapping[str, Sequence[str]],
+    login: Mapping[str, str] | None,
+    links: Mapping[str, Counters] | None,
+) -> Offer | None:
+    """None if the library's rules do not tell, or if a rank table gives it the addresses."""
+    if plan.backend.value is Backend.HCCL and (plan.servers or plan.told_tables):
+        return None
+    library = LIBRARIES[plan.backend.value]
+    down = {name for name, link in (links or {}).items() if link.down} if library.emulated else set[str]()
+    interfaces = {
+        "" if name == UNNAMED else name: held for name, held in addresses.items() if name not in down
+    }
+    return library.offer(environment_of(plan, login), interfaces, names.addresses.get(names.own, ()))
+
+
 def offers_of(
     plan: JobPlan,
     names: Mapping[str, ResolvedNames],
     addresses: Mapping[str, Mapping[str, Sequence[str]]],
-    environments: Mapping[str, Mapping[str, str]],
+    logins: Mapping[str, Mapping[str, str]],
     links: Mapping[str, Mapping[str, Counters]],
 ) -> dict[str, Offer]:
-    """Without hosts for which the library's rules do not tell; none if a rank table gives the addresses."""
-    if plan.backend.value is Backend.HCCL and (plan.servers or plan.told_tables):
-        return {}
-    library = LIBRARIES[plan.backend.value]
-    offers = {}
-    for host in filter(addresses.__contains__, names):
-        down = {name for name, link in links.get(host, {}).items() if link.down} if library.emulated else ()
-        interfaces = {
-            "" if name == UNNAMED else name: held
-            for name, held in addresses[host].items()
-            if name not in down
-        }
-        own = names[host].addresses.get(names[host].own, ())
-        if offer := library.offer(environment_of(plan, environments.get(host)), interfaces, own):
-            offers[host] = offer
-    return offers
+    """The hosts of which it is known."""
+    offers = {
+        host: offer_of(plan, names[host], addresses[host], logins.get(host), links.get(host))
+        for host in filter(addresses.__contains__, names)
+    }
+    return {host: offer for host, offer in offers.items() if offer}
 
 
 def offers_to_try(plan: JobPlan, offers: Mapping[str, Offer]) -> dict[str, str]:

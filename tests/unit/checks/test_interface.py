@@ -37,7 +37,7 @@ def offered(address: str, **outcomes: str) -> MeshResult:
 def found(
     answers: dict[str, Any], tried: MeshResult | None = None, backend: Backend | None = None, **more: Any
 ) -> list[Finding]:
-    wishes = JobWishes(**({"backend": SourcedValue(backend, "test")} if backend else {}), **more)
+    wishes = JobWishes(backend=SourcedValue(backend, "test") if backend else None, **more)
     of = recording(NAMES, heard=answers, offered=tried, wishes=wishes)
     return [each for each in report(of).findings if each.check in ("interface-wrong", "hostname-loopback")]
 

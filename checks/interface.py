@@ -27,7 +27,7 @@ from doctor.api import (
 from doctor.facts.network import ADDRESSES, LINKS, NAMES, Counters, ResolvedNames
 from doctor.facts.run import MESH, OFFERED
 from doctor.facts.software import ENVIRONMENT
-from doctor.job.plan import LIBRARIES, Offer
+from doctor.job.plan import LIBRARIES, Offer, is_untold
 from doctor.mesh import Link, MeshResult
 from doctor.rules.offers import offers_of
 
@@ -65,12 +65,15 @@ def interface_wrong(
 
     How it is known: each library's rules are followed with the variables of the launch and of the login, and
     the other hosts connect to the address that results. Those of NCCL and HCCL are emulated: the library was
-    not asked. Of two ranks of gloo, the one with the higher address connects to the
-    other: an address that no rank would connect to is a warning.
+    not asked. Of two ranks of gloo, the one with the higher address connects to the other: an address that no
+    rank would connect to is a warning.
 
     What to do: name the right interface in the launch (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME,
     HCCL_SOCKET_IFNAME), or give the host's own name the right address in /etc/hosts.
     """
+    variable = LIBRARIES[plan.backend.value].variable
+    if is_untold(plan.env.get(variable, "")):
+        raise Undecided(f"the launch sets {variable} to something that only the hosts know")
     offers = offers_of(plan, names, addresses, environments, links)
     seen = _Seen(plan, offers, mesh, tried)
     doubtful = []

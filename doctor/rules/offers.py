@@ -25,7 +25,7 @@ def offer_of(
     interfaces = {
         "" if name == UNNAMED else name: held for name, held in addresses.items() if name not in down
     }
-    return library.offer(environment_of(plan, login), interfaces, names.addresses.get(names.own, ()))
+    return library(environment_of(plan, login), interfaces, names.addresses.get(names.own, ()))
 
 
 def offers_of(

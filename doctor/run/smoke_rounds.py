@@ -11,14 +11,15 @@ from dataclasses import replace
 from doctor.devices import VENDORS
 from doctor.errors import UsageError
 from doctor.facts.ascend.job_npus import as_torch_counts, in_rank_order
+from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import PYTHON, Python
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.launch.variables import is_setting
-from doctor.job.plan import JobPlan
+from doctor.job.plan import JobPlan, is_untold
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
-from doctor.model import Backend, Host, HostStatus
+from doctor.model import Backend, Host, HostStatus, MissingFact
 from doctor.probe import through
 from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection
@@ -107,7 +108,8 @@ def _run(
         session,
         plan,
         pythons={host.name: host.python for host in taking_part},
-        env={name: value for name, value in job.env.items() if is_setting(name)},
+        env={n: value for n, value in job.env.items() if is_setting(n) and not _is_of_host(n, value)},
+        own_env={host: _interfaces(job, host, collection.read()) for host in plan.hosts},
         timeout=wishes.timeout,
         until=until,
         meet=lambda: meet(collection, job, taking_part),
@@ -127,6 +129,20 @@ def _with_python(host: Host, collection: Collection) -> Host:
     if host.python or collection.order.pythons is None or not isinstance(found, Python):
         return host
     return replace(host, python=found.path) if found.chosen and to_type(found.path) == found.path else host
+
+
+def _is_of_host(name: str, value: str) -> bool:
+    """Whether the launch names an interface by something that only a host knows."""
+    return name.endswith("_SOCKET_IFNAME") and is_untold(value)
+
+
+def _interfaces(job: JobPlan, host: str, reading: Reading) -> dict[str, str]:
+    """Such a launch is taken to name the interface that has the host's data address."""
+    held = reading.facts.get(host, ADDRESSES)
+    found = () if isinstance(held, MissingFact) else held.items()
+    named = next((interface for interface, own in found if job.data_address(host) in own), UNNAMED)
+    untold = [name for name, value in job.env.items() if _is_of_host(name, value)]
+    return dict.fromkeys(untold, named) if named != UNNAMED else {}
 
 
 def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:

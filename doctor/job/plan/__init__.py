@@ -8,6 +8,7 @@ from doctor.job.plan.draft import draft
 from doctor.job.plan.interfaces import (
     INTERFACE_VARIABLES,
     is_loopback,
+    is_untold,
     matching_interfaces,
     missing_interfaces,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "ServersByName",
     "draft",
     "is_loopback",
+    "is_untold",
     "matching_interfaces",
     "missing_interfaces",
     "settle",

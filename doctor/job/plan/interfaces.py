@@ -20,12 +20,17 @@ def matching_interfaces(variable: str, wish: str, interfaces: Mapping[str, objec
     return [i for i in fitting(wish, interfaces) if not (wish.startswith("^") and i == "lo")]
 
 
+def is_untold(wish: str) -> bool:
+    """Whether the launch sets the variable to something that is only known on the hosts."""
+    return "$" in wish
+
+
 def missing_interfaces(variable: str, wish: str, interfaces: Mapping[str, object]) -> str:
     """The part of a *_SOCKET_IFNAME variable that names no interface; empty if there is none.
 
     gloo needs each interface of a list, the others one. gloo and NCCL ignore a value of one character.
     """
-    if not wish or (len(wish) == 1 and not variable.startswith("HCCL")):
+    if not wish or is_untold(wish) or (len(wish) == 1 and not variable.startswith("HCCL")):
         return ""
     if variable.startswith("GLOO"):
         return ",".join(word for word in wish.split(",") if word not in interfaces)

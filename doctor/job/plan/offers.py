@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.job.plan.interfaces import fitting, is_loopback
+from doctor.job.plan.interfaces import fitting, is_loopback, is_untold
 from doctor.model import Backend
 
 LOOPBACK = "127.0.0.1"
@@ -40,6 +40,9 @@ class Library:
     """From the ranks' environment, the interfaces, and what the host's own name resolves to; None if the
     rules do not tell."""
     emulated: bool = True
+
+    def __call__(self, env: Mapping[str, str], interfaces: Interfaces, own: Sequence[str]) -> Offer | None:
+        return None if is_untold(env.get(self.variable, "")) else self.offer(env, interfaces, own)
 
 
 def _of_gloo(env: Mapping[str, str], interfaces: Interfaces, own: Sequence[str]) -> Offer | None:

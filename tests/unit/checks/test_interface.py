@@ -99,6 +99,11 @@ def test_the_login_or_the_launch_names_the_interface() -> None:
     assert one.check == "hostname-loopback"
 
 
+def test_a_launch_that_names_it_by_what_only_the_hosts_know_is_undecided() -> None:
+    (one,) = found({"b": answer(2, "172.17.0.1")}, env={"GLOO_SOCKET_IFNAME": "$GLOO_SOCKET_IFNAME"})
+    assert (one.check, one.status.value) == ("interface-wrong", "unknown")
+
+
 def test_an_interface_that_the_login_names_and_others_do_not_reach() -> None:
     answers = {name: answer(n, environment="GLOO_SOCKET_IFNAME=docker0\n") for n, name in enumerate(NAMES, 1)}
     (one,) = found(answers)

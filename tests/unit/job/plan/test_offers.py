@@ -19,7 +19,7 @@ PLAIN = {name: HOST[name] for name in ("lo", "docker0", "eth0")}
 
 
 def offered(backend: Backend, interfaces: dict[str, tuple[str, ...]], *own: str, **env: str) -> str:
-    offer = LIBRARIES[backend].offer(env, interfaces, own)
+    offer = LIBRARIES[backend](env, interfaces, own)
     return f"{offer.address} {offer.interface}" if offer else ""
 
 

@@ -334,7 +334,7 @@ def rank_address(seen: HostReading) -> Told | None:
     names, held = seen.get(NAMES), seen.get(ADDRESSES)
     if names is None or held is None:
         return None
-    offer = offer_of(seen.reading.plan, names, held, seen.get(ENVIRONMENT), seen.get(LINKS))
+    offer = offer_of(seen.reading.plan, seen.host.name, names, held, seen.get(ENVIRONMENT), seen.get(LINKS))
     return (offer.address, str(offer)) if offer else None
 
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doctor.facts.network import UNNAMED, Counters, ResolvedNames
-from doctor.job.plan import LIBRARIES, JobPlan, Offer, is_loopback
+from doctor.job.plan import LIBRARIES, JobPlan, Offer, interface_with, is_loopback
 from doctor.model import Backend
 from doctor.rules.login import environment_of
 
 
+def names_data_address(plan: JobPlan, host: str) -> bool:
+    """Whether the inventory says which address ranks use, and no launch is known that may say otherwise."""
+    data = plan.host(host).data
+    return data is not None and data.source == "inventory" and not plan.launch
+
+
 def offer_of(
     plan: JobPlan,
+    host: str,
     names: ResolvedNames,
     addresses: Mapping[str, Sequence[str]],
     login: Mapping[str, str] | None,
@@ -25,7 +32,10 @@ def offer_of(
     interfaces = {
         "" if name == UNNAMED else name: held for name, held in addresses.items() if name not in down
     }
-    return library(environment_of(plan, login), interfaces, names.addresses.get(names.own, ()))
+    env, data = environment_of(plan, login), plan.data_address(host)
+    if data and names_data_address(plan, host) and not env.get(library.variable):
+        return Offer(data, interface_with(data, interfaces), "data: of the inventory")
+    return library(env, interfaces, names.addresses.get(names.own, ()))
 
 
 def offers_of(
@@ -37,7 +47,7 @@ def offers_of(
 ) -> dict[str, Offer]:
     """The hosts of which it is known."""
     offers = {
-        host: offer_of(plan, names[host], addresses[host], logins.get(host), links.get(host))
+        host: offer_of(plan, host, names[host], addresses[host], logins.get(host), links.get(host))
         for host in filter(addresses.__contains__, names)
     }
     return {host: offer for host, offer in offers.items() if offer}

@@ -7,6 +7,7 @@ the hosts. Everything later reads only the settled plan.
 from doctor.job.plan.draft import draft
 from doctor.job.plan.interfaces import (
     INTERFACE_VARIABLES,
+    interface_with,
     is_loopback,
     is_untold,
     matching_interfaces,
@@ -28,6 +29,7 @@ __all__ = [
     "PlannedHost",
     "ServersByName",
     "draft",
+    "interface_with",
     "is_loopback",
     "is_untold",
     "matching_interfaces",

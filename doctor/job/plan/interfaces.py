@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 INTERFACE_VARIABLES = ("HCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 VIRTUAL = ("lo", "docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "kube", "tunl", "lxc")
@@ -51,6 +51,12 @@ def fitting(wish: str, interfaces: Iterable[str]) -> list[str]:
         return any(interface == word if exact else interface.startswith(word) for word in words)
 
     return [interface for interface in interfaces if named(interface) != negated]
+
+
+def interface_with(address: str, interfaces: Mapping[str, Sequence[str]]) -> str:
+    """The interface that has the address; empty if nothing tells."""
+    named = (name for name, held in interfaces.items() if address in held)
+    return next(named, "lo" if is_loopback(address) else "")
 
 
 def is_loopback(address: str) -> bool:

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.job.plan.interfaces import fitting, is_loopback, is_untold
+from doctor.job.plan.interfaces import fitting, interface_with, is_loopback, is_untold
 from doctor.model import Backend
 
 LOOPBACK = "127.0.0.1"
@@ -52,7 +52,7 @@ def _of_gloo(env: Mapping[str, str], interfaces: Interfaces, own: Sequence[str])
     held = {address for addresses in interfaces.values() for address in addresses}
     for address in own:
         if is_loopback(address) or address in held:
-            return Offer(address, _holder(address, interfaces), "its own name resolves to it")
+            return Offer(address, interface_with(address, interfaces), "its own name resolves to it")
     return Offer(LOOPBACK, "lo", "its own name resolves to no address of its own")
 
 
@@ -73,7 +73,7 @@ def _of_hccl(env: Mapping[str, str], interfaces: Interfaces, _: Sequence[str]) -
     versions = (6, 4) if env.get("HCCL_SOCKET_FAMILY") == "AF_INET6" else (4, 6)
     address = env.get("HCCL_IF_IP", "")
     if address:
-        interface = _holder(address, interfaces)
+        interface = interface_with(address, interfaces)
         return Offer(address, interface, "HCCL_IF_IP") if interface else None
     wish = env.get("HCCL_SOCKET_IFNAME", "")
     if wish:
@@ -93,11 +93,6 @@ def _first_address(
             if ipaddress.ip_address(address).version == version and address != "::1":
                 return Offer(address, name, why)
     return None
-
-
-def _holder(address: str, interfaces: Interfaces) -> str:
-    named = (name for name, held in interfaces.items() if address in held)
-    return next(named, "lo" if is_loopback(address) else "")
 
 
 LIBRARIES: Mapping[Backend, Library] = {

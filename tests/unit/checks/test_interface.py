@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.wishes import JobWishes
 from doctor.mesh import Link, MeshResult
 from doctor.mesh.result import OmittedHost
-from doctor.model import Backend, Finding, SourcedValue
+from doctor.model import Backend, Finding, Host, SourcedValue
 from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["a", "b", "c"]
@@ -102,6 +103,20 @@ def test_the_login_or_the_launch_names_the_interface() -> None:
 def test_a_launch_that_names_it_by_what_only_the_hosts_know_is_undecided() -> None:
     (one,) = found({"b": answer(2, "172.17.0.1")}, env={"GLOO_SOCKET_IFNAME": "$GLOO_SOCKET_IFNAME"})
     assert (one.check, one.status.value) == ("interface-wrong", "unknown")
+
+
+def test_an_address_of_the_inventory_is_believed_unless_a_launch_is_known() -> None:
+    answers = {"b": answer(2, "172.17.0.1")}
+    hosts = tuple(Host(name, f"10.0.0.{n}", data=f"10.0.0.{n}") for n, name in enumerate(NAMES, 1))
+    tried = offered("172.17.0.1", a="refused", c="refused")
+
+    def checks(launch: Launch | None) -> list[str]:
+        wishes = JobWishes(launch=launch)
+        of = report(recording(NAMES, heard=answers, offered=tried, hosts=hosts, wishes=wishes))
+        return [each.check for each in of.findings if each.check.startswith("interface")]
+
+    assert checks(None) == []
+    assert checks(Launch("train.sh", (ProcessEnv("train.sh:1", None, {"OMP_NUM_THREADS": "1"}),), False))
 
 
 def test_an_interface_that_the_login_names_and_others_do_not_reach() -> None:

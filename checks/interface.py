@@ -26,7 +26,7 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES, LINKS, NAMES, Counters, ResolvedNames
 from doctor.facts.run import MESH, OFFERED
-from doctor.facts.software import ENVIRONMENT
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan import LIBRARIES, Offer, is_untold
 from doctor.mesh import Link, MeshResult
 from doctor.rules.offers import offers_of
@@ -53,7 +53,7 @@ def interface_wrong(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     mesh: MeshResult | None,
     tried: MeshResult | None,
-    environments: Mapping[str, Mapping[str, str]],
+    logins: Mapping[str, Environment],
     links: Mapping[str, Mapping[str, Counters]],
     plan: JobPlan,
 ) -> Iterator[Problem]:
@@ -74,7 +74,7 @@ def interface_wrong(
     variable = LIBRARIES[plan.backend.value].variable
     if is_untold(plan.env.get(variable, "")):
         raise Undecided(f"the launch sets {variable} to something that only the hosts know")
-    offers = offers_of(plan, names, addresses, environments, links)
+    offers = offers_of(plan, names, addresses, logins, links)
     seen = _Seen(plan, offers, mesh, tried)
     doubtful = []
     for host in filter(offers.__contains__, plan.names):

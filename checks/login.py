@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import quote
 
 from doctor.api import (
@@ -22,12 +22,10 @@ from doctor.api import (
 )
 from doctor.facts.limits import CPUS, INFINITE, LIMITS, Cpus, Limits
 from doctor.facts.memory import MB, MEMORY, Memory
-from doctor.facts.software import ABSENT, ENVIRONMENT, PYTHON, Python
+from doctor.facts.software import ENVIRONMENT, PYTHON, Environment, Python
 from doctor.rules.login import environment_of, started_by_launcher
 
 START_FILES = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
-UNREAD = "it could not be read"
-"""The report notes that anyway, unless the recording is older than the fact."""
 SHARING = 4
 """So many ranks on one CPU ruin each other; fewer are slow."""
 
@@ -39,13 +37,8 @@ def _who_sets(name: str) -> tuple[str, ...]:
     )
 
 
-@check("python-home-wrong", ENVIRONMENT, maybe(ABSENT), maybe(PYTHON), PLAN)
-def python_home_wrong(
-    login: Mapping[str, str],
-    absent: Mapping[str, tuple[str, ...]] | None,
-    python: Python | None,
-    plan: JobPlan,
-) -> Iterator[Problem]:
+@check("python-home-wrong", ENVIRONMENT, maybe(PYTHON), PLAN)
+def python_home_wrong(login: Environment, python: Python | None, plan: JobPlan) -> Iterator[Problem]:
     """PYTHONHOME names another place than that of the job's interpreter.
 
     Why it matters: every Python of the login takes its standard library from there. If that is not its own,
@@ -57,7 +50,7 @@ def python_home_wrong(
     home = environment_of(plan, login).get("PYTHONHOME", "").partition(":")[0]
     if not home:
         return
-    gone = home in (absent or {}).get("PYTHONHOME", ())
+    gone = home in login.absent.get("PYTHONHOME", ())
     if python and not gone and (not python.version or python.path.startswith(home.rstrip("/") + "/")):
         return
     if gone:
@@ -80,8 +73,8 @@ def python_home_wrong(
     )
 
 
-@check("preload-missing", maybe(ABSENT), severity=Severity.WARN)
-def preload_missing(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[Problem]:
+@check("preload-missing", ENVIRONMENT, severity=Severity.WARN)
+def preload_missing(login: Environment) -> Iterator[Problem]:
     """LD_PRELOAD names a library that is not there.
 
     Why it matters: the linker goes on without it and says so on stderr each time a program starts. What the
@@ -90,9 +83,7 @@ def preload_missing(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[Pr
 
     What to do: correct the path, or take it out of LD_PRELOAD.
     """
-    if absent is None:
-        raise Skip(UNREAD)
-    for path in absent.get("LD_PRELOAD", ()):
+    for path in login.absent.get("LD_PRELOAD", ()):
         yield Problem(
             "LD_PRELOAD names a library that is not there",
             expected="a file that exists",
@@ -103,8 +94,8 @@ def preload_missing(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[Pr
         )
 
 
-@check("time-zone-unknown", maybe(ABSENT), severity=Severity.WARN)
-def time_zone_unknown(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[Problem]:
+@check("time-zone-unknown", ENVIRONMENT, severity=Severity.WARN)
+def time_zone_unknown(login: Environment) -> Iterator[Problem]:
     """TZ names a time zone that the host does not know.
 
     Why it matters: programs take UTC instead, without a word. The logs of this host's ranks are hours apart
@@ -112,9 +103,7 @@ def time_zone_unknown(absent: Mapping[str, tuple[str, ...]] | None) -> Iterator[
 
     What to do: correct the name, or install the time zones (tzdata). Different zones are env-drift.
     """
-    if absent is None:
-        raise Skip(UNREAD)
-    for zone in absent.get("TZ", ()):
+    for zone in login.absent.get("TZ", ()):
         yield Problem(
             "TZ names a time zone that the host does not know",
             expected="a name in /usr/share/zoneinfo",
@@ -184,7 +173,7 @@ def _limit(option: str, what: str, item: str, actual: int, wanted: str, fails: b
 
 @check("cpu-affinity-narrow", maybe(CPUS), maybe(ENVIRONMENT), PLAN, HERE)
 def cpu_affinity_narrow(
-    cpus: Cpus | None, login: Mapping[str, str] | None, plan: JobPlan, here: Here
+    cpus: Cpus | None, login: Environment | None, plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
     """A login may use fewer CPUs than it will have ranks.
 
@@ -196,7 +185,7 @@ def cpu_affinity_narrow(
     launcher chose: there the check does not apply.
     """
     if cpus is None:
-        raise Skip(UNREAD)
+        raise Skip("which CPUs it may use could not be read")
     if started_by_launcher(login):
         raise Skip("a launcher has chosen the CPUs of this task")
     ranks = plan.ranks_on(here.name)

@@ -34,7 +34,7 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.run import CLOCKS, Offset
-from doctor.facts.software import ENVIRONMENT
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, MACHINE, Machine
 from doctor.rules.login import environment_of
 from doctor.rules.machines import named_twice
@@ -54,7 +54,7 @@ from doctor.rules.machines import named_twice
 def hostname_loopback(
     names: ResolvedNames,
     addresses: Mapping[str, tuple[str, ...]],
-    login: Mapping[str, str] | None,
+    login: Environment | None,
     plan: JobPlan,
     here: Here,
 ) -> Iterator[Problem]:

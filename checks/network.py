@@ -25,13 +25,13 @@ from doctor.api import (
     missing_interfaces,
 )
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
-from doctor.facts.software import ENVIRONMENT
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.rules.login import environment_of
 
 
 @check("interface-missing", ADDRESSES, maybe(ENVIRONMENT), PLAN, HERE, sphere=Sphere.NETWORK)
 def interface_missing(
-    addresses: Mapping[str, tuple[str, ...]], login: Mapping[str, str] | None, plan: JobPlan, here: Here
+    addresses: Mapping[str, tuple[str, ...]], login: Environment | None, plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
     """The launch or the login names an interface or address that this host does not have.
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from doctor.facts.software import Environment
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS
 from doctor.job.plan import JobPlan
 
 
-def environment_of(plan: JobPlan, login: Mapping[str, str] | None) -> Mapping[str, str]:
+def environment_of(plan: JobPlan, login: Environment | None) -> Mapping[str, str]:
     """What the launch sets overrides what the login has."""
-    return {**(login or {}), **plan.env}
+    return {**(login.variables if login else {}), **plan.env}
 
 
-def started_by_launcher(login: Mapping[str, str] | None) -> bool:
+def started_by_launcher(login: Environment | None) -> bool:
     """Whether it is the environment of a task of srun, mpirun or torchrun rather than that of a login."""
-    return not (login or {}).keys().isdisjoint((*NUMBERS, *BY_LAUNCHERS))
+    return login is not None and not login.variables.keys().isdisjoint((*NUMBERS, *BY_LAUNCHERS))

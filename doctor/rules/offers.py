@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doctor.facts.network import UNNAMED, Counters, ResolvedNames
+from doctor.facts.software import Environment
 from doctor.job.plan import LIBRARIES, JobPlan, Offer, interface_with, is_loopback
 from doctor.model import Backend
 from doctor.rules.login import environment_of
@@ -21,7 +22,7 @@ def offer_of(
     host: str,
     names: ResolvedNames,
     addresses: Mapping[str, Sequence[str]],
-    login: Mapping[str, str] | None,
+    login: Environment | None,
     links: Mapping[str, Counters] | None,
 ) -> Offer | None:
     """None if the library's rules do not tell, or if a rank table gives it the addresses."""
@@ -42,7 +43,7 @@ def offers_of(
     plan: JobPlan,
     names: Mapping[str, ResolvedNames],
     addresses: Mapping[str, Mapping[str, Sequence[str]]],
-    logins: Mapping[str, Mapping[str, str]],
+    logins: Mapping[str, Environment],
     links: Mapping[str, Mapping[str, Counters]],
 ) -> dict[str, Offer]:
     """The hosts of which it is known."""

@@ -145,14 +145,14 @@ def _interfaces(job: JobPlan, host: str, reading: Reading) -> dict[str, str]:
     it is the interface with the data address.
     """
     held, login = (
-        {} if isinstance(value, MissingFact) else value
+        None if isinstance(value, MissingFact) else value
         for value in (reading.facts.get(host, ADDRESSES), reading.facts.get(host, ENVIRONMENT))
     )
     names = [name for name, value in job.env.items() if _is_untold(name, value)]
     if names_data_address(job, host):
         env = environment_of(job, login)
         names += [each.variable for each in LIBRARIES.values() if not env.get(each.variable)]
-    interface = interface_with(job.data_address(host) or "", held)
+    interface = interface_with(job.data_address(host) or "", held or {})
     return dict.fromkeys(names, interface) if interface not in ("", UNNAMED) else {}
 
 

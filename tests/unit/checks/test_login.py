@@ -89,19 +89,19 @@ def test_cpus(allowed: str, online: str, ranks: int, env: str, expected: str) ->
 )
 def test_python_home(home: str, expected: str) -> None:
     env = f"PYTHONHOME={home}\n"
-    assert status("python-home-wrong", environment=env, absent="", python=PYTHON) == expected
+    assert status("python-home-wrong", environment=env, python=PYTHON) == expected
 
 
 def test_a_python_home_that_is_not_there() -> None:
-    env, absent = "PYTHONHOME=/opt/train\n", "PYTHONHOME /opt/train\n"
-    assert status("python-home-wrong", environment=env, absent=absent, python=PYTHON) == "fail"
+    env = "absent PYTHONHOME /opt/train\nPYTHONHOME=/opt/train\n"
+    assert status("python-home-wrong", environment=env, python=PYTHON) == "fail"
 
 
 def test_zones_and_libraries_that_are_not_there() -> None:
-    absent = "LD_PRELOAD /a.so\nLD_PRELOAD /b.so\nTZ Asia/Shangai\n"
-    assert [each.actual for each in found("preload-missing", absent=absent)] == ["/a.so", "/b.so"]
-    assert [each.actual for each in found("time-zone-unknown", absent=absent)] == ["Asia/Shangai"]
-    assert found("preload-missing", absent="") == found("time-zone-unknown", absent="") == []
+    absent = "absent LD_PRELOAD /a.so\nabsent LD_PRELOAD /b.so\nabsent TZ Asia/Shangai\n"
+    assert [each.actual for each in found("preload-missing", environment=absent)] == ["/a.so", "/b.so"]
+    assert [each.actual for each in found("time-zone-unknown", environment=absent)] == ["Asia/Shangai"]
+    assert found("preload-missing", environment="") == found("time-zone-unknown", environment="") == []
 
 
 def test_one_zone_of_two_differs() -> None:

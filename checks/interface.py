@@ -84,7 +84,7 @@ def interface_wrong(
         sharers, failed = seen.sharers(host), seen.unreached(host)
         if sharers or failed or is_loopback(offered.address):
             yield _problem(host, seen, sharers, failed, addresses[host])
-        elif mesh and not seen.reached(host):
+        elif not seen.reached(host):
             doubtful.append(host)
     if doubtful:
         raise Undecided(f"whether others reach what it would offer, {offers[doubtful[0]]}", tuple(doubtful))

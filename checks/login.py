@@ -189,14 +189,14 @@ def cpu_affinity_narrow(
     if started_by_launcher(login):
         raise Skip("a launcher has chosen the CPUs of this task")
     ranks = plan.ranks_on(here.name)
-    if cpus.allowed < min(cpus.online, ranks):
+    if cpus.allowed < min(cpus.shared, ranks):
         yield Problem(
             "the login may use fewer CPUs than it will have ranks",
-            expected=f"{min(cpus.online, ranks)} CPUs or more, for {ranks} ranks",
-            actual=f"{cpus.allowed} of {cpus.online} CPUs",
+            expected=f"{min(cpus.shared, ranks)} CPUs or more, for {ranks} ranks",
+            actual=f"{cpus.allowed} of {cpus.shared} CPUs",
             severity=None if ranks >= SHARING * cpus.allowed else Severity.WARN,
             evidence=(
-                Evidence("/proc/self/status", f"Cpus_allowed_list: {cpus.allowed} of {cpus.online} CPUs"),
+                Evidence("/proc/self/status", f"Cpus_allowed_list: {cpus.allowed} of {cpus.shared} CPUs"),
             ),
             commands=("taskset -cp $$", "systemctl show -p CPUAffinity ssh sshd; cat /proc/self/cgroup"),
         )

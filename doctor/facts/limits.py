@@ -166,22 +166,30 @@ PACE = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Cpus:
-    """How many CPUs a process of the login may use, and how many are switched on."""
+    """How many CPUs a process of the login may use, and how many the kernel gives to processes by itself:
+    those that are switched on and not kept for programs that ask for them (isolcpus).
+    """
 
     allowed: int
-    online: int
+    shared: int
 
 
 def _cpus(capture: Capture) -> Cpus:
     found = files(capture)
     allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", found.get("/proc/self/status", ""), re.MULTILINE)
-    online = found.get("/sys/devices/system/cpu/online", "").strip()
-    if not allowed or not re.fullmatch(r"[\d,-]+", online):
+    online = found.get(f"{_CPUS}/online", "")
+    if not allowed or not online:
         raise NotUnderstood("the kernel does not list the CPUs")
-    return Cpus(*(sum(map(len, _ranges(text))) for text in (allowed[1], online)))
+    isolated = _numbers(found.get(f"{_CPUS}/isolated", ""))
+    return Cpus(len(_numbers(allowed[1])), len(_numbers(online) - isolated))
 
 
-CPUS = Fact("cpus", Read(("/proc/self/status", "/sys/devices/system/cpu/online")), _cpus)
+def _numbers(text: str) -> set[int]:
+    return {number for numbers in _ranges(text) for number in numbers}
+
+
+_CPUS = "/sys/devices/system/cpu"
+CPUS = Fact("cpus", Read(("/proc/self/status", f"{_CPUS}/online", f"{_CPUS}/isolated")), _cpus)
 
 
 def _rdma(capture: Capture) -> tuple[str, ...]:

@@ -211,6 +211,18 @@ def test_every_own_name_is_the_bridge_of_docker(lab: Lab, examine: Examiner) -> 
     assert_healthy(examine())
 
 
+def test_the_bridge_comes_first_in_the_order_of_hccl(lab: Lab, examine: Examiner) -> None:
+    """By name; NCCL takes the first that the kernel lists, which is the right one here."""
+    for host in lab:
+        host.add_interface("br-1", "172.18.0.1/16")
+    only = ("--only", "interface-*", "--backend")
+    (found,) = examine(*only, "hccl").trouble
+    assert (found["check"], found["status"], found["hosts"]) == ("interface-wrong", "fail", [*lab.names])
+    assert "HCCL's own order; emulated, HCCL was not asked" in found["actual"]
+    assert found["remedy"]["commands"][0].startswith("export HCCL_SOCKET_IFNAME=eth0 ")
+    assert examine(*only, "nccl").trouble == []
+
+
 @pytest.mark.long
 def test_one_own_name_is_the_bridge_of_docker(examine: Examiner) -> None:
     prove(WRONG, "docker0", examine)

@@ -71,6 +71,7 @@ def test_file_size(limit: int | str, expected: str) -> None:
         ("3", "0-63", 1, "", ""),
         ("0-3", "0-63", 8, "", "warn"),
         ("0", "0", 8, "", ""),  # a machine with one CPU
+        ("0-1", "0-63 isolated 2-63", 8, "", ""),
         ("3", "0-63", 8, "SLURM_PROCID=0\n", ""),
         ("3", "0-63", 8, "OMPI_COMM_WORLD_RANK=0\n", ""),
     ],
@@ -78,7 +79,8 @@ def test_file_size(limit: int | str, expected: str) -> None:
 def test_cpus(allowed: str, online: str, ranks: int, env: str, expected: str) -> None:
     files = {
         "/proc/self/status": f"Cpus_allowed:\tff\nCpus_allowed_list:\t{allowed}\nMems_allowed_list:\t0",
-        "/sys/devices/system/cpu/online": online,
+        "/sys/devices/system/cpu/online": online.partition(" isolated ")[0],
+        "/sys/devices/system/cpu/isolated": online.partition(" isolated ")[2],
     }
     assert status("cpu-affinity-narrow", cpus=files, ranks=ranks, environment=env) == expected
 

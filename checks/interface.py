@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from shlex import quote
 
 from doctor.api import (
@@ -81,9 +82,9 @@ def interface_wrong(
         offered = offers[host]
         if offered.address == plan.data_address(host) or _is_told_elsewhere(offered, plan):
             continue
-        sharers, failed = seen.sharers(host), seen.unreached(host)
-        if sharers or failed or is_loopback(offered.address):
-            yield _problem(host, seen, sharers, failed, addresses[host])
+        failed = seen.unreached(host)
+        if failed or seen.sharers(host) or seen.strangers(host) or is_loopback(offered.address):
+            yield _problem(host, seen, failed, addresses[host])
         elif not seen.reached(host):
             doubtful.append(host)
     if doubtful:
@@ -95,7 +96,7 @@ def _is_told_elsewhere(offered: Offer, plan: JobPlan) -> bool:
     return plan.backend.value is Backend.GLOO and is_loopback(offered.address) and "=" not in offered.why
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Seen:
     """`mesh` are connections to data addresses, `tried` to offers that are other addresses."""
 
@@ -104,16 +105,27 @@ class _Seen:
     mesh: MeshResult | None
     tried: MeshResult | None
 
+    @cached_property
+    def by_address(self) -> Mapping[str, Sequence[str]]:
+        return _grouped(self.plan, {host: offer.address for host, offer in self.offers.items()})
+
+    @cached_property
+    def by_version(self) -> Mapping[str, Sequence[str]]:
+        versions = {host: "IPv6" if ":" in offer.address else "IPv4" for host, offer in self.offers.items()}
+        return _grouped(self.plan, versions)
+
     def sharers(self, host: str) -> tuple[str, ...]:
         """Other hosts that offer the same address."""
-        address, given = self.offers[host].address, self.plan.host(host).given
-        return tuple(
-            name
-            for name in self.plan.names
-            if name in self.offers
-            and self.offers[name].address == address
-            and self.plan.host(name).given != given
-        )
+        given = self.plan.host(host).given
+        same = self.by_address[self.offers[host].address]
+        return tuple(name for name in same if self.plan.host(name).given != given)
+
+    def strangers(self, host: str) -> Sequence[str]:
+        """The hosts with another version of IP, unless they are the fewer: gloo does not connect the two."""
+        if self.plan.backend.value is not Backend.GLOO:
+            return ()
+        others = next((hosts for hosts in self.by_version.values() if host not in hosts), ())
+        return others if 2 * len(others) >= len(self.offers) else ()
 
     def reached(self, host: str) -> bool:
         return bool(self.tried and self.tried.into.get(host))
@@ -134,18 +146,23 @@ class _Seen:
         return any(own.version != other.version or own.packed <= other.packed for other in others)
 
 
-def _problem(
-    host: str,
-    seen: _Seen,
-    sharers: Sequence[str],
-    failed: Sequence[Link],
-    held: Mapping[str, tuple[str, ...]],
-) -> Problem:
+def _grouped(plan: JobPlan, keys: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    groups: dict[str, list[str]] = {}
+    for host in filter(keys.__contains__, plan.names):
+        groups.setdefault(keys[host], []).append(host)
+    return groups
+
+
+def _problem(host: str, seen: _Seen, failed: Sequence[Link], held: Mapping[str, tuple[str, ...]]) -> Problem:
     plan, offered = seen.plan, seen.offers[host]
-    library = LIBRARIES[plan.backend.value]
-    peers = [*sharers, *(link.source for link in failed)] or [name for name in plan.names if name != host]
+    library, sharers, strangers = LIBRARIES[plan.backend.value], seen.sharers(host), seen.strangers(host)
+    peers = [*sharers, *strangers, *(link.source for link in failed)]
+    peers = peers or [name for name in plan.names if name != host]
     right = next((name for name, own in held.items() if plan.data_address(host) in own), "")
     evidence = [Evidence(f"connect from {link.source}", f"{link.address}: {link.outcome}") for link in failed]
+    if strangers:
+        theirs = f"{seen.offers[strangers[0]].address}: gloo connects no IPv4 address with one of IPv6"
+        evidence.insert(0, Evidence(f"the offer of {strangers[0]}", theirs))
     if sharers:
         evidence.insert(0, Evidence("the same address", f"{offered.address} on {fold((host, *sharers))}"))
     chosen = f"{offered.why}; emulated, {library.name} was not asked" if library.emulated else offered.why

@@ -68,6 +68,15 @@ def test_a_second_network_that_the_others_reach_is_silent() -> None:
     assert found(answers, offered("9.0.0.2", a="ok", c="ok")) == []
 
 
+def test_gloo_connects_no_two_versions_of_ip() -> None:
+    """Each reaches the address of each: torch says "address family mismatch" all the same."""
+    answers = {"b": answer(2, "fd00::2", "eth0 inet6 fd00::2/64")}
+    (one,) = found(answers, offered("fd00::2", a="ok", c="ok"))
+    assert (one.status.value, one.hosts) == ("fail", ("b",))
+    assert one.evidence[0].text.startswith("10.0.0.1: gloo connects no IPv4 address")
+    assert found(answers, offered("fd00::2", a="ok", c="ok"), Backend.NCCL) == []
+
+
 def test_what_was_not_tried_is_undecided() -> None:
     answers = {"b": answer(2, "9.0.0.2", "eth1 inet 9.0.0.{n}/24")}
     (one,) = found(answers, offered("9.0.0.2", a="untested", c="untested"))

@@ -90,7 +90,7 @@ def preload_missing(login: Environment) -> Iterator[Problem]:
             actual=path,
             subject=path,
             evidence=(Evidence("environment of the login", f"LD_PRELOAD has {path}"),),
-            commands=(f"ls -l {quote(path)}", f"grep -rsn LD_PRELOAD {START_FILES}"),
+            commands=(f"grep -rsn {quote(path)} {START_FILES}",),
         )
 
 
@@ -110,7 +110,7 @@ def time_zone_unknown(login: Environment) -> Iterator[Problem]:
             actual=zone,
             subject=f"TZ={zone}",
             evidence=(Evidence("environment of the login", f"TZ={zone}"),),
-            commands=(f"ls /usr/share/zoneinfo/{quote(zone)}", f"grep -rsn TZ= {START_FILES}"),
+            commands=(f"grep -rsn {quote(zone)} {START_FILES}",),
         )
 
 
@@ -198,5 +198,8 @@ def cpu_affinity_narrow(
             evidence=(
                 Evidence("/proc/self/status", f"Cpus_allowed_list: {cpus.allowed} of {cpus.shared} CPUs"),
             ),
-            commands=("taskset -cp $$", "systemctl show -p CPUAffinity ssh sshd; cat /proc/self/cgroup"),
+            commands=(
+                'taskset -c "$(cat /sys/devices/system/cpu/online)" bash    # a shell with all CPUs, for the job',
+                "systemctl show -p CPUAffinity ssh sshd; cat /proc/self/cgroup    # what bound this one",
+            ),
         )

@@ -199,7 +199,7 @@ def cpu_affinity_narrow(
                 Evidence("/proc/self/status", f"Cpus_allowed_list: {cpus.allowed} of {cpus.shared} CPUs"),
             ),
             commands=(
-                'taskset -c "$(cat /sys/devices/system/cpu/online)" bash    # a shell with all CPUs, for the job',
+                'taskset -c "$(cat /sys/devices/system/cpu/online)" bash    # has all CPUs, for the job',
                 "systemctl show -p CPUAffinity ssh sshd; cat /proc/self/cgroup    # what bound this one",
             ),
         )

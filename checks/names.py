@@ -12,7 +12,9 @@ from shlex import quote
 from doctor.api import (
     EXPECT,
     HERE,
+    INTERFACE_VARIABLES,
     PLAN,
+    Backend,
     Confidence,
     Damage,
     Evidence,
@@ -33,7 +35,9 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.run import CLOCKS, Offset
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, MACHINE, Machine
+from doctor.rules.login import environment_of
 from doctor.rules.machines import named_twice
 
 
@@ -41,6 +45,7 @@ from doctor.rules.machines import named_twice
     "hostname-loopback",
     NAMES,
     ADDRESSES,
+    maybe(ENVIRONMENT),
     PLAN,
     HERE,
     damage=Damage.BLOCKED,
@@ -49,7 +54,11 @@ from doctor.rules.machines import named_twice
     causes=("hostname-duplicate",),
 )
 def hostname_loopback(
-    names: ResolvedNames, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+    names: ResolvedNames,
+    addresses: Mapping[str, tuple[str, ...]],
+    login: Environment | None,
+    plan: JobPlan,
+    here: Here,
 ) -> Iterator[Problem]:
     """The host's own name resolves to a loopback address, or to none of the host's own.
 
@@ -61,7 +70,9 @@ def hostname_loopback(
     What to do: give the name the host's own data address in /etc/hosts, or name the interface for the job
     with GLOO_SOCKET_IFNAME, HCCL_SOCKET_IFNAME or HCCL_IF_IP.
     """
-    if plan.interface_wish() or plan.env.get("HCCL_IF_IP"):
+    gloo = plan.backend.value is Backend.GLOO
+    variables = ("GLOO_SOCKET_IFNAME",) if gloo else (*INTERFACE_VARIABLES, "HCCL_IF_IP")
+    if any(map(environment_of(plan, login).get, variables)):
         raise Skip("the job names its interface")
     own = names.addresses.get(names.own, ())
     held = {address for addresses in addresses.values() for address in addresses}

@@ -22,48 +22,67 @@ from doctor.api import (
     Sphere,
     Undecided,
     check,
-    matching_interfaces,
+    maybe,
+    missing_interfaces,
 )
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
+from doctor.facts.software import ENVIRONMENT, Environment
+from doctor.rules.login import environment_of
 
 
-@check("interface-missing", ADDRESSES, PLAN, HERE, damage=Damage.BLOCKED, sphere=Sphere.NETWORK)
+@check(
+    "interface-missing",
+    ADDRESSES,
+    maybe(ENVIRONMENT),
+    PLAN,
+    HERE,
+    damage=Damage.BLOCKED,
+    sphere=Sphere.NETWORK,
+)
 def interface_missing(
-    addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+    addresses: Mapping[str, tuple[str, ...]], login: Environment | None, plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
-    """The launch names an interface or address that this host does not have.
+    """The launch or the login names an interface or address that this host does not have.
 
     Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
-    literally. A host whose interface has another name finds no address to bind, and its ranks stop.
+    literally. A host whose interface has another name finds no address to bind, and its ranks stop. Ranks
+    inherit the variables of the login unless the launch sets others.
 
     What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a
-    prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes the exact name only.
+    prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes exact names only.
     """
     if UNNAMED in addresses:
         raise Undecided("the names of the interfaces are not known: ip is not installed there")
     shown = ", ".join(sorted(addresses))
+    env = environment_of(plan, login)
     for variable in INTERFACE_VARIABLES:
-        wish = plan.env.get(variable)
-        if wish and not matching_interfaces(variable, wish, addresses):
-            yield _missing(variable, wish, shown, here)
-    ip = plan.env.get("HCCL_IF_IP")
-    if ip and not plan.several_hosts and not any(ip in held for held in addresses.values()):
-        yield _missing(
-            "HCCL_IF_IP", ip, ", ".join(sorted(a for held in addresses.values() for a in held)), here
-        )
+        wish = env.get(variable, "")
+        if absent := missing_interfaces(variable, wish, addresses):
+            yield _missing(variable, wish, absent, shown, here, login_sets=variable not in plan.env)
+    ip, of_login = env.get("HCCL_IF_IP"), "HCCL_IF_IP" not in plan.env
+    if ip and (of_login or not plan.several_hosts) and not any(ip in held for held in addresses.values()):
+        held = ", ".join(sorted(a for held in addresses.values() for a in held))
+        yield _missing("HCCL_IF_IP", ip, ip, held, here, login_sets=of_login)
     data = plan.host(here.name).data
     if data and data.source == "inventory" and not any(data.value in held for held in addresses.values()):
-        yield _missing("the inventory's data address", data.value, shown, here)
+        yield _missing("the inventory's data address", data.value, data.value, shown, here)
 
 
-def _missing(what: str, wish: str, shown: str, here: Here) -> Problem:
+def _missing(
+    what: str, wish: str, absent: str, shown: str, here: Here, *, login_sets: bool = False
+) -> Problem:
+    named = f"{what} of the login's environment" if login_sets else what
+    files = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
     return Problem(
-        f"{what} names {wish}, which this host does not have",
+        f"{named} names {absent}, which this host does not have",
         expected=f"an interface or address that fits {wish}",
         actual=f"there are {shown}",
         subject=f"{what}={wish}" if what.isupper() else what,
         evidence=(Evidence("ip -o addr show", shown),),
-        commands=(f"ssh {quote(here.name)} ip -br addr",),
+        commands=(
+            f"ssh {quote(here.name)} ip -br addr",
+            *((f"ssh {quote(here.name)} 'grep -rsn {what} {files}'",) if login_sets else ()),
+        ),
     )
 
 

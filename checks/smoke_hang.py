@@ -18,6 +18,7 @@ NETWORK = (
     "hostname-loopback",
     "names-disagree",
     "interface-missing",
+    "interface-wrong",
     "mtu-mismatch",
 )
 FABRIC = (

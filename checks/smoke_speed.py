@@ -61,7 +61,7 @@ def smoke_straggler(seen: SmokeRounds) -> Iterator[Problem]:
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     remedy="find-what-slows",
-    causes=(*LEFTOVERS, "swap-active"),
+    causes=(*LEFTOVERS, "swap-active", "cpu-affinity-narrow"),
 )
 def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
     """The ranks of a host wait for its processor: another program computes there.

@@ -28,6 +28,7 @@ from doctor.facts.software import (
     LOADED_DRIVERS,
     PYTHON,
     VERSIONS,
+    Environment,
     Python,
     Versions,
     of_one_host,
@@ -144,7 +145,7 @@ def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Prob
     severity=Severity.WARN,
     several_hosts=True,
 )
-def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem]:
+def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
     """Variables that matter to the job differ between hosts.
 
     Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
@@ -153,9 +154,11 @@ def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem
     What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
     that are meant to be per host (ranks, addresses, visible devices) are not compared.
     """
-    names = sorted({name for found in environments.values() for name in found if not of_one_host(name)})
+    names = sorted(
+        {name for found in environments.values() for name in found.variables if not of_one_host(name)}
+    )
     for name in names:
-        values = {host: found.get(name, "(not set)") for host, found in environments.items()}
+        values = {host: found.variables.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")
 
 

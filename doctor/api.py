@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, T
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
-from doctor.job.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
+from doctor.job.plan import (
+    GUESSES,
+    INTERFACE_VARIABLES,
+    JobPlan,
+    is_loopback,
+    matching_interfaces,
+    missing_interfaces,
+)
 from doctor.model import (
     UNDECIDED,
     Backend,
@@ -86,6 +93,7 @@ __all__ = [
     "is_loopback",
     "matching_interfaces",
     "maybe",
+    "missing_interfaces",
     "probably",
 ]
 

@@ -22,6 +22,9 @@ class Expect:
     nofile: int = 0
     nproc: int = 0
     memlock_mb: int = 64
+    address_space_mb: int = 4096
+    file_size_mb: int = 102_400
+    file_size_fail_mb: int = 1024
     arp_hosts: int = 0
     shm_mb: int = 0
     shm_mb_per_connection: int = 10

@@ -54,6 +54,8 @@ class Recording:
     heard: Mapping[str, HostAnswer] = field(default_factory=dict)
     unreached: Mapping[str, UnreachedHost] = field(default_factory=dict)
     mesh: MeshResult | None = None
+    offered: MeshResult | None = None
+    """The same for the addresses that ranks would offer, where those are not the data addresses."""
     mesh_mode: str = "auto"
     unfinished: tuple[str, ...] = ()
     """Hosts still outstanding when the run was interrupted or its deadline passed."""
@@ -109,7 +111,8 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     """What no run would have recorded: a recording may come from anywhere, and its names end up in files."""
     names = [host.name for host in recording.hosts]
     known = set(names)
-    mentioned = (*recording.heard, *recording.unreached, *recording.unfinished, *_hosts_of(recording.mesh))
+    meshes = (*_hosts_of(recording.mesh), *_hosts_of(recording.offered))
+    mentioned = (*recording.heard, *recording.unreached, *recording.unfinished, *meshes)
     wishes = recording.wishes
     head, port = wishes.head, wishes.master_port
     ranks = [host.ranks for host in recording.hosts if host.ranks is not None]

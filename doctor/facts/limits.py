@@ -89,23 +89,35 @@ PORTS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Soft limits of a non-interactive login; `INFINITE` means unlimited. `memlock` is in bytes."""
+    """Soft limits of a non-interactive login; `INFINITE` means unlimited. Of memory and files in bytes."""
 
     nofile: int
     nproc: int
     memlock: int
+    address_space: int | None = None
+    file_size: int | None = None
+    """None if the kernel does not list it."""
 
 
 def _limits(capture: Capture) -> Limits:
     text = files(capture).get("/proc/self/limits", "")
 
-    def soft(name: str) -> int:
+    def listed(name: str) -> int | None:
         match = re.search(rf"^{name}\s+(unlimited|\d{{1,20}})\s", text, re.MULTILINE)
-        if not match:
-            raise NotUnderstood(f"/proc/self/limits has no line {name!r}")
-        return INFINITE if match[1] == "unlimited" else int(match[1])
+        return match and (INFINITE if match[1] == "unlimited" else int(match[1]))
 
-    return Limits(soft("Max open files"), soft("Max processes"), soft("Max locked memory"))
+    def soft(name: str) -> int:
+        if (limit := listed(name)) is None:
+            raise NotUnderstood(f"/proc/self/limits has no line {name!r}")
+        return limit
+
+    return Limits(
+        soft("Max open files"),
+        soft("Max processes"),
+        soft("Max locked memory"),
+        listed("Max address space"),
+        listed("Max file size"),
+    )
 
 
 LIMITS = Fact("limits", Read(("/proc/self/limits",)), _limits)
@@ -150,6 +162,34 @@ PACE = Fact(
     ),
     _pace,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Cpus:
+    """How many CPUs a process of the login may use, and how many the kernel gives to processes by itself:
+    those that are switched on and not kept for programs that ask for them (isolcpus).
+    """
+
+    allowed: int
+    shared: int
+
+
+def _cpus(capture: Capture) -> Cpus:
+    found = files(capture)
+    allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", found.get("/proc/self/status", ""), re.MULTILINE)
+    online = found.get(f"{_CPUS}/online", "")
+    if not allowed or not online:
+        raise NotUnderstood("the kernel does not list the CPUs")
+    isolated = _numbers(found.get(f"{_CPUS}/isolated", ""))
+    return Cpus(len(_numbers(allowed[1])), len(_numbers(online) - isolated))
+
+
+def _numbers(text: str) -> set[int]:
+    return {number for numbers in _ranges(text) for number in numbers}
+
+
+_CPUS = "/sys/devices/system/cpu"
+CPUS = Fact("cpus", Read(("/proc/self/status", f"{_CPUS}/online", f"{_CPUS}/isolated")), _cpus)
 
 
 def _rdma(capture: Capture) -> tuple[str, ...]:

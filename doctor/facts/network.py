@@ -15,7 +15,7 @@ from doctor.text.nodeset import is_ip
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One network interface. `speed` is in Mb/s, None if the driver does not report it; `down` is for lo.
+    """One network interface. `speed` is in Mb/s, None if the driver does not report it. `down`: no link.
 
     `lower` is the number of the interface below it, or its own: ipvlan interfaces of one machine share it.
     """
@@ -68,11 +68,14 @@ def _links(capture: Capture) -> Mapping[str, Counters]:
             errors=sum(_number(seen.get(key, "")) for key in ("rx_errors", "tx_errors", "rx_crc_errors")),
             mac=seen.get("address", "").lower(),
             lower=_number(seen.get("iflink", "")),
-            down=bool(
-                re.fullmatch(r"0x[0-9a-f]{1,8}", seen.get("flags", "")) and not int(seen["flags"], 16) & _UP
-            ),
+            down=seen.get("operstate", "") in ("down", "lowerlayerdown") or _is_off(seen.get("flags", "")),
         )
     return links
+
+
+def _is_off(flags: str) -> bool:
+    """Whether flags, as "0x9", say that the interface is not up."""
+    return bool(re.fullmatch(r"0x[0-9a-f]{1,8}", flags)) and not int(flags, 16) & _UP
 
 
 def _number(text: str) -> int:
@@ -82,7 +85,7 @@ def _number(text: str) -> int:
 LINKS = Fact(
     "links",
     Read(
-        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address", "iflink"))
+        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address", "iflink", "operstate"))
         + tuple(f"/sys/class/net/*/statistics/{name}" for name in ("rx_errors", "tx_errors", "rx_crc_errors"))
         + ("/sys/class/net/lo/flags",)
     ),

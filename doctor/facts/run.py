@@ -29,6 +29,9 @@ CUT_OFF: RunValue[Mapping[str, PartialAnswer | None]] = RunValue("cut-off", of_h
 MESH: RunValue[MeshResult] = RunValue("mesh", of_hosts=True)
 """Missing if no mesh was run."""
 
+OFFERED: RunValue[MeshResult] = RunValue("offered", of_hosts=True)
+"""Who reaches the addresses that ranks would offer; only hosts with other ones than their data address."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offset:

@@ -156,15 +156,40 @@ def of_one_host(name: str) -> bool:
     return PER_PROCESS.fullmatch(name) is not None or _OF_ONE_HOST.fullmatch(name) is not None
 
 
-def _environment(capture: Capture) -> Mapping[str, str]:
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The variables of a login that matter to a job. `absent`: what some of them name and the host lacks."""
+
+    variables: Mapping[str, str]
+    absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _environment(capture: Capture) -> Environment:
     pairs = (line.partition("=") for line in capture.stdout.splitlines())
-    return {name: value for name, equals, value in pairs if equals and is_kept(name)}
+    absent: dict[str, tuple[str, ...]] = {}
+    for name, path in re.findall(r"^absent (LD_PRELOAD|PYTHONHOME|TZ) (.+)$", capture.stdout, re.MULTILINE):
+        absent[name] = (*absent.get(name, ()), path)
+    return Environment({name: value for name, equals, value in pairs if equals and is_kept(name)}, absent)
 
 
+_LOOK_FOR = r"""
+set -f; IFS=' :'
+for p in $LD_PRELOAD; do
+  case $p in *'$'*) ;; */*) [ -e "$p" ] || echo "absent LD_PRELOAD $p";; esac
+done
+p=${PYTHONHOME%%:*} z=${TZ#:} d=/usr/share/zoneinfo
+[ -z "$p" ] || [ -d "$p" ] || echo "absent PYTHONHOME $p"
+case $z in
+  ''|*[0-9]*|UTC|GMT) ;;
+  /*) [ -e "$z" ] || echo "absent TZ $z";;
+  *) [ ! -d $d ] || [ -e "$d/$z" ] || echo "absent TZ $z";;
+esac
+"""
+"""A zone with a digit may be a rule ("CST-8"); libraries without a slash are searched for in many places."""
 ENVIRONMENT = Fact(
     "environment",
     Run(
-        "exec awk 'BEGIN { for (name in ENVIRON) "
+        f"{_LOOK_FOR}exec awk 'BEGIN {{ for (name in ENVIRON) "
         f"if (name ~ /^({JOB_VARIABLES})$/ && name !~ /{SECRET}/) {{ split(ENVIRON[name], line, "
         '"\\n"); print name "=" line[1] } }\''
     ),

@@ -85,6 +85,7 @@ COLUMNS = (
     _Column("memlock_bytes", "memlock", "memory", of.memlock, within_product=False),
     _Column("data_address", "data address", "network", of.data_address, "own"),
     _Column("interface", "interface", "network", of.interface),
+    _Column("rank_address", "ranks offer", "network", of.rank_address, "own"),
     _Column("mtu", "MTU", "network", of.mtu, within_product=False),
     _Column("speed_mbps", "speed", "network", of.speed, within_product=False),
     _Column("kernel", "kernel", "software", of.kernel),

@@ -19,14 +19,15 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.infiniband import IB_PORTS
 from doctor.facts.limits import INFINITE, LIMITS, PORTS, port_list
 from doctor.facts.memory import MEMORY, SPACES, Space
-from doctor.facts.network import ADDRESSES, LINKS, UNNAMED, Counters
+from doctor.facts.network import ADDRESSES, LINKS, NAMES, UNNAMED, Counters
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS
 from doctor.facts.nvidia.nvlink import NVLINKS
 from doctor.facts.run import Offset
-from doctor.facts.software import PYTHON, VERSIONS
+from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
 from doctor.facts.system import DEVICES, IDENTITY, KERNEL
 from doctor.judge.reading import Reading
 from doctor.model import Host, MissingFact
+from doctor.rules.offers import offer_of
 
 T = TypeVar("T")
 Value = str | int | float | bool | list[Any]
@@ -34,7 +35,7 @@ Told = tuple[Value, str]
 """A value, and the same in words and units."""
 NOT_INSTALLED: Told = ("", "not installed")
 ASKED: tuple[Fact[Any], ...] = (
-    *(IDENTITY, DEVICES, KERNEL, VERSIONS, PYTHON, PORTS, LIMITS, MEMORY, SPACES, ADDRESSES, LINKS),
+    *(IDENTITY, DEVICES, KERNEL, VERSIONS, PYTHON, PORTS, LIMITS, MEMORY, SPACES, ADDRESSES, LINKS, NAMES),
     *(NPUS, NPU_ADDRESSES, NPU_LINKS, NPU_SPEEDS),
     *(GPUS, GPU_HEALTH, NVLINKS, AMD_GPUS, AMD_HEALTH, IB_PORTS),
 )
@@ -326,6 +327,15 @@ def interface(seen: HostReading) -> Told | None:
     own = seen.reading.plan.data_address(seen.host.name)
     held = seen.get(ADDRESSES) or {}
     return one(next((name for name, found in held.items() if own in found and name != UNNAMED), ""))
+
+
+def rank_address(seen: HostReading) -> Told | None:
+    """The address that the library of the ranks would take by itself."""
+    names, held = seen.get(NAMES), seen.get(ADDRESSES)
+    if names is None or held is None:
+        return None
+    offer = offer_of(seen.reading.plan, seen.host.name, names, held, seen.get(ENVIRONMENT), seen.get(LINKS))
+    return (offer.address, str(offer)) if offer else None
 
 
 def mtu(seen: HostReading) -> Told | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from doctor.api import PLAN
 from doctor.facts.job import LAUNCHES
-from doctor.facts.run import ANSWERED, CLOCKS, CUT_OFF, MESH, UNREACHED, Offset
+from doctor.facts.run import ANSWERED, CLOCKS, CUT_OFF, MESH, OFFERED, UNREACHED, Offset
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, JobTable
@@ -37,6 +37,7 @@ def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, A
         ANSWERED.name: tuple(host.name for host in recording.hosts if host.name in recording.heard),
         CUT_OFF.name: {host: cut_off(heard, reading, hung) for host, heard in recording.heard.items()},
         MESH.name: recording.mesh or MissingFact("mesh", _why_no_mesh(recording, plan)),
+        OFFERED.name: recording.offered or MissingFact(OFFERED.name, "no rank would offer another address"),
         CLOCKS.name: clock_offsets(recording, facts),
         RANK_TABLE.name: table,
         LAUNCHES.name: launches_of(reading, table),

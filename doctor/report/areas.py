@@ -30,10 +30,25 @@ _GLOBS = (
     ("devices", tuple(f"{vendor.prefix}*" for vendor in VENDORS)),
     ("ports", ("somaxconn-*", "syn-backlog-*", "ports-*", "ephemeral-*", "port-in-use")),
     ("memory", ("shm-*", "memory-*", "swap-*", "disk-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*")),
+    ("memory", ("address-space-*", "file-size-*")),
     ("firewall", ("firewall-*",)),
     ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),
     ("network", ("arp-*", "mtu-*", "link-*", "nic-*", "loopback-*", "rule-*", "mac-*")),
-    ("software", ("kernel-*", "stuck-*", "cpu-*", "numa-*", "version-*", "env-*", "torch-*")),
+    (
+        "software",
+        (
+            "python-*",
+            "preload-*",
+            "time-zone-*",
+            "kernel-*",
+            "stuck-*",
+            "cpu-*",
+            "numa-*",
+            "version-*",
+            "env-*",
+            "torch-*",
+        ),
+    ),
     ("training", ("smoke-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
 )
 """The first match counts."""

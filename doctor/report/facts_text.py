@@ -81,7 +81,7 @@ def _alike(row: FactRow, hosts: Sequence[str]) -> Text | None:
 
 
 def _value(row: FactRow, hosts: Sequence[str]) -> str:
-    if row.key == "data_address" and len(hosts) > 1:
+    if row.key in ("data_address", "rank_address") and len(hosts) > 1:
         addresses = fold(str(address) for address in row.values.values())
         return addresses if len(addresses) <= _LONG else spread(row, hosts)
     return spread(row, hosts)

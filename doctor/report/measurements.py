@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.devices import VENDORS
+from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Status
 from doctor.report import smoke
@@ -275,9 +276,25 @@ def _firewall(said: _PassedResults) -> str:
 
 
 def _network(said: _PassedResults) -> str:
+    connections = _connections(said)
     return _join(
-        _connections(said), said("mtu", "MTU {}"), said("speed_mbps", "{}"), said("interface", "on {}")
+        connections,
+        _offers(said) if connections else "",
+        said("mtu", "MTU {}"),
+        said("speed_mbps", "{}"),
+        said("interface", "on {}"),
     )
+
+
+def _offers(said: _PassedResults) -> str:
+    """Whether ranks would offer the addresses of these connections by themselves, or others that work too."""
+    offered, tried = said.rows.get("rank_address"), said.rows.get("data_address")
+    if not said.report.plan.several_hosts or not offered or not tried or not said.passes("interface-wrong"):
+        return ""
+    library = LIBRARIES[said.report.plan.backend.value]
+    same = all(tried.values.get(host) == address for host, address in offered.values.items())
+    what = "the same addresses" if same else "others that work too"
+    return f"{library.name} takes {what}{' (emulated)' if library.emulated else ''}"
 
 
 def _connections(said: _PassedResults) -> str:

@@ -17,7 +17,8 @@ from typing import Any
 from doctor import __version__
 from doctor.api import Ask, Fact
 from doctor.facts.job import PROCESSES_OF_JOBS
-from doctor.facts.network import NAMES
+from doctor.facts.network import ADDRESSES, LINKS, NAMES
+from doctor.facts.software import ENVIRONMENT
 from doctor.facts.tables import TABLE_FILES
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
@@ -27,6 +28,7 @@ from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_me
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe import HostAnswer, new_token, read, script, through
 from doctor.recording import Recording
+from doctor.rules.offers import offers_of, offers_to_try
 from doctor.run.pauses import Pauses
 from doctor.run.scripts import NamesToAsk, Scripts
 from doctor.run.second_round import plan_name_round, plan_ping_round, plan_table_round
@@ -84,6 +86,7 @@ class Collection:
     heard: dict[str, HostAnswer] = field(default_factory=dict)
     unreached: dict[str, UnreachedHost] = field(default_factory=dict)
     mesh: MeshResult | None = None
+    offered: MeshResult | None = None
     no_mesh: str = ""
     smoke: list[SmokeResult] = field(default_factory=list)
     no_smoke: str = ""
@@ -109,6 +112,7 @@ class Collection:
             self._tables()
             self._masters()
             self._mesh()
+            self._try_offers()
             self._follow_up()
         finally:
             self.pauses.close()
@@ -138,6 +142,7 @@ class Collection:
             heard={name: self.heard[name] for name in names if name in self.heard},
             unreached={name: self.unreached[name] for name in names if name in self.unreached},
             mesh=self.mesh,
+            offered=self.offered,
             mesh_mode=order.mesh,
             unfinished=self._outstanding(),
             stopped_by=self.stopped_by,
@@ -217,6 +222,25 @@ class Collection:
         self.progress(Stage("network", f"starting on {len(mesh.nodes)} hosts"))
         session = self.open_mesh(mesh)
         self.mesh = run_mesh(session, mesh, order.patience, progress=self.progress, until=order.until)
+
+    def _try_offers(self) -> None:
+        """Where ranks would offer another address than the one that was tried, try that one too."""
+        if self.mesh is None or not self.mesh.links or self.left() <= 0:
+            return
+        reading = self.read()
+        plan, known = reading.plan, reading.facts.all
+        offers = offers_of(plan, known(NAMES), known(ADDRESSES), known(ENVIRONMENT), known(LINKS))
+        wanted = offers_to_try(plan, offers)
+        if not wanted:
+            return
+        addresses = {
+            host: wanted.get(host) or plan.data_address(host) for host in plan.names if host in self.heard
+        }
+        mesh = plan_mesh(addresses, shape=self.mesh.shape)
+        mesh = replace(mesh, pairs=tuple(pair for pair in mesh.pairs if pair[1] in wanted))
+        if mesh.pairs:
+            session = self.open_mesh(mesh)
+            self.offered = run_mesh(session, mesh, self.order.patience, until=self.order.until)
 
     def open_mesh(self, mesh: MeshPlan) -> Session:
         """Start a mesh agent on each host that takes part."""

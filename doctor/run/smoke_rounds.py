@@ -11,15 +11,18 @@ from dataclasses import replace
 from doctor.devices import VENDORS
 from doctor.errors import UsageError
 from doctor.facts.ascend.job_npus import as_torch_counts, in_rank_order
-from doctor.facts.software import PYTHON, Python
+from doctor.facts.network import ADDRESSES, UNNAMED
+from doctor.facts.software import ENVIRONMENT, PYTHON, Python
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.launch.variables import is_setting
-from doctor.job.plan import JobPlan
+from doctor.job.plan import LIBRARIES, JobPlan, interface_with, is_untold
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
-from doctor.model import Backend, Host, HostStatus
+from doctor.model import Backend, Host, HostStatus, MissingFact
 from doctor.probe import through
+from doctor.rules.login import environment_of
+from doctor.rules.offers import names_data_address
 from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection
 from doctor.run.release import await_release
@@ -107,7 +110,8 @@ def _run(
         session,
         plan,
         pythons={host.name: host.python for host in taking_part},
-        env={name: value for name, value in job.env.items() if is_setting(name)},
+        env={n: value for n, value in job.env.items() if is_setting(n) and not _is_untold(n, value)},
+        own_env={host: _interfaces(job, host, collection.read()) for host in plan.hosts},
         timeout=wishes.timeout,
         until=until,
         meet=lambda: meet(collection, job, taking_part),
@@ -127,6 +131,29 @@ def _with_python(host: Host, collection: Collection) -> Host:
     if host.python or collection.order.pythons is None or not isinstance(found, Python):
         return host
     return replace(host, python=found.path) if found.chosen and to_type(found.path) == found.path else host
+
+
+def _is_untold(name: str, value: str) -> bool:
+    """Whether the launch names an interface by something that only the hosts know."""
+    return name.endswith("_SOCKET_IFNAME") and is_untold(value)
+
+
+def _interfaces(job: JobPlan, host: str, reading: Reading) -> dict[str, str]:
+    """The variables that name an interface where neither the launch nor the login has a value for the ranks.
+
+    Where the launch sets them to what only the hosts know, or the inventory names the address that ranks use,
+    it is the interface with the data address.
+    """
+    held, login = (
+        None if isinstance(value, MissingFact) else value
+        for value in (reading.facts.get(host, ADDRESSES), reading.facts.get(host, ENVIRONMENT))
+    )
+    names = [name for name, value in job.env.items() if _is_untold(name, value)]
+    if names_data_address(job, host):
+        env = environment_of(job, login)
+        names += [each.variable for each in LIBRARIES.values() if not env.get(each.variable)]
+    interface = interface_with(job.data_address(host) or "", held or {})
+    return dict.fromkeys(names, interface) if interface not in ("", UNNAMED) else {}
 
 
 def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:

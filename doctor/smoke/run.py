@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Literal
 
 from doctor.agents.session import LAST_PATIENCE
@@ -46,6 +47,7 @@ Meet = Callable[[], MeshResult | None]
 class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
+    `env` is for the ranks of all hosts, `own_env` for those of single ones.
     `timeout` limits the training, in seconds. `until` limits everything, by time.monotonic(); its last
     seconds are for evidence. `conduct` always closes the session. `result` is what is known so far, even if
     the run was interrupted.
@@ -58,6 +60,7 @@ class SmokeRun:
         *,
         pythons: Mapping[str, str | None],
         env: Mapping[str, str],
+        own_env: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
         timeout: float | None = None,
         until: float = math.inf,
         meet: Meet = lambda: None,
@@ -73,7 +76,7 @@ class SmokeRun:
         self.session = session
         self.plan = plan
         self.pythons = pythons
-        self.env = env
+        self.env, self.own_env = env, own_env
         self.patience = patience or PATIENCE[plan.backend]
         self.progress = progress
         self.meet = meet
@@ -171,7 +174,7 @@ class SmokeRun:
             cell=cell,
             shape=ShapeCommand(*self.watch.shapes[cell]),
             python=self.pythons.get(host),
-            env=dict(self.env),
+            env={**self.env, **self.own_env.get(host, {})},
             timeout=3600.0,
             inject=tuple(
                 InjectCommand(each.kind, plan.seat(each.rank).place, each.step)

@@ -162,8 +162,10 @@ def awk_words() -> tuple[str, ...]:
     return (*(word for name, text in given.items() for word in ("-v", f"{name}={text}")), _AWK)
 
 
+# A library of LD_PRELOAD that is gone makes the linker complain in the place of grep.
 LOOK = f"""
 for c in grep awk tr; do command -v $c >/dev/null || exit 127; done
+unset LD_PRELOAD
 cd /proc || exit
 read -r _ _ _ _ _ own _ </proc/self/stat
 l=$(grep -lsazE '{_SIGNS}' [0-9]*/environ [0-9]*/cmdline 2>&1)

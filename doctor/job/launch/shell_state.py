@@ -185,12 +185,16 @@ class ShellState:
         self.values["OLDPWD"] = before
 
     def known(self, seen: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
-        """The known values. A rank table is kept even if its path is unknown: its presence counts too."""
+        """The known values, and a mark for unknown ones whose presence counts too: that of a rank table, and
+        that of a variable that names an interface, because then the library does not choose one by itself.
+        """
         for name, value in seen.items():
             if name in TABLES:
                 yield name, self.placed(value) if isinstance(value, str) else f"${name}"
             elif isinstance(value, str) and START not in value:
                 yield name, value
+            elif value is None and name.endswith("_SOCKET_IFNAME"):
+                yield name, f"${name}"
 
     def placed(self, path: str) -> str:
         return path.replace(START, self.folder)

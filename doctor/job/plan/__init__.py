@@ -5,7 +5,14 @@ the hosts. Everything later reads only the settled plan.
 """
 
 from doctor.job.plan.draft import draft
-from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
+from doctor.job.plan.interfaces import (
+    INTERFACE_VARIABLES,
+    interface_with,
+    is_loopback,
+    is_untold,
+    matching_interfaces,
+    missing_interfaces,
+)
 from doctor.job.plan.job import (
     GUESSES,
     HCCL_PORTS_UP_TO_8_0,
@@ -14,19 +21,26 @@ from doctor.job.plan.job import (
     PlannedHost,
     ServersByName,
 )
+from doctor.job.plan.offers import LIBRARIES, Library, Offer
 from doctor.job.plan.settle import HostView, settle
 
 __all__ = [
     "GUESSES",
     "HCCL_PORTS_UP_TO_8_0",
     "INTERFACE_VARIABLES",
+    "LIBRARIES",
     "RUNNING",
     "HostView",
     "JobPlan",
+    "Library",
+    "Offer",
     "PlannedHost",
     "ServersByName",
     "draft",
+    "interface_with",
     "is_loopback",
+    "is_untold",
     "matching_interfaces",
+    "missing_interfaces",
     "settle",
 ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
 from doctor.agents.onhost.process import die_with_parent, end_children
-from doctor.smoke.onhost.interface import environment, interface_of
+from doctor.smoke.onhost.environment import environment
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import SIZE
 from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
@@ -49,12 +49,11 @@ class HostRanks:
     # Starting.
 
     def start(self, told: "dict[str, Any]") -> None:
-        interface = interface_of(str(told.get("address") or ""))
         _allow_descriptors(64 + 8 * MOST_RANKS)
         try:
             self.python = str(told.get("python") or "python3")
             env = {str(name): str(value) for name, value in (told.get("env") or {}).items()}
-            env = environment(env, interface)
+            env = environment(env)
             timeout = float(told["timeout"])
             inject = list(told.get("inject") or ())
             cell = {"cell": told["cell"], "shape": told["shape"], "timeout": timeout, "inject": inject}

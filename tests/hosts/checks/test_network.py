@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -219,6 +221,80 @@ def test_no_host_has_the_interface(examine: Examiner) -> None:
     (found,) = assert_only(outcome, "interface-missing", examine.lab.names)
     assert found["subject"] == "GLOO_SOCKET_IFNAME=nosuch0"
     assert "there are eth0, lo" in found["actual"]
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "GLOO_SOCKET_IFNAME",
+        *(pytest.param(f"{name}_SOCKET_IFNAME", marks=pytest.mark.long) for name in ("NCCL", "HCCL")),
+    ],
+)
+def test_every_login_names_an_interface_that_no_host_has(variable: str, lab: Lab, examine: Examiner) -> None:
+    """Alike on all hosts, and repaired by what the launch sets."""
+    for host in lab:
+        host.sshd(SetEnv=f"{variable}=nosuch0")
+    (found,) = assert_only(examine(*ALONE), "interface-missing", lab.names)
+    assert found["summary"] == (
+        f"{variable} of the login's environment names nosuch0, which this host does not have"
+    )
+    assert_healthy(examine(*inventory(examine, f"launch: {{{variable}: eth0}}\n")))
+
+
+def at_docker(host: Host) -> None:
+    """Its own name is the address of Docker's bridge, which every host of Docker has."""
+    host.add_interface("docker0", "172.17.0.1/16")
+    host.names({host.name: "172.17.0.1"})
+
+
+WRONG = Fault(
+    "interface-wrong",
+    at_docker,
+    says=(r"172\.17\.0\.1 on docker0 \(its own name resolves to it\)", "export GLOO_SOCKET_IFNAME=eth0"),
+    args=(),
+)
+
+
+def test_every_own_name_is_the_bridge_of_docker(lab: Lab, examine: Examiner) -> None:
+    for host in lab:
+        at_docker(host)
+    (found,) = assert_only(examine(), "interface-wrong", lab.names)
+    assert all(re.search(pattern, words(found)) for pattern in WRONG.says)
+    assert examine("--only", "interface-wrong").code == 1, "what says whether it is repaired"
+    launch = examine.folder / "train.sh"
+    start = "torchrun --nnodes 4 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint node1:29500 train.py"
+    launch.write_text(f"{found['remedy']['commands'][0]}\n{start}\n")
+    assert_healthy(examine("--launch", str(launch)))
+    apply_remedy(lab, found)
+    assert_healthy(examine())
+
+
+def test_the_bridge_comes_first_in_the_order_of_hccl(lab: Lab, examine: Examiner) -> None:
+    """By name; NCCL takes the first that the kernel lists, which is the right one here."""
+    for host in lab:
+        host.add_interface("br-1", "172.18.0.1/16")
+    only = ("--only", "interface-*", "--backend")
+    (found,) = examine(*only, "hccl").trouble
+    assert (found["check"], found["status"], found["hosts"]) == ("interface-wrong", "fail", [*lab.names])
+    assert "HCCL's own order; emulated, HCCL was not asked" in found["actual"]
+    assert found["remedy"]["commands"][0].startswith("export HCCL_SOCKET_IFNAME=eth0 ")
+    assert examine(*only, "nccl").trouble == []
+
+
+@pytest.mark.long
+def test_one_own_name_is_the_bridge_of_docker(examine: Examiner) -> None:
+    prove(WRONG, "docker0", examine)
+
+
+@pytest.mark.long
+def test_a_bridge_and_a_second_network_that_the_others_reach_are_silent(
+    make_lab: Callable[..., Lab], tmp_path: Path
+) -> None:
+    lab = make_lab(3, data=True)
+    for host in lab:
+        host.add_interface("docker0", "172.17.0.1/16")
+        host.names({host.name: host.data_address})
+    assert_healthy(Examiner(lab, tmp_path)(hosts="node[1-3]"))
 
 
 def test_a_data_address_that_is_not_on_the_host(examine: Examiner) -> None:

@@ -189,6 +189,19 @@ def test_a_host_that_hangs_is_named_and_the_others_are_seen_to_train(run: Runner
     assert again(outcome)[0] == 1
 
 
+def test_the_ranks_use_what_gloo_would_take_by_itself(run: Runner, lab: Lab) -> None:
+    """Each own name is the bridge of Docker: `torchrun` dies there, and so must the rehearsal."""
+    for name in ("node1", "node2"):
+        lab[name].add_interface("docker0", "172.17.0.1/16")
+        lab[name].names({name: "172.17.0.1"})
+    outcome = run("preflight", "node[1-2]")
+    assert outcome.faults == {"interface-wrong": ["node1", "node2"]}, outcome.text
+    assert (outcome.code, outcome.healthy) == (1, [])
+    outcome = run("preflight", "node[1-2]", "--skip", "interface-wrong")
+    assert outcome.smoke["status"] == "fail", outcome.text
+    assert (outcome.code, outcome.healthy) == (1, [])
+
+
 def test_an_ordinary_user_gets_exit_code_0(run: Runner) -> None:
     outcome = run("preflight", "node[1-2]", user="trainee")
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text

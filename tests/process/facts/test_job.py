@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor.api import Ask, Run
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import LISTENERS
 from doctor.job.launch import JobProcess
@@ -271,6 +272,14 @@ def test_a_launch_is_held_against_the_addresses_of_its_own_namespace(
 def test_processes_of_others_are_not_read(shell: str, bench: Bench) -> None:
     bench.start(TORCH, "/bin/sh", "-c", f"echo up; exec sleep {SECONDS}", user=65534)
     assert bench.seen(shell) == []
+
+
+def test_a_linker_that_complains_is_no_lack_of_grep() -> None:
+    assert isinstance(PROCESSES_OF_JOBS.command, Run)
+    command = ["sh", "-c", PROCESSES_OF_JOBS.command.text(Ask("a"))]
+    env = {**os.environ, "LD_PRELOAD": "/none/lib.so"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("jobs\n")
 
 
 def test_without_a_grep_that_reads_lines_that_end_with_nul(bench: Bench, tmp_path: Path) -> None:

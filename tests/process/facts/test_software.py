@@ -72,3 +72,30 @@ def test_only_variables_of_a_job_leave_a_host(name: str) -> None:
     env = {name: "x", "MS_ROLE": "MS_WORKER", "HCCL_BUFFSIZE": "200", "PATH": os.environ["PATH"]}
     said = subprocess.run(["sh", "-c", shell], env=env, capture_output=True, text=True, check=True).stdout
     assert sorted(said.split()) == ["HCCL_BUFFSIZE=200", "MS_ROLE=MS_WORKER"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "absent"),
+    [
+        ("LD_PRELOAD", "/none/a.so:{}:b.so /none/$LIB/c.so", ("/none/a.so",)),
+        ("PYTHONHOME", "/none:/none/exec", ("/none",)),
+        ("PYTHONHOME", "{}", ()),
+        ("TZ", "Asia/Shangai", ("Asia/Shangai",)),
+        ("TZ", "Asia/Shanghai", ()),
+        ("TZ", "CST-8", ()),
+        ("TZ", ":/none/zone", ("/none/zone",)),
+    ],
+)
+@pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)
+def test_what_variables_name_and_the_host_lacks(
+    shell: list[str], name: str, value: str, absent: tuple[str, ...], tmp_path: Path
+) -> None:
+    if name == "TZ" and not Path("/usr/share/zoneinfo/Asia").is_dir():
+        pytest.skip("no time zones are installed here")
+    assert isinstance(ENVIRONMENT.command, Run)
+    env = {name: value.format(tmp_path), "PATH": os.environ["PATH"]}
+    command = [*shell, "-c", ENVIRONMENT.command.text(Ask("a"))]
+    said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    seen = printed(ENVIRONMENT, said)
+    assert seen.variables == {name: env[name]}
+    assert seen.absent == ({name: absent} if absent else {})

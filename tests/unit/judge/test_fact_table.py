@@ -47,6 +47,7 @@ def test_a_healthy_host_tells_plain_values() -> None:
         "memlock_bytes": "unlimited",
         "data_address": "10.0.0.1",
         "interface": "eth0",
+        "rank_address": "10.0.0.1",
         "mtu": 1500,
         "speed_mbps": 10000,
         "kernel": "6.1.0-18-amd64",

@@ -56,7 +56,10 @@ def test_a_healthy_report_says_what_was_measured() -> None:
         "ports": "somaxconn 4096, syn backlog 2048, ephemeral 32768-60999, none reserved, port 29500 free",
         "memory": "/dev/shm 11.8 GB, 23.0 GB free of 23.5 GB, nofile 20000, memlock unlimited",
         "firewall": "no rule stops the job's connections",
-        "network": "12 of 12 connections work both ways (ephemeral), MTU 1500, 10 Gb/s, on eth0",
+        "network": (
+            "12 of 12 connections work both ways (ephemeral), gloo takes the same addresses, MTU 1500, "
+            "10 Gb/s, on eth0"
+        ),
         "software": "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64, Python 3.11.2, no torch",
     }
     assert left(healthy) == {"devices": "none found", "training": "doctor smoke"}

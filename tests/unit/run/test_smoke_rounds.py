@@ -284,6 +284,17 @@ def test_ranks_get_only_variables_that_concern_them(monkeypatch: pytest.MonkeyPa
     assert stage.ran[0][1]["env"] == {"GLOO_SOCKET_IFNAME": "eth0", "LD_LIBRARY_PATH": "/opt"}
 
 
+def test_an_interface_that_only_the_hosts_know_is_that_of_the_data_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What gloo would take by itself is not what this launch gives it."""
+    env = {"GLOO_SOCKET_IFNAME": "$GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME": "eth"}
+    stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=SourcedValue(2, "test")))
+    stage.rehearse(monkeypatch)
+    assert stage.ran[0][1]["env"] == {"NCCL_SOCKET_IFNAME": "eth"}
+    assert stage.ran[0][1]["own_env"] == {name: {"GLOO_SOCKET_IFNAME": "eth0"} for name in NAMES}
+
+
 @pytest.mark.parametrize(
     ("gpus", "ranks", "expected"),
     [

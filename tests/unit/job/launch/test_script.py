@@ -187,6 +187,13 @@ def test_a_rank_table_is_named_even_if_its_path_is_not_known() -> None:
     assert only("export RANK_TABLE_FILE=$X/a.json\npython a.py").env == {"RANK_TABLE_FILE": "$X/a.json"}
 
 
+def test_an_interface_is_named_even_if_it_is_not_known() -> None:
+    """The library does not choose one by itself then."""
+    text = "export GLOO_SOCKET_IFNAME=$(ip route | awk '{print $5}')\nNCCL_SOCKET_IFNAME=$X python a.py"
+    marks = {name: f"${name}" for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")}
+    assert only(text).env == marks
+
+
 def test_a_pipeline_in_the_background() -> None:
     assert only("python a.py 2>&1 | tee log &\n").background
 

@@ -1,0 +1,84 @@
+"""What a login hands down to ranks: variables, limits and CPUs, each fault alone on one host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.batches import batches, prove_each
+from tests.support.faults import ALONE, Examiner, Fault, assert_healthy
+
+MANY = (*ALONE, "--ranks-per-host", "4", "--expect", "shm_mb=1")
+GB = 1 << 30
+
+
+def sets(host: Host, variable: str) -> None:
+    host.sshd(SetEnv=variable)
+
+
+def one_cpu(host: Host) -> None:
+    host.do('taskset -pc 0 "$(cat /run/sshd.pid)"')
+
+
+FAULTS = {
+    "PYTHONHOME names nothing": Fault(
+        "python-home-wrong",
+        lambda host: sets(host, "PYTHONHOME=/opt/none"),
+        says=("names no directory", "PYTHONHOME=/opt/none", "unset PYTHONHOME"),
+        also=("env-drift",),
+    ),
+    "PYTHONHOME has no library": Fault(
+        "python-home-wrong",
+        lambda host: sets(host, "PYTHONHOME=/etc"),
+        says=("no interpreter starts with this PYTHONHOME",),
+        also=("env-drift",),
+    ),
+    "LD_PRELOAD of a library that is gone": Fault(
+        "preload-missing",
+        lambda host: sets(host, "LD_PRELOAD=/opt/libjemalloc.so"),
+        "warn",
+        ("/opt/libjemalloc.so",),
+        also=("env-drift",),
+    ),
+    "TZ with a slip": Fault(
+        "time-zone-unknown",
+        lambda host: sets(host, "TZ=Asia/Shangai"),
+        "warn",
+        ("Asia/Shangai",),
+        also=("env-drift",),
+    ),
+    "ulimit -v": Fault(
+        "address-space-limited",
+        lambda host: host.limits(**{"as": 3 * GB}),
+        says=("ulimit -v", "3072 MB", "limits.d"),
+    ),
+    "a larger ulimit -v": Fault(
+        "address-space-limited", lambda host: host.limits(**{"as": 6 * GB}), "warn", ("6144 MB",)
+    ),
+    "ulimit -f": Fault(
+        "file-size-limited", lambda host: host.limits(fsize=GB // 2), says=("ulimit -f", "512 MB")
+    ),
+    "a larger ulimit -f": Fault(
+        "file-size-limited", lambda host: host.limits(fsize=9 * GB), "warn", ("9216 MB",)
+    ),
+    "two ranks on one CPU": Fault("cpu-affinity-narrow", one_cpu, "warn", ("1 of 2 CPUs",)),
+    "four ranks on one CPU": Fault(
+        "cpu-affinity-narrow", one_cpu, says=(r"1 of \d+ CPUs", "4 ranks"), args=MANY
+    ),
+}
+
+
+@pytest.mark.parametrize("names", batches(FAULTS))
+def test_found(names: list[str], examine: Examiner) -> None:
+    prove_each({name: FAULTS[name] for name in names}, examine)
+
+
+def test_what_looks_alike_and_is_sound(lab: Lab, examine: Examiner) -> None:
+    """The same on all hosts, so that nothing differs; and a task that its launcher has bound."""
+    alike = "PYTHONHOME=/usr LD_PRELOAD=libc.so.6 TZ=Asia/Shanghai"
+    for host in lab:
+        host.sshd(SetEnv=alike)
+    lab["node2"].limits(**{"as": 1 << 40, "fsize": 1 << 40})
+    lab["node3"].sshd(SetEnv=f"{alike} SLURM_PROCID=0")
+    one_cpu(lab["node3"])
+    assert_healthy(examine(*ALONE, "--python", "/usr/bin/python3"))

@@ -1,0 +1,116 @@
+"""What a login hands down to ranks, judged: how grave each limit is, and what is sound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from doctor.job.wishes import JobWishes
+from doctor.model import Backend, Finding, SourcedValue
+from tests.support.recordings import FILES, heard, recording, report
+
+NAMES = ["a", "b"]
+GB = 1 << 30
+WHOLE = 24684084 * 1024
+"""All memory of the hosts of recordings."""
+PYTHON = "python 3.11.2 /opt/train/bin/python\n"
+
+
+def found(check: str, ranks: int = 8, backend: Backend = Backend.GLOO, **changed: Any) -> list[Finding]:
+    wishes = JobWishes(
+        backend=SourcedValue(backend, "test"), ranks_per_host=SourcedValue(ranks, "--ranks-per-host")
+    )
+    answers = {name: heard(n, NAMES, **changed) for n, name in enumerate(NAMES, 1)}
+    return [
+        each
+        for each in report(recording(NAMES, heard=answers, wishes=wishes)).findings
+        if each.check == check
+    ]
+
+
+def status(check: str, **more: Any) -> str:
+    return "".join(each.status.value for each in found(check, **more))
+
+
+def limits(name: str, value: int | str) -> dict[str, str]:
+    (path,) = FILES["limits"]
+    return {path: f"{FILES['limits'][path]}\n{name} {value} {value} bytes"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "gloo", "hccl"),
+    [
+        ("unlimited", "", ""),
+        (WHOLE, "", "warn"),
+        (WHOLE - 1, "warn", "fail"),
+        (4 * GB, "warn", "fail"),
+        (4 * GB - 1, "fail", "fail"),
+    ],
+)
+def test_address_space(limit: int | str, gloo: str, hccl: str) -> None:
+    told = limits("Max address space", limit)
+    assert status("address-space-limited", limits=told) == gloo
+    assert status("address-space-limited", limits=told, backend=Backend.HCCL) == hccl
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [("unlimited", ""), (100 * GB, ""), (99 * GB, "warn"), (GB - 1, "fail")]
+)
+def test_file_size(limit: int | str, expected: str) -> None:
+    assert status("file-size-limited", limits=limits("Max file size", limit)) == expected
+
+
+@pytest.mark.parametrize(
+    ("allowed", "online", "ranks", "env", "expected"),
+    [
+        ("0-63", "0-63", 8, "", ""),
+        ("0-15,32-47", "0-63", 8, "", ""),  # a cpuset with enough
+        ("3", "0-63", 8, "", "fail"),
+        ("3", "0-63", 2, "", "warn"),
+        ("3", "0-63", 1, "", ""),
+        ("0-3", "0-63", 8, "", "warn"),
+        ("0", "0", 8, "", ""),  # a machine with one CPU
+        ("0-1", "0-63 isolated 2-63", 8, "", ""),
+        ("3", "0-63", 8, "SLURM_PROCID=0\n", ""),
+        ("3", "0-63", 8, "OMPI_COMM_WORLD_RANK=0\n", ""),
+    ],
+)
+def test_cpus(allowed: str, online: str, ranks: int, env: str, expected: str) -> None:
+    files = {
+        "/proc/self/status": f"Cpus_allowed:\tff\nCpus_allowed_list:\t{allowed}\nMems_allowed_list:\t0",
+        "/sys/devices/system/cpu/online": online.partition(" isolated ")[0],
+        "/sys/devices/system/cpu/isolated": online.partition(" isolated ")[2],
+    }
+    assert status("cpu-affinity-narrow", cpus=files, ranks=ranks, environment=env) == expected
+
+
+@pytest.mark.parametrize(
+    ("home", "expected"),
+    [("/opt/train", ""), ("/opt/train/", ""), ("/opt/trai", "warn"), ("/usr", "warn"), ("", "")],
+)
+def test_python_home(home: str, expected: str) -> None:
+    env = f"PYTHONHOME={home}\n"
+    assert status("python-home-wrong", environment=env, python=PYTHON) == expected
+
+
+def test_a_python_home_that_is_not_there() -> None:
+    env = "absent PYTHONHOME /opt/train\nPYTHONHOME=/opt/train\n"
+    assert status("python-home-wrong", environment=env, python=PYTHON) == "fail"
+
+
+def test_zones_and_libraries_that_are_not_there() -> None:
+    absent = "absent LD_PRELOAD /a.so\nabsent LD_PRELOAD /b.so\nabsent TZ Asia/Shangai\n"
+    assert [each.actual for each in found("preload-missing", environment=absent)] == ["/a.so", "/b.so"]
+    assert [each.actual for each in found("time-zone-unknown", environment=absent)] == ["Asia/Shangai"]
+    assert found("preload-missing", environment="") == found("time-zone-unknown", environment="") == []
+
+
+def test_one_zone_of_two_differs() -> None:
+    wishes = JobWishes()
+    answers = {
+        "a": heard(1, NAMES, environment="TZ=UTC\n"),
+        "b": heard(2, NAMES, environment="TZ=Asia/Tokyo\n"),
+    }
+    told = [each.subject for each in report(recording(NAMES, heard=answers, wishes=wishes)).findings]
+    assert told == ["TZ"]

@@ -32,7 +32,7 @@ _GLOBS = (
     ("memory", ("shm-*", "memory-*", "swap-*", "disk-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*")),
     ("firewall", ("firewall-*",)),
     ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),
-    ("network", ("arp-*", "mtu-*", "link-*", "nic-*")),
+    ("network", ("arp-*", "large-packets-*", "mtu-*", "link-*", "nic-*")),
     ("software", ("kernel-*", "stuck-*", "cpu-*", "numa-*", "version-*", "env-*", "torch-*")),
     ("training", ("smoke-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
 )

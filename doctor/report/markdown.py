@@ -62,4 +62,4 @@ def _well(report: Report) -> str:
     """What was measured and found healthy, and what was not tried."""
     ticked, left = measured(report)
     lines = [f"- \u2713 **{line.area}**: {inline(line.text)}\n" for line in ticked]
-    return "".join([*lines, *(f"- not tried: **{line.area}**: {inline(line.text)}\n" for line in left)])
+    return "".join([*lines, *(f"- {line.left}: **{line.area}**: {inline(line.text)}\n" for line in left)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from doctor.devices import VENDORS
 from doctor.judge.verdict import Report
@@ -15,7 +16,7 @@ from doctor.model import Status
 from doctor.report import smoke
 from doctor.report.areas import AREAS, area_of
 from doctor.report.fact_words import spread
-from doctor.rules.smoke import passed
+from doctor.rules.smoke import passed, together
 
 APART: Mapping[str, str] = {
     "kernel-log": "kernel log",
@@ -48,6 +49,8 @@ class Measurement:
 
     area: str
     text: str
+    left: Literal["not tried", "not judged"] = "not tried"
+    """Why it is not ticked, if it is not."""
 
 
 def measured(report: Report) -> tuple[tuple[Measurement, ...], tuple[Measurement, ...]]:
@@ -61,6 +64,8 @@ def measured(report: Report) -> tuple[tuple[Measurement, ...], tuple[Measurement
     left += said.apart(proved)
     if "network" in proved and report.plan.several_hosts and not said.passes("port-unreachable"):
         left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
+    if "training" in proved and (rates := said.unjudged_rates()):
+        left.append(Measurement("link rates", rates, "not judged"))
     return tuple(ticked), tuple(left)
 
 
@@ -128,6 +133,18 @@ class _PassedResults:
         if any(check in self.found or check in self.passed for check in checks):
             return ""
         return self.why_not(checks) if checks else "left out"
+
+    def unjudged_rates(self) -> str:
+        """The rates of links that nothing tells to be good or bad, and why; empty if there are none."""
+        assert self.report.smoke is not None
+        run = self.report.smoke.runs[-1]
+        slowest = next(iter(smoke.links(run)), None)
+        if slowest is None or (self.passes("smoke-slow-link") and together(run.plan) > 2):
+            return ""
+        why = "only the two directions between two hosts could be compared"
+        if not self.passes("smoke-slow-link"):
+            why = self.why_not(["smoke-slow-link"]) or "left out"
+        return f"{' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way; {why}"
 
     def why_not(self, checks: Iterable[str]) -> str:
         return next((self.skipped[check] for check in checks if check in self.skipped), "")
@@ -243,7 +260,8 @@ def _connections(said: _PassedResults) -> str:
     whole = "" if len(pairs) == possible else f"; of {possible} that there can be"
     ways = " both ways" if both else ""
     through = f" ({', '.join(ports[:-1])}{' and ' * (len(ports) > 1)}{ports[-1]}{whole})" if ports else ""
-    return f"{len(good)} of {len(pairs)} connections work{ways}{through}" if pairs else ""
+    load = f", with {mesh.load // 1024} KB each way" if said.passes("large-packets-lost") else ""
+    return f"{len(good)} of {len(pairs)} connections work{ways}{through}{load}" if pairs else ""
 
 
 def _software(said: _PassedResults) -> str:
@@ -267,7 +285,9 @@ def _training(said: _PassedResults) -> str:
     return _join(
         f"{ranks} rank{'' if ranks == 1 else 's'}, {learned.steps if learned else 0} steps",
         f"loss {losses[0]:.2f} → {losses[-1]:.2f}" if losses else "",
-        f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way" if slowest else "",
+        f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way"
+        if slowest and not said.unjudged_rates()
+        else "",
     )
 
 

@@ -42,9 +42,10 @@ def _cell(said: str) -> Html:
 def measured_section(report: Report) -> Html:
     ticked, left = measured(report)
     lines = [_line("✓", "good", each) for each in ticked]
-    if lines and left:
-        untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in left)
-        lines.append(_line("–", "soft", Measurement("not tried", untried)))
+    for label in dict.fromkeys(each.left for each in left) if lines else ():
+        mine = [each for each in left if each.left == label]
+        untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in mine)
+        lines.append(_line("–", "soft", Measurement(label, untried)))
     return section("measured", "Measured", tag("ul", *lines, class_="ticks") if lines else EMPTY)
 
 

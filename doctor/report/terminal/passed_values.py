@@ -15,15 +15,16 @@ from doctor.report.terminal.page import columns, put_line, wrapped
 from doctor.text.printable import clean_line
 
 TICK, DASH = "✓", "–"
-NOT_TRIED = "not tried"
 
 
 def print_well(report: Report, console: Console, *, verbose: bool = False) -> None:
     """Prints ticks only if the verdict is healthy; with `verbose` also what passed, whatever the verdict."""
     if report.verdict is Verdict.HEALTHY:
         ticked, left = measured(report)
-        rest = ", ".join(f"{each.area} ({each.text})" for each in left)
-        untried = (Measurement(NOT_TRIED, rest),) if rest else ()
+        untried = [
+            Measurement(label, ", ".join(f"{each.area} ({each.text})" for each in left if each.left == label))
+            for label in dict.fromkeys(each.left for each in left)
+        ]
         if ticked:
             console.print()
             label = max(len(each.area) for each in (*ticked, *untried))

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from doctor.mesh import MeshBlame, MeshResult, culprits, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import (
+    MeshBlame,
+    MeshResult,
+    culprits,
+    mesh_script,
+    not_carried,
+    plan_mesh,
+    run_mesh,
+)
 from tests.lab.needs import missing
 from tests.support.faults import some_of
 from tests.support.mesh_session import LocalSession
@@ -80,17 +88,22 @@ def lab(built: Lab) -> Iterator[Lab]:
     built.clear()
 
 
-def named(result: MeshResult) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
+def named(
+    result: MeshResult, *, ways: bool = False
+) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
     def plain(blame: MeshBlame) -> tuple[tuple[str, ...], str, tuple[str, ...], bool]:
         return blame.hosts, blame.direction, blame.kinds, blame.decided
 
-    return sorted(map(plain, culprits(result.links)))
+    return sorted(map(plain, culprits(result.ways if ways else result.links)))
 
 
 def test_a_healthy_mesh_leaves_no_socket_behind(lab: Lab) -> None:
     result = lab.mesh()
     assert named(result) == []
     assert {link.outcome for link in result.links} == {"ok"}
+    assert {way.outcome for way in result.ways} == {"ok"}
+    assert named(result, ways=True) == []
+    assert not_carried(result) == {}
     for host in lab.hosts:
         left = lab.sh(f"ip netns exec {lab.space(host)} cat /proc/net/tcp").splitlines()[1:]
         assert left == []
@@ -167,3 +180,35 @@ def test_a_third_of_the_packets_lost_is_not_a_firewall(lab: Lab) -> None:
     result = lab.mesh()
     assert named(result) == []
     assert any(link.ms is not None and link.ms > 500 for link in result.links)
+
+
+LARGE = "meta length > 1000 drop"
+
+
+@pytest.mark.parametrize(
+    ("inject", "guilty"),
+    [
+        (lambda lab: lab.rule("h2", "input", LARGE), (("h2",), "inbound", ("ephemeral",), True)),
+        (lambda lab: lab.rule("h2", "output", LARGE), (("h2",), "outbound", ("ephemeral",), True)),
+        (
+            lambda lab: lab.rule("h1", "input", f"ip saddr 10.77.0.4 {LARGE}"),
+            (("h1", "h3"), "pair", ("ephemeral",), False),
+        ),
+    ],
+    ids=["in", "out", "pair"],
+)
+def test_a_hole_for_large_packets_is_named_though_connections_work(
+    lab: Lab, inject: Callable[[Lab], None], guilty: tuple[tuple[str, ...], str, tuple[str, ...], bool]
+) -> None:
+    inject(lab)
+    result = lab.mesh()
+    assert named(result) == []
+    assert named(result, ways=True) == [guilty]
+    assert result.troubles == ()
+
+
+def test_a_smaller_mtu_that_both_ends_know_loses_nothing(lab: Lab) -> None:
+    lab.sh(f"ip -n {lab.space('h1')} link set eth0 mtu 1300")
+    result = lab.mesh()
+    lab.sh(f"ip -n {lab.space('h1')} link set eth0 mtu 1500")
+    assert named(result) == named(result, ways=True) == []

@@ -1,7 +1,7 @@
 """The mesh: find out which hosts reach each other by connecting them.
 
 `plan_mesh` decides which hosts connect to which, `mesh_script` and `run_mesh` let agents on the hosts do it,
-`culprits` names the hosts that explain the failures, `unproved` and `not_carried` those not tried enough.
+`culprits` names the hosts that explain the failures, `unproved` and `not_carried` those tried too little.
 Agents connect only to ports that our agents bound.
 """
 

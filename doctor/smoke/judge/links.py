@@ -7,7 +7,7 @@ If few hosts sent one way at a time, what `one_way` proves counts as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median, median_high, median_low
 
 from doctor.smoke.judge.cells import cells
@@ -70,15 +70,21 @@ def measured_cells(result: SmokeResult) -> Iterator[Measured]:
 
 
 def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
-    """Hosts that were slow each time by the limit for noisy networks, but within the noise of this one."""
+    """Hosts that were slow nearly each time by the limit for noisy networks, but within the noise of this."""
     return [
         host
         for seen in measured_cells(result)
         for host in seen.hosts
-        if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in seen.stages)
+        if _often(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in seen.stages)
         and not _is_slow_each_time(seen.stages, host, _repeat_noise(seen.stages))
         and not (seen.one_way and seen.one_way.names(host))
     ]
+
+
+def _often(slow: Iterable[bool]) -> bool:
+    """Both of two times, or most of more."""
+    times = list(slow)
+    return 2 * sum(times) > len(times)
 
 
 def perhaps_slow_ways(result: SmokeResult) -> list[Way]:

@@ -111,7 +111,7 @@ def smoke_slow_link(seen: SmokeRounds) -> Iterator[Problem]:
     How it is known: hosts exchange data in pairs, in both directions at once, each with several others,
     twice; a host whose pairs are slower than the rest by more than the measured noise (at least 12 %) is
     named, and so is one whose round trips take far longer. Two or three hosts exchange it five times, one
-    direction at a time. One direction below half of the other is named if it was equally slow each time, and
+    direction at a time. One direction below half of the other is named if it was equally slow most times, and
     so is a host of three both of whose pairs carry less than a quarter of the third. Between two hosts that
     are equally slow both ways nothing can be compared, and what an interface claims proves nothing.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,18 @@ def test_a_long_cable_is_not_a_fault(field: Field) -> None:
         outcome = healthy(field, 0)
     assert [said for said in outcome.said if "smoke-slow-link" not in said] == []
     assert all("node2" in said for said in outcome.said), outcome.said
+
+
+def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
+    """Nothing tells which end limits it; nothing is said of the direction that is not."""
+    field.lab["node2"].slow_link("60mbit", DATA)
+    try:
+        outcome = healthy(replace(field, size=2), 0)
+    finally:
+        field.lab.reset()
+    (said,) = outcome.said
+    assert said.startswith("warn smoke-slow-link node[1-2] ")
+    assert "what node2 sends to node1 arrives at" in said
 
 
 def test_sharing_cores_is_not_a_fault(field: Field) -> None:

@@ -73,7 +73,7 @@ def swallow_large(host: Host, interface: str = "eth0", hook: str = "input") -> N
     side = "iif" if hook == "input" else "oif"
     host.nft(
         f"""table inet hole {{ chain swallow {{ type filter hook {hook} priority 0; policy accept;
-        {side} {interface} tcp sport != {SSH} tcp dport != {SSH} meta length > 1000 drop; }}
+        tcp sport {SSH} accept; tcp dport {SSH} accept; {side} {interface} meta length > 1000 drop; }}
         }}"""
     )
 

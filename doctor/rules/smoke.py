@@ -111,7 +111,7 @@ def steady(seen: SmokeRounds) -> None:
     if _has_charge(seen, check):
         return
     if measured and not any(any(measured_cells(result)) for result in measured):
-        raise Skip("too few hosts exchanged data, or did so both ways at once only, which is not compared")
+        raise Skip("too few hosts exchanged data to compare their links")
     if measured and all(map(too_noisy, measured)):
         raise Skip(
             "transfers between the same two hosts differed too much from one time to the next to compare"

@@ -69,21 +69,22 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
     decided = blame.decided or blame.common
     senders = {way.source for way in blame.links}
     receivers = {way.target for way in blame.links}
-    touched = [way for way in mesh.ways if blame.common or {way.source, way.target} & {*blame.hosts}]
-    arrived = sum(not way.failed for way in touched)
+    lost = {(way.source, way.target): way for way in sorted(blame.links, key=lambda way: bool(way.repeats))}
+    touched = (way for way in mesh.ways if blame.common or {way.source, way.target} & {*blame.hosts})
+    arrived = {(way.source, way.target) for way in touched if not way.failed} - lost.keys()
     guessed = all(_guessed(plan, way.target) for way in blame.links)
     subject = f"{fold(senders)} {'<->' if senders == receivers else '->'} {fold(receivers)}"
     peers = [host for host in (*sorted(receivers), *sorted(senders)) if host not in blame.hosts[:1]]
     return Problem(
         _summary(blame),
         expected=f"{mesh.load // 1024} KB arrive, both ways between all hosts",
-        actual=f"what {len(blame.links)} connections carried was lost on its way, and arrived over {arrived}",
+        actual=f"{len(lost)} of {len(lost) + len(arrived)} ways lost what they carried",
         hosts=blame.hosts,
         subject=subject,
         where=tuple(Place(host=way.target, port=way.port, peer=way.source) for way in blame.links[:64]),
         confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         severity=Severity.WARN if guessed else None,
-        evidence=tuple(_evidence(way, mesh) for way in blame.links[:8]),
+        evidence=tuple(_evidence(way, mesh) for way in list(lost.values())[:8]),
         values={
             "host": blame.hosts[:SHOWN] or tuple(sorted(senders))[:1],
             "peer": plan.data_address(peers[0]) or peers[0],

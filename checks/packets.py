@@ -58,7 +58,7 @@ def large_packets_lost(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
     """
     if not mesh.load or not any(link.outcome == "ok" and link.kind == "ephemeral" for link in mesh.links):
         raise Skip("no connection between hosts carried more than a handshake")
-    for blame in culprits(mesh.ways):
+    for blame in culprits(mesh.ways) if any(link.lost for link in mesh.links) else ():
         yield _problem(blame, mesh, plan)
     if doubtful := not_carried(mesh):
         reasons = "; ".join(list(doubtful.values())[:SHOWN])

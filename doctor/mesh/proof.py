@@ -43,7 +43,8 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
 
 def not_carried(seen: MeshResult) -> dict[str, str]:
     """Host -> why, for hosts of which a connection worked and was tried no further than its handshake."""
-    tried = {(way.source, way.target) for way in seen.ways}
+    tried = {(link.source, link.target) for link in seen.links if link.carried}
+    tried |= {(link.target, link.source) for link in seen.links if link.carried in ("back", "both")}
     return {
         link.source: f"{link.source} -> {link.target}: not tried beyond the handshake"
         for link in seen.links

@@ -37,7 +37,7 @@ def mesh_part(mesh: MeshResult | None, hosts: Sequence[str]) -> Html:
     tested = {pair: seen for pair, seen in tried.items() if any(link.tested for link in seen)}
     if mesh is None or not tried:
         return NOTHING
-    lost = [way for way in mesh.ways if way.failed]
+    lost = [way for link in mesh.links if link.lost for way in link.ways if way.failed]
     bad = {pair for pair, seen in tested.items() if any(link.failed for link in seen)}
     bad |= {(way.source, way.target) for way in lost}
     there = {host for pair in tried for host in pair}

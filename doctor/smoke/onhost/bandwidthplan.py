@@ -68,12 +68,14 @@ def meetings(shape: CellShape, place: int) -> list[Meeting]:
         for number, pairs in enumerate(plan)
         for pair in pairs
         if own in pair
-        for way in (_one_way(own == pair[0]) if few else ("both",))
+        for way in _ways(few, own == pair[0])
     ]
 
 
-def _one_way(first: bool) -> tuple[Way, Way]:
-    """The host with the lower number sends first."""
+def _ways(few: bool, first: bool) -> tuple[Way, ...]:
+    """One after the other if there are few hosts: that with the lower number sends first."""
+    if not few:
+        return ("both",)
     return ("out", "in") if first else ("in", "out")
 
 

@@ -74,7 +74,8 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
     arrived = {(way.source, way.target) for way in touched if not way.failed} - lost.keys()
     guessed = all(_guessed(plan, way.target) for way in blame.links)
     subject = f"{fold(senders)} {'<->' if senders == receivers else '->'} {fold(receivers)}"
-    peers = [host for host in (*sorted(receivers), *sorted(senders)) if host not in blame.hosts[:1]]
+    # What comes back of a ping is as large: it matters that both ends are tried, not which of them starts.
+    first = next((way for way in blame.links if blame.hosts[:1] == (way.source,)), blame.links[0])
     return Problem(
         _summary(blame),
         expected=f"{mesh.load // 1024} KB arrive, both ways between all hosts",
@@ -86,8 +87,9 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
         severity=Severity.WARN if guessed else None,
         evidence=tuple(_evidence(way, mesh) for way in list(lost.values())[:8]),
         values={
-            "host": blame.hosts[:SHOWN] or tuple(sorted(senders))[:1],
-            "peer": plan.data_address(peers[0]) or peers[0],
+            "host": blame.hosts[:SHOWN] or (first.source,),
+            "from": first.source,
+            "to": plan.data_address(first.target) or first.target,
         },
     )
 

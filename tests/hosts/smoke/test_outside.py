@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
+from doctor.report.smoke import MANY_RESENT
 from tests.lab import Lab, missing
 from tests.support.faults import some_of
 from tests.support.slow_wire import slow_wire
@@ -106,6 +108,23 @@ def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
     (said,) = outcome.said
     assert said.startswith("warn smoke-slow-link node[1-2] ")
     assert "what node2 sends to node1 arrives at" in said
+
+
+def test_packets_that_are_lost_show_in_what_was_sent_again(field: Field) -> None:
+    """It is shown and accuses nobody: where round trips are short, a link that loses 2 % is quick."""
+    field.lab["node2"].nft(
+        f"""table inet lossy {{ chain in {{ type filter hook input priority 0; policy accept;
+        iif {DATA} numgen random mod 50 == 0 drop; }}
+        }}"""
+    )
+    try:
+        outcome = healthy(field, 0)
+        report = json.loads((field.folder / "report.json").read_bytes())
+    finally:
+        field.lab.reset()
+    again = {tuple(sorted(link["hosts"])): link["sent_again"] for link in report["smoke"]["bandwidth"]}
+    assert again["node1", "node3"] < MANY_RESENT < min(again["node1", "node2"], again["node2", "node3"])
+    assert [said for said in outcome.said if "smoke-slow-link" not in said] == []
 
 
 def test_sharing_cores_is_not_a_fault(field: Field) -> None:

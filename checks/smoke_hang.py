@@ -15,6 +15,7 @@ DEVICES = (
 NETWORK = (
     "firewall-blocks",
     "port-unreachable",
+    "large-packets-lost",
     "hostname-loopback",
     "names-disagree",
     "interface-missing",

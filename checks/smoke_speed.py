@@ -113,7 +113,10 @@ def smoke_slow_link(seen: SmokeRounds) -> Iterator[Problem]:
 
     How it is known: hosts exchange data in pairs, in both directions at once, each with several others,
     twice; a host whose pairs are slower than the rest by more than the measured noise (at least 12 %) is
-    named, and so is one whose round trips take far longer. It needs three hosts.
+    named, and so is one whose round trips take far longer. Two or three hosts exchange it five times, one
+    direction at a time. One direction below half of the other is named if it was equally slow most times, and
+    so is a host of three both of whose pairs carry less than a quarter of the third. Between two hosts that
+    are equally slow both ways nothing can be compared, and what an interface claims proves nothing.
 
     Causes seen in practice: a port that negotiated a lower speed; a bad cable or a dirty optical plug; an MTU
     of 1500 between hosts that use 9000; flow control or ECN switched off at one switch port; traffic that
@@ -122,6 +125,6 @@ def smoke_slow_link(seen: SmokeRounds) -> Iterator[Problem]:
     What to do: check the speed and the error counters of the named host's port and of the switch port at the
     other end; exchange cable or optics with a fast host, and see whether the fault moves with them.
     """
-    at_least(seen, "smoke-slow-link", "bandwidth", hosts=3, together=3)
+    at_least(seen, "smoke-slow-link", "bandwidth", hosts=2, together=2)
     steady(seen)
     yield from accused(seen, "smoke-slow-link", "bandwidth")

@@ -33,6 +33,7 @@ ESSENTIAL = (
     "host-unreachable",
     "probe-incomplete",
     "port-unreachable",
+    "large-packets-lost",
     "shm-small",
     "device-missing",
     "gpu-missing",

@@ -5,14 +5,18 @@ within its lease, and closes every socket.
 
 Commands are words, one command per line, so that bash can read them if there is no Python:
 
-    hello TOKEN NUMBER LEASE                          the run's secret, this host's number, seconds of silence
-    listen ID PORT ADDRESS                            port 0: the kernel chooses
-    connect ID LIMIT ANSWER TRIES PEER PORT ADDRESS   PEER is the number that the other side must answer with
+    hello TOKEN NUMBER LEASE     the run's secret, this host's number, seconds of silence
+    listen ID PORT ADDRESS       port 0: the kernel chooses
+    connect ID LIMIT ANSWER TRIES PEER PORT ADDRESS LOAD
     beat, stop
+
+PEER is the number that the other side must answer with; LOAD is how many bytes the connection carries after
+that, first there and then back, because a path may lose large packets only.
 
 Answers are JSON lines: ready, listener, link, bye (the last one).
 """
 
+import contextlib
 import errno
 import os
 import selectors
@@ -21,11 +25,14 @@ import struct
 import sys
 import time
 
+from doctor.agents.onhost.segments import segments_of
 from doctor.agents.onhost.voice import HostAgent
 
 MOST = 256  # calls in flight, and simultaneous visitors
 VISIT_SECONDS = 7.0  # longer than any caller waits, so that the caller hangs up first
 LONGEST = 128
+MOST_LOAD = 1 << 20
+GOT = b"doctor-mesh GOT\n"
 SELDOM = 0.2  # seconds between checks for a signal
 
 OUTCOMES = {
@@ -67,6 +74,14 @@ class WatchedSocket:
         self.heard += data
         return b"\n" in self.heard or len(self.heard) >= LONGEST if data else None
 
+    def carry(self, load: "memoryview") -> "memoryview":
+        """Send as much as there is room for; what is left."""
+        with contextlib.suppress(BlockingIOError):
+            load = load[self.sock.send(load) :]
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if load else 0)
+        self.agent.selector.modify(self.sock, events, self)
+        return load
+
     def close(self) -> None:
         """Close with a reset, not FIN, so that no side keeps in TIME_WAIT a port that a job may need."""
         if self in self.agent.wires:
@@ -78,13 +93,38 @@ class WatchedSocket:
 
 
 class MeshVisitor(WatchedSocket):
-    """A connection to us. A peer without the run's token gets no answer."""
+    """A connection to us. A peer without the run's token gets no answer.
+
+    Once greeted, what the peer sends up to the end of a line is its load, and it gets as much back.
+    """
 
     answered = False
+    load = 0
+    back = memoryview(b"")
 
     def ready(self) -> None:
+        try:
+            self.take_load() if self.answered else self.greet()
+        except OSError:
+            self.close()
+
+    def take_load(self) -> None:
+        if self.back:
+            self.back = self.carry(self.back)
+            return
+        data = self.sock.recv(65536)
+        self.load += len(data)
+        if not data or self.load > MOST_LOAD:
+            self.close()
+            return
+        self.deadline = time.monotonic() + VISIT_SECONDS
+        if data.endswith(b"\n"):
+            self.sock.send(GOT)  # on its own, because a small packet arrives where a large one does not
+            self.back = self.carry(memoryview(load_of(self.load)))
+
+    def greet(self) -> None:
         whole = self.read()
-        if whole is None or (whole and self.answered):
+        if whole is None:
             self.close()
         elif whole:
             words = self.heard.split()
@@ -93,53 +133,100 @@ class MeshVisitor(WatchedSocket):
                 return
             self.answered = True
             self.deadline = time.monotonic() + VISIT_SECONDS
-            try:
-                self.sock.send(b"doctor-mesh OK %d\n" % self.agent.number)
-            except OSError:
-                self.close()
+            self.sock.send(b"doctor-mesh OK %d\n" % self.agent.number)
 
 
 class Caller(WatchedSocket):
-    """One attempt to reach a peer. It closes the connection first, after it has the answer."""
+    """One attempt to reach a peer. It closes the connection first, after it has the answer and its load back.
+
+    `carried` is what became of the load: "out" is lost on the way there, "back" on the way back.
+    """
 
     connected = False
+    carried = ""
+    returned = 0
 
     def __init__(self, agent: "MeshAgent", sock: socket.socket, call: "list[str]", tries: int) -> None:
         self.id = int(call[0])
         self.call = call
         self.tries = tries
+        self.size = int(call[7])
+        self.load = memoryview(load_of(self.size))
         self.began = time.monotonic()
         self.ms = None  # type: float | None
         WatchedSocket.__init__(self, agent, sock, selectors.EVENT_WRITE, float(call[1]))
 
     def ready(self) -> None:
         if not self.connected:
-            code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if code == errno.ETIMEDOUT:
-                self.expired()
-                return
-            if code:
-                self.finish(OUTCOMES.get(code, "error"), os.strerror(code))
-                return
-            self.connected = True
-            self.ms = (time.monotonic() - self.began) * 1000
-            self.deadline = time.monotonic() + float(self.call[2])
-            self.agent.selector.modify(self.sock, selectors.EVENT_READ, self)
-            try:
-                self.sock.send(b"doctor-mesh %s %d\n" % (self.agent.token, self.agent.number))
-            except OSError as error:
-                self.finish("reset", str(error))
+            self.reached()
+        elif self.carried:
+            self.exchange()
+        else:
+            self.greeted()
+
+    def reached(self) -> None:
+        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code == errno.ETIMEDOUT:
+            self.expired()
             return
+        if code:
+            self.finish(OUTCOMES.get(code, "error"), os.strerror(code))
+            return
+        self.connected = True
+        self.ms = (time.monotonic() - self.began) * 1000
+        self.wait()
+        self.agent.selector.modify(self.sock, selectors.EVENT_READ, self)
+        try:
+            self.sock.send(b"doctor-mesh %s %d\n" % (self.agent.token, self.agent.number))
+        except OSError as error:
+            self.finish("reset", str(error))
+
+    def greeted(self) -> None:
         whole = self.read()
         if whole is None:
             self.finish("reset", "the connection was closed before any answer")
-        elif whole and self.heard == b"doctor-mesh OK %d\n" % int(self.call[4]):
-            self.finish("ok", "")
-        elif whole:
+        elif whole and self.heard != b"doctor-mesh OK %d\n" % int(self.call[4]):
             self.finish("wrong-answer", "something else answered: " + repr(self.heard[:60])[1:])
+        elif whole and self.load:
+            self.heard, self.carried = b"", "out"
+            self.wait()
+            self.exchange()
+        elif whole:
+            self.finish("ok", "")
+
+    def exchange(self) -> None:
+        """Send the load; then everything comes back, behind the word that it has arrived."""
+        try:
+            if self.load:
+                self.load = self.carry(self.load)
+                return
+            data = self.sock.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self.finish("ok", "with the load on its way: " + str(error))
+            return
+        if not data:
+            self.finish("ok", "the connection was closed with the load on its way")
+            return
+        if self.carried == "out":
+            self.heard += data
+            if not self.heard.startswith(GOT):
+                return
+            data, self.carried = self.heard[len(GOT) :], "back"
+            self.wait()
+        self.returned += len(data)
+        if self.returned >= self.size:
+            self.carried = "both"
+            self.finish("ok", "")
+
+    def wait(self) -> None:
+        self.deadline = time.monotonic() + float(self.call[2])
 
     def expired(self) -> None:
-        if self.connected:
+        if self.carried:
+            self.finish("ok", "")
+        elif self.connected:
             self.finish("silent", "connected, but no answer within " + self.call[2] + " s")
         elif self.tries < int(self.call[3]):
             self.close()
@@ -149,6 +236,7 @@ class Caller(WatchedSocket):
 
     def finish(self, outcome: str, detail: str) -> None:
         lost = unresolved(self.call[6]) if outcome in ("dropped", "no-route") else []
+        sent = segments_of(self.sock) if self.carried else (0, 0)
         self.close()
         self.agent.say(
             say="link",
@@ -158,6 +246,8 @@ class Caller(WatchedSocket):
             tries=self.tries,
             detail=detail,
             unresolved=lost,
+            carried=self.carried,
+            segments=sent,
         )
 
 
@@ -287,6 +377,11 @@ def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
     """The socket family and address of a numeric address; never asks a name server."""
     family, _, _, _, place = socket.getaddrinfo(address, port, 0, 1, 0, socket.AI_NUMERICHOST)[0]
     return family, place  # type: ignore[return-value]
+
+
+def load_of(size: int) -> bytes:
+    """So many bytes on one line."""
+    return b" " * (size - 1) + b"\n" if size else b""
 
 
 def unresolved(address: str) -> "list[str]":

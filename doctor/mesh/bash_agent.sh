@@ -16,8 +16,23 @@ call() { # TOKEN NUMBER LIMIT PEER PORT ADDRESS
     ' "$1" "$2" "$4" "$5" "$6" 2>&1
 }
 
-try() { # TOKEN NUMBER ID LIMIT ANSWER TRIES PEER PORT ADDRESS
+# Once more, for what the connection carries: a load there and then back.
+carry() { # TOKEN NUMBER SECONDS PORT ADDRESS LOAD
+    timeout "$3" bash --norc --noprofile -c '
+        exec 3<>"/dev/tcp/$3/$2" || exit 1
+        printf "doctor-mesh %s %s\n" "$0" "$1" >&3 || exit 1
+        IFS= read -r -u 3 answer || exit 1
+        echo up
+        printf "%*s\n" "$(($4 - 1))" "" >&3
+        IFS= read -r -u 3 answer || exit 1
+        echo there
+        IFS= read -r -N "$4" -u 3 answer && echo back
+    ' "$1" "$2" "$4" "$5" "$6" 2>&1
+}
+
+try() { # TOKEN NUMBER ID LIMIT ANSWER TRIES PEER PORT ADDRESS LOAD
     local token=$1 number=$2 id=$3 limit=$((${4%.*} + 1)) most=$6 tries=0 outcome=dropped detail='' said rc
+    local carried=''
     while [ "$tries" -lt "$most" ] && [ "$outcome" = dropped ]; do
         tries=$((tries + 1))
         said=$(call "$token" "$number" "$limit" "$7" "$8" "$9")
@@ -37,7 +52,17 @@ try() { # TOKEN NUMBER ID LIMIT ANSWER TRIES PEER PORT ADDRESS
             *) outcome=error detail=$(printf %s "${said:0:150}" | tr -c 'A-Za-z0-9 :/.,_-' ' ') ;;
         esac
     done
-    say "{\"say\":\"link\",\"id\":$id,\"outcome\":\"$outcome\",\"tries\":$tries,\"detail\":\"$detail\"}"
+    if [ "$outcome" = ok ] && [ "${10}" -gt 0 ]; then
+        said=$(carry "$token" "$number" "$((${5%.*} + 2))" "$8" "$9" "${10}")
+        case $said in
+            up*there*back) carried=both ;;
+            up*there*'invalid'*) ;; # a bash before 4.1 cannot count what it reads
+            up*there*) carried=back ;;
+            up*) carried=out ;;
+        esac
+    fi
+    said="\"id\":$id,\"outcome\":\"$outcome\",\"tries\":$tries,\"detail\":\"$detail\",\"carried\":\"$carried\""
+    say "{\"say\":\"link\",$said}"
 }
 
 token='' number=-1 lease=10 running=0

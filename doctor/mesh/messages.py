@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import get_args
+from typing import Annotated, get_args
 
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter, printable
 from doctor.mesh.plan import Attempt
-from doctor.mesh.result import Kind, Link, Listener, ListenError, Outcome
+from doctor.mesh.result import Carried, Kind, Link, Listener, ListenError, Outcome
 from doctor.text.nodeset import is_ip
 
 MOST_UNRESOLVED = 16
@@ -18,6 +17,8 @@ MOST_UNRESOLVED = 16
 
 _LISTEN_ERRORS: dict[str, ListenError] = {word: word for word in get_args(ListenError) if word != "no-agent"}
 _OUTCOMES: dict[str, Outcome] = {word: word for word in get_args(Outcome)}
+_CARRIED: dict[str, Carried] = {word: word for word in get_args(Carried)}
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**32)]
 
 
 class MeshAgentReady(Message, frozen=True, tag="ready"):
@@ -38,6 +39,8 @@ class LinkResult(Message, frozen=True, tag="link"):
     tries: int = 1
     detail: str = ""
     unresolved: tuple[str, ...] = ()
+    carried: str = ""
+    segments: tuple[_Count, _Count] = (0, 0)
 
 
 MeshMessage = MeshAgentReady | ListenerReport | LinkResult
@@ -52,23 +55,22 @@ def as_listener(said: ListenerReport, host: str, kind: Kind, asked: int) -> List
     return Listener(host, kind, asked, port, error, printable(said.detail))
 
 
-def as_link(
-    attempt: Attempt,
-    outcome: str,
-    detail: str = "",
-    ms: float | None = None,
-    tries: int = 0,
-    unresolved: Iterable[str] = (),
-) -> Link:
+def as_link(attempt: Attempt, said: LinkResult) -> Link:
     return Link(
         source=attempt.source,
         target=attempt.target,
         address=attempt.address,
         port=attempt.port,
         kind=attempt.kind,
-        outcome=_OUTCOMES.get(outcome, "error"),
-        ms=round(ms, 3) if ms is not None and math.isfinite(ms) else None,
-        tries=tries,
-        detail=printable(detail),
-        unresolved=tuple(address for address in unresolved if is_ip(address))[:MOST_UNRESOLVED],
+        outcome=_OUTCOMES.get(said.outcome, "error"),
+        ms=round(said.ms, 3) if said.ms is not None and math.isfinite(said.ms) else None,
+        tries=said.tries,
+        detail=printable(said.detail),
+        unresolved=tuple(address for address in said.unresolved if is_ip(address))[:MOST_UNRESOLVED],
+        carried=_CARRIED.get(said.carried, ""),
+        segments=said.segments,
     )
+
+
+def untested(attempt: Attempt, why: str) -> Link:
+    return as_link(attempt, LinkResult(id=0, outcome="untested", detail=why, tries=0))

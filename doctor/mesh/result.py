@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 Kind = Literal["master", "hccl", "ephemeral"]
 MeshShape = Literal["full", "sparse", "ring", "none"]
 Outcome = Literal[
-    "ok", "refused", "no-route", "dropped", "reset", "silent", "wrong-answer", "error", "untested"
+    "ok", "refused", "no-route", "dropped", "reset", "silent", "wrong-answer", "error", "lost", "untested"
 ]
+Carried = Literal["", "out", "back", "both"]
 ListenError = Literal["in-use", "not-here", "denied", "cannot-listen", "no-agent", "error"]
 TroubleKind = Literal["unreached", "no-agent", "no-python", "ended", "silent", "noise"]
 
@@ -41,6 +42,10 @@ class Link:
     after more than one of `tries` is a link that lost packets, or an overloaded machine. `unresolved` are
     addresses (a gateway of the source, or the target itself) for which the source's ARP requests had no
     answer.
+
+    `carried` is what became of the load that an `ok` connection had to carry, first to the target and then
+    back: lost on the way "out", on the way "back", or through on "both"; empty if it carried none. `segments`
+    are those with data that the source sent, and those that it sent again.
     """
 
     source: str
@@ -53,6 +58,8 @@ class Link:
     tries: int = 0
     detail: str = ""
     unresolved: tuple[str, ...] = ()
+    carried: Carried = ""
+    segments: tuple[int, int] = (0, 0)
 
     @property
     def failed(self) -> bool:
@@ -61,6 +68,29 @@ class Link:
     @property
     def tested(self) -> bool:
         return self.outcome != "untested"
+
+    @property
+    def lost(self) -> bool:
+        """Whether it connected and then lost its load."""
+        return self.outcome == "ok" and self.carried in ("out", "back")
+
+    @property
+    def repeats(self) -> str:
+        """How much of its load the source had to send again, in words; empty if the kernel did not tell."""
+        sent, again = self.segments
+        return f"{again} of {sent} segments were sent again" if sent else ""
+
+    @property
+    def ways(self) -> tuple[Link, ...]:
+        """Each way that its load went, as a link from the sender to the receiver: `ok` or `lost`."""
+        if self.outcome != "ok" or not self.carried:
+            return ()
+        there = replace(self, outcome="lost" if self.carried == "out" else "ok")
+        if self.carried == "out":
+            return (there,)
+        outcome: Outcome = "lost" if self.carried == "back" else "ok"
+        back = replace(self, source=self.target, target=self.source, outcome=outcome, segments=(0, 0))
+        return there, back
 
 
 Pairs = Mapping[frozenset[str], Sequence[Link]]
@@ -95,6 +125,13 @@ class MeshResult:
     troubles: tuple[MeshTrouble, ...]
     left_out: tuple[OmittedHost, ...]
     seconds: float
+    load: int = 0
+    """Bytes that each connection to an ephemeral port had to carry, each way; 0 in older recordings."""
+
+    @cached_property
+    def ways(self) -> tuple[Link, ...]:
+        """What became of the loads, as links from the sender to the receiver."""
+        return tuple(way for link in self.links for way in link.ways)
 
     @cached_property
     def tested(self) -> tuple[Link, ...]:

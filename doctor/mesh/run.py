@@ -1,9 +1,9 @@
 """Let the agents of a session find out which hosts reach each other, and stop them in any case.
 
-Rounds: all agents listen; they try the plan's links at once; failed links are tried once more, when
-everything else is quiet and with more patience, so that an overloaded machine is not mistaken for a firewall;
-on a sparse plan the pairs around undecided suspects are tried too. A message that was not requested from an
-agent is ignored.
+Rounds: all agents listen; they try the plan's links at once; links that failed or lost their load are tried
+once more, when everything else is quiet and with more patience, so that an overloaded machine is not mistaken
+for a firewall; on a sparse plan the pairs around undecided suspects are tried too. A message that was not
+requested from an agent is ignored.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from doctor.mesh.messages import (
     MeshMessage,
     as_link,
     as_listener,
+    untested,
 )
 from doctor.mesh.plan import Attempt, MeshNode, MeshPlan, attempts, master_attempts, wanted_ports
 from doctor.mesh.result import Kind, Link, Listener, MeshResult, MeshTrouble, TroubleKind
@@ -37,6 +38,9 @@ from doctor.transport.question import MeshQuestion
 AGENT = "doctor.mesh.agent"
 WIDENINGS = 2
 IN_FLIGHT = 256  # MOST in agent.py
+LOAD = 65536
+"""Bytes that the connection of a pair carries each way: packets of full size, not only the small ones of a
+handshake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +123,11 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         links = self._connect(
             f"connections between {len(plan.nodes)} hosts", todo, patience.connect, patience.answer
         )
-        failed = [link for link in links if link.failed]
+        failed = [link for link in links if link.failed or link.lost]
         if failed and time.monotonic() >= self.until:
             # One failure is not enough to blame a host.
             late = "the deadline came before it could be tried again"
-            links = [replace(one, outcome="untested", detail=late) if one.failed else one for one in links]
+            links = [_undone(link, late) if link.failed or link.lost else link for link in links]
         elif failed:
             second = self._connect(
                 "failed connections once more",
@@ -147,6 +151,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             troubles=tuple(self.troubles.values()),
             left_out=plan.left_out,
             seconds=round(time.monotonic() - began, 3),
+            load=LOAD,
         )
 
     def _listen(self) -> None:
@@ -178,12 +183,13 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         for attempt in todo:
             agent = self.agents[attempt.source]
             if agent.gone:
-                self.links.append(as_link(attempt, "untested", f"no agent runs on {attempt.source}"))
+                self.links.append(untested(attempt, f"no agent runs on {attempt.source}"))
                 continue
             agent.calls[self._next()] = attempt
             most = max(most, len(agent.calls))
             number = self.agents[attempt.target].node.number
-            call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address)
+            load = LOAD if attempt.kind == "ephemeral" else 0
+            call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address, load)
             self._send(attempt.source, "connect", *call)
         batches = math.ceil(most / IN_FLIGHT)
         longest = batches * (limit * tries + answer) + self.patience.slack
@@ -195,15 +201,15 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             if agent.calls and not agent.gone:
                 self._trouble(host, "silent", f"{len(agent.calls)} connections were never reported")
             for attempt in agent.calls.values():
-                self.links.append(as_link(attempt, "untested", f"{host} did not report the result"))
+                self.links.append(untested(attempt, f"{host} did not report the result"))
             agent.calls.clear()
         return self.links
 
     def _sound(self, links: Sequence[Link]) -> list[Link]:
         """The links; failed connections to a lost agent are untested, because they prove nothing."""
         return [
-            replace(link, outcome="untested", detail=f"the agent on {link.target} ended during the run")
-            if link.failed and self.agents[link.target].gone
+            _undone(link, f"the agent on {link.target} ended during the run")
+            if (link.failed or link.lost) and self.agents[link.target].gone
             else link
             for link in links
         ]
@@ -241,9 +247,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         elif isinstance(message, ListenerReport) and message.id in agent.ports:
             self.listeners.append(as_listener(message, agent.host, *agent.ports.pop(message.id)))
         elif isinstance(message, LinkResult) and message.id in agent.calls:
-            call = agent.calls.pop(message.id)
-            how = (message.outcome, message.detail, message.ms, message.tries, message.unresolved)
-            self.links.append(as_link(call, *how))
+            self.links.append(as_link(agent.calls.pop(message.id), message))
             self._show()
         else:
             return False
@@ -252,6 +256,11 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
 
 def _attempt(link: Link) -> Attempt:
     return Attempt(link.source, link.target, link.address, link.port, link.kind)
+
+
+def _undone(link: Link, why: str) -> Link:
+    """The link without what proves nothing: its failure, or what became of its load."""
+    return replace(link, outcome="untested", detail=why) if link.failed else replace(link, carried="")
 
 
 def _merge(first: Sequence[Link], second: Sequence[Link]) -> list[Link]:

@@ -33,7 +33,7 @@ _GLOBS = (
     ("memory", ("address-space-*", "file-size-*")),
     ("firewall", ("firewall-*",)),
     ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),
-    ("network", ("arp-*", "mtu-*", "link-*", "nic-*", "loopback-*", "rule-*", "mac-*")),
+    ("network", ("arp-*", "large-packets-*", "mtu-*", "link-*", "nic-*", "loopback-*", "rule-*", "mac-*")),
     (
         "software",
         (

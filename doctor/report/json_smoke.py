@@ -45,14 +45,16 @@ class SmokeLayout(msgspec.Struct, frozen=True):
 
 
 class SmokeLink(msgspec.Struct, frozen=True):
-    """How fast two hosts exchanged data, both sending at once."""
+    """How fast two hosts exchanged data: both sent at once, or one at a time if they were two or three."""
 
     hosts: tuple[str, str]
     """The two hosts."""
     bytes_per_second: int
-    """The rate each way."""
+    """The rate each way; the lower one if they differ."""
     round_trip_ms: float
     """The round trip in milliseconds."""
+    sent_again: float = 0.0
+    """The share of TCP segments that the worse of the two had to send again."""
 
 
 class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,7 +123,8 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
         phases=phases(run, net),
         loss=loss(run),
         bandwidth=tuple(
-            SmokeLink(link.hosts, round(link.rate), round(1e3 * link.round_trip, 4)) for link in links(run)
+            SmokeLink(link.hosts, round(link.rate), round(1e3 * link.round_trip, 4), round(link.resent, 5))
+            for link in links(run)
         ),
         versions=versions(run),
         comparison=comparison(run) or None,

@@ -71,7 +71,8 @@ def _hosts(report: Report, room: int) -> str:
 def _well(report: Report) -> str:
     """What was measured and found healthy, and what was not tried."""
     seen = measured(report)
-    kinds = (("\u2713", seen.ticked), ("?", seen.doubtful), ("not tried:", seen.left))
-    return "".join(
-        f"- {sign} **{line.area}**: {inline(line.text)}\n" for sign, lines in kinds for line in lines
-    )
+    lines = [
+        (f"{sign} ", line) for sign, some in (("\u2713", seen.ticked), ("?", seen.doubtful)) for line in some
+    ]
+    lines += [(f"{line.left}: ", line) for line in seen.left]
+    return "".join(f"- {sign}**{line.area}**: {inline(line.text)}\n" for sign, line in lines)

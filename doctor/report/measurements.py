@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from doctor.devices import VENDORS
 from doctor.job.plan import LIBRARIES
@@ -19,7 +20,7 @@ from doctor.report import smoke
 from doctor.report.areas import AREAS, area_of
 from doctor.report.fact_words import spread
 from doctor.report.headline import named_or_counted
-from doctor.rules.smoke import passed
+from doctor.rules.smoke import passed, together
 
 APART: Mapping[str, str] = {
     "kernel-log": "kernel log",
@@ -58,6 +59,8 @@ class Measurement:
 
     area: str
     text: str
+    left: Literal["not tried", "not judged"] = "not tried"
+    """Why it is not ticked, if it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ def measured(report: Report) -> Measured:
     left += said.apart(proved)
     if "network" in proved and report.plan.several_hosts and not said.passes("port-unreachable"):
         left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
+    if "training" in proved and (rates := said.unjudged_rates()):
+        left.append(Measurement("link rates", rates, "not judged"))
     return Measured(tuple(ticked), tuple(doubtful), tuple(left))
 
 
@@ -183,6 +188,18 @@ class _PassedResults:
         if any(check in self.found or check in self.passed for check in checks):
             return ""
         return self.why_not(checks) if checks else "left out"
+
+    def unjudged_rates(self) -> str:
+        """The rates of links that nothing tells to be good or bad, and why; empty if there are none."""
+        assert self.report.smoke is not None
+        run = self.report.smoke.runs[-1]
+        slowest = next(iter(smoke.links(run)), None)
+        if slowest is None or (self.passes("smoke-slow-link") and together(run.plan) > 2):
+            return ""
+        why = "only the two directions between two hosts could be compared"
+        if not self.passes("smoke-slow-link"):
+            why = self.why_not(["smoke-slow-link"]) or "left out"
+        return f"{' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way; {why}"
 
     def why_not(self, checks: Iterable[str]) -> str:
         return next((self.skipped[check] for check in checks if check in self.skipped), "")
@@ -314,7 +331,8 @@ def _connections(said: _PassedResults) -> str:
     whole = "" if len(pairs) == possible else f"; of {possible} that there can be"
     ways = " both ways" if both else ""
     through = f" ({', '.join(ports[:-1])}{' and ' * (len(ports) > 1)}{ports[-1]}{whole})" if ports else ""
-    return f"{len(good)} of {len(pairs)} connections work{ways}{through}" if pairs else ""
+    load = f", with {mesh.load // 1024} KB each way" if said.passes("large-packets-lost") else ""
+    return f"{len(good)} of {len(pairs)} connections work{ways}{through}{load}" if pairs else ""
 
 
 def _software(said: _PassedResults) -> str:
@@ -338,7 +356,9 @@ def _training(said: _PassedResults) -> str:
     return _join(
         f"{ranks} rank{'' if ranks == 1 else 's'}, {learned.steps if learned else 0} steps",
         f"loss {losses[0]:.2f} → {losses[-1]:.2f}" if losses else "",
-        f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way" if slowest else "",
+        f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way"
+        if slowest and not said.unjudged_rates()
+        else "",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, ranks_text
-from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
+from doctor.smoke.judge.links import measured_cells, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
 from doctor.text.interpreter import PLAIN
@@ -110,6 +110,8 @@ def steady(seen: SmokeRounds) -> None:
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
     if _has_charge(seen, check):
         return
+    if measured and not any(any(measured_cells(result)) for result in measured):
+        raise Skip("too few hosts exchanged data to compare their links")
     if measured and all(map(too_noisy, measured)):
         raise Skip(
             "transfers between the same two hosts differed too much from one time to the next to compare"
@@ -118,6 +120,12 @@ def steady(seen: SmokeRounds) -> None:
         raise Skip(
             f"{fold(slow)} carried less than the others, "
             "but transfers differed too much from each other to hold it against one of them"
+        )
+    if ways := [way for result in measured for way in perhaps_slow_ways(result)]:
+        sender, receiver = ways[0]
+        raise Skip(
+            f"what {sender} sent to {receiver} arrived at less than half of the rate of the other direction, "
+            "but transfers differed too much from each other to hold it against a link"
         )
 
 

@@ -35,6 +35,7 @@ from doctor.text.interpreter import to_type
 from doctor.text.nodeset import fold
 
 REPEATS = 2
+NETWORK = ("port-unreachable", "large-packets-lost")
 QUICK = MeshPatience(
     start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
 )
@@ -88,8 +89,8 @@ def _obstacle(report: Report, fit: Sequence[str]) -> str:
     if not fit:
         return "no host passed the checks"
     for finding in report.findings:
-        if finding.check == "port-unreachable" and report.rules.faults(finding) and not finding.hosts:
-            return "the hosts do not reach each other, see port-unreachable"
+        if finding.check in NETWORK and report.rules.faults(finding) and not finding.hosts:
+            return f"the hosts do not reach each other, see {finding.check}"
     return ""
 
 

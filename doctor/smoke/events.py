@@ -117,7 +117,9 @@ class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
-    """One transfer with a peer on another host, both directions at once. `peer` is a place in the cell."""
+    """One transfer with a peer on another host, both directions at once or what went out or came in alone.
+    `peer` is a place in the cell.
+    """
 
     peer: Count
     round: Count
@@ -126,6 +128,13 @@ class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     rtt: Seconds
     """Median round trip of one small message."""
     stage: Count = 1
+    way: Literal["both", "out", "in"] = "both"
+
+
+class Segments(msgspec.Struct, frozen=True, tag="segments", tag_field="ev"):
+    """Address of a peer -> TCP segments with data that the rank sent there, and how many it sent again."""
+
+    peers: Annotated[dict[Hash, tuple[Count, Count]], msgspec.Meta(max_length=4096)]
 
 
 class PhaseEvent(msgspec.Struct, frozen=True, tag="phase", tag_field="ev"):
@@ -160,6 +169,7 @@ Event = (
     | Audit
     | Solo
     | Transfer
+    | Segments
     | PhaseEvent
     | Error
     | BackendEvidence

@@ -109,6 +109,7 @@ class LiveRank:
             audits=self._all(events.Audit),
             solo=first(events.Solo),
             pairs=self._all(events.Transfer),
+            segments=first(events.Segments),
             seconds=seconds,
             done=self.done,
             disturbed=None if self.disturbed_at is None else round(max(0.0, ended - self.disturbed_at), 3),

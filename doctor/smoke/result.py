@@ -143,6 +143,7 @@ class RankOutcome:
     audits: tuple[events.Audit, ...] = ()
     solo: events.Solo | None = None
     pairs: tuple[events.Transfer, ...] = ()
+    segments: events.Segments | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds spent in it."""
     done: bool = False

@@ -23,7 +23,6 @@ FOLDER = "FAULTS_SEEN"
 TOLD = re.compile(r"^(FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|means|do|seen) ", re.MULTILINE)
 NOT_IN_THE_LAB = {
     "smoke-contention": "all hosts share the cores with all tests: who computes beside is lost in it",
-    "smoke-slow-link": "the other tests slow every link: a long cable stands out in some runs only",
 }
 """Checks whose fault no run of the tests can make for certain, and why: their tests judge recordings."""
 

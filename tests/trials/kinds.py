@@ -15,6 +15,7 @@ from tests.support.smoke.faults import (
     reset_connections,
     silence,
     sitecustomize,
+    swallow_large,
     without_package,
 )
 from tests.support.smoke.pages import Rank
@@ -130,6 +131,8 @@ OUTSIDE = {
         Outside("killed", CRASH, strike=_kill, scope="rank", phases=MIDST),
         Outside("cable", HANG, strike=lambda host, _: host.link_down(DATA)),
         Outside("blackhole", HANG, strike=lambda host, _: silence(host, DATA)),
+        Outside("hole", frozenset({"large-packets-lost"}), before=lambda host: swallow_large(host, DATA)),
+        Outside("late-hole", HANG, strike=lambda host, _: swallow_large(host, DATA, "output")),
         Outside("reset", HANG | CRASH, strike=lambda host, _: reset_connections(host)),
         Outside("lost", CRASH | HANG, strike=lambda host, _: host.power_off()),
         Outside("closed", REACH, before=lambda host: no_new_connections(host, DATA)),

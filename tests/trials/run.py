@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class Field:
     python: str = sys.executable
     limit: float = 180.0
     """Seconds that a run may take."""
+    size: int | None = None
+    """How many hosts of the lab take part, if not all."""
 
     @property
     def folder(self) -> Path:
@@ -42,8 +45,12 @@ class Field:
         """The recording of the last run."""
         return self.folder / "recording.json"
 
+    @property
+    def hosts(self) -> Sequence[Host]:
+        return self.lab.hosts[: self.size]
+
     def world(self) -> int:
-        return len(self.lab.hosts) * self.ranks
+        return len(self.hosts) * self.ranks
 
     def host_of(self, rank: int) -> Host:
         return self.lab.hosts[rank // self.ranks]
@@ -53,7 +60,7 @@ class Field:
 
     def argv(self, *args: str) -> list[str]:
         inventory = self.folder / "inventory.yaml"
-        hosts = "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in self.lab)
+        hosts = "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in self.hosts)
         inventory.write_text(f"hosts:\n{hosts}")
         shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
         where = ("--inventory", str(inventory), "--python", self.python)

@@ -18,7 +18,7 @@ MOST = 3
 """Culprits for whom commands are shown."""
 _NVIDIA = "ib-port-down,nic-errors,nvlink-down,gpu-xid"
 _NPU = "device-link-*,device-unhealthy,device-unreachable"
-_NETWORK = "port-unreachable,firewall-blocks,nic-errors,mtu-mismatch"
+_NETWORK = "port-unreachable,large-packets-lost,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
 """Causes inside the rank itself."""
 _ENDLESS = _OWN - {Cause.COMPUTES}

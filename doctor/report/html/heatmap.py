@@ -23,6 +23,7 @@ _WHY = {
     "silent": "connected, then silence",
     "wrong-answer": "another program answered",
     "error": "an error",
+    "lost": "large packets are lost",
 }
 _PORT = {"master": "master port", "hccl": "HCCL's port", "ephemeral": "ephemeral port"}
 Pair = tuple[str, str]
@@ -36,7 +37,9 @@ def mesh_part(mesh: MeshResult | None, hosts: Sequence[str]) -> Html:
     tested = {pair: seen for pair, seen in tried.items() if any(link.tested for link in seen)}
     if mesh is None or not tried:
         return NOTHING
+    lost = [way for link in mesh.links if link.lost for way in link.ways if way.failed]
     bad = {pair for pair, seen in tested.items() if any(link.failed for link in seen)}
+    bad |= {(way.source, way.target) for way in lost}
     there = {host for pair in tried for host in pair}
     shown = there if len(there) <= MOST_HOSTS else {host for pair in bad for host in pair}
     names = [host for host in hosts if host in shown]
@@ -44,7 +47,7 @@ def mesh_part(mesh: MeshResult | None, hosts: Sequence[str]) -> Html:
         (
             tag("p", _in_words(tested, bad, len(there), mesh)),
             _matrix(names, tested, bad) if 1 < len(names) <= MOST_HOSTS else NOTHING,
-            _failures([link for pair in sorted(bad) for link in tested[pair] if link.failed]),
+            _failures([*(link for pair in sorted(tested) for link in tested[pair] if link.failed), *lost]),
         )
     )
 
@@ -118,7 +121,7 @@ def links_part(links: Sequence[LinkRates], hosts: Sequence[str]) -> Html:
     met = {host for link in links for host in link.hosts}
     names = [host for host in hosts if host in met]
     slowest = links[0]
-    said = f"{len(links)} pairs met. Median {rate_text(usual)} each way, both ways at once; slowest "
+    said = f"{len(links)} pairs met. Median {rate_text(usual)} each way; slowest "
     said += f"{rate_text(slowest.rate)} ({slowest.hosts[0]} and {slowest.hosts[1]})."
     low = [link for link in links if link.rate < LOW * usual]
     said += f" {len(low)} below {LOW:.0%} of the median." if low else " All are near the median."

@@ -15,15 +15,18 @@ from doctor.report.terminal.page import columns, put_line, wrapped
 from doctor.text.printable import clean_line
 
 TICK, DOUBT, DASH = "✓", "?", "–"
-NOT_TRIED = "not tried"
 
 
 def print_well(report: Report, console: Console, *, verbose: bool = False) -> None:
     """Prints ticks only if the verdict is healthy; with `verbose` also what passed, whatever the verdict."""
     if report.verdict is Verdict.HEALTHY:
         seen = measured(report)
-        rest = ", ".join(f"{each.area} ({each.text})" for each in seen.left)
-        untried = (Measurement(NOT_TRIED, rest),) if rest else ()
+        untried = [
+            Measurement(
+                label, ", ".join(f"{each.area} ({each.text})" for each in seen.left if each.left == label)
+            )
+            for label in dict.fromkeys(each.left for each in seen.left)
+        ]
         if seen.ticked or seen.doubtful:
             console.print()
             label = max(len(each.area) for each in (*seen.ticked, *seen.doubtful, *untried))

@@ -15,7 +15,7 @@ from doctor.report.pace import is_slow, slow_hosts
 from doctor.report.smoke_losses import loss_drawing
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.rank_table import print_pairs, print_ranks
-from doctor.rules.smoke import is_fault
+from doctor.rules.smoke import is_fault, together
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 
@@ -159,14 +159,19 @@ def _judged(report: Report) -> list[Pieces]:
     said = []
     for check, good, bad in (
         ("smoke-straggler", "no rank is slow", "slow ranks"),
-        ("smoke-slow-link", "no link is slow", "slow links"),
+        ("smoke-slow-link", "no link is slow" if _compared(report) else "", "slow links"),
     ):
         statuses = {result.status for result in report.results if result.check == check}
         if statuses & {Status.FAIL, Status.WARN}:
             said.append(_words(bad, "bold red"))
-        elif statuses == {Status.PASS}:
+        elif statuses == {Status.PASS} and good:
             said.append(_words(good, "green"))
     return said
+
+
+def _compared(report: Report) -> bool:
+    """Whether links were compared with each other, and not only the two directions of each."""
+    return report.smoke is not None and any(together(run.plan) > 2 for run in report.smoke.runs)
 
 
 def _links(run: JudgedRun) -> list[Pieces]:
@@ -176,10 +181,12 @@ def _links(run: JudgedRun) -> list[Pieces]:
     slowest, fastest = smoke.rate_text(found[0].rate), smoke.rate_text(found[-1].rate)
     pair = clean_line(" - ".join(found[0].hosts))
     trip = f"{1e3 * max(link.round_trip for link in found):.2f} ms"
+    worst = max(link.resent for link in found)
+    again = [_words(f"up to {worst:.1%} of TCP segments sent again")] if worst > smoke.MANY_RESENT else []
     if len(found) == 1:
-        return [_words(f"link {pair} {slowest} each way"), _words(f"round trip {trip}")]
+        return [_words(f"link {pair} {slowest} each way"), _words(f"round trip {trip}"), *again]
     span = slowest if slowest == fastest else f"{slowest} ({pair}) to {fastest}"
-    return [_words(f"links {span} each way"), _words(f"round trips up to {trip}")]
+    return [_words(f"links {span} each way"), _words(f"round trips up to {trip}"), *again]
 
 
 def _loss(value: float) -> str:

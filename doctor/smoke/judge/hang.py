@@ -21,6 +21,7 @@ from doctor.smoke.judge.stopped_cell import (
     place_of,
     where,
 )
+from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankOutcome, SmokeResult
 from doctor.text.interpreter import PLAIN
 
@@ -118,7 +119,7 @@ def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
     first = min(calls.values(), key=lambda call: call.position)
     names = ranks_text(rank for rank, call in calls.items() if call == first)
     what = f"{names} are all inside {call_words(first)} and it does not end"
-    hosts = {cell.plan.seat(seen.rank).host for seen in sinks}
+    hosts = {host for seen in sinks for host in _members_on(cell, seen, calls[seen.rank])}
     if len(hosts) == 1:
         found = _nobody(cell, "inside", f"{what}; all of its members are on this host", sinks)
         yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
@@ -127,6 +128,15 @@ def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
     else:
         known = "the hosts reach each other" if cell.result.mesh else "the network was not tested meanwhile"
         yield _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
+
+
+def _members_on(cell: EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Iterator[str]:
+    """The hosts of all members of a collective, also of those that have left it: gloo lets a rank go as soon
+    as it has its own data, and the network may have lost what the others wait for.
+    """
+    place = cell.plan.seat(seen.rank).place
+    for member in entry.call.members or cell.shape.members(entry.call.group, place):
+        yield cell.plan.seat(cell.ranks[member].rank).host
 
 
 def _outside(

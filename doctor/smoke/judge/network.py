@@ -21,6 +21,7 @@ _SEEN = {
     "silent": "are accepted and never answered",
     "wrong-answer": "are answered by something else",
     "error": "fail",
+    "lost": "loses large packets, although connections are made",
 }
 _SHOWN = 6
 COMMANDS = (
@@ -37,7 +38,7 @@ def failing_network(cell: EndedCell) -> tuple[MeshBlame, ...]:
         return ()
     return tuple(
         blame
-        for blame in culprits(mesh.links)
+        for blame in (*culprits(mesh.links), *culprits(mesh.ways))
         if any({link.source, link.target} <= set(cell.hosts) for link in blame.links)
     )
 
@@ -49,17 +50,18 @@ def network_charges(
     mesh = cell.result.mesh
     for blame in failing_network(cell):
         outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
+        subject = (_sent if outcome == "lost" else _whose)(blame)
         touched = [
             link
-            for link in (mesh.links if mesh else ())
+            for link in ((mesh.ways if outcome == "lost" else mesh.links) if mesh else ())
             if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
         ]
         worked = sum(not link.failed for link in touched)
         yield SmokeCharge(
             check="smoke-hang",
             kind="network",
-            summary=f"{what}: {_whose(blame)} {_SEEN.get(outcome, outcome)}",
-            expected="connections both ways between all hosts",
+            summary=f"{what}: {subject} {_SEEN.get(outcome, outcome)}",
+            expected="connections both ways between all hosts, for packets of any size",
             actual=f"{len(blame.links)} connections failed, {worked} others worked",
             hosts=blame.hosts,
             victims=tuple(
@@ -87,7 +89,24 @@ def _whose(blame: MeshBlame) -> str:
     }.get(blame.direction, "connections from it and to it")
 
 
+def _sent(blame: MeshBlame) -> str:
+    """Whose data it is that gets lost."""
+    if blame.common:
+        return "the network between nearly all hosts"
+    if blame.direction == "split":
+        return "the network between these hosts and the rest"
+    if not blame.decided and len(blame.hosts) > 1:
+        return "the network between these hosts"
+    return {
+        "inbound": "the way from other hosts to it",
+        "outbound": "the way from it to other hosts",
+    }.get(blame.direction, "the way from it and to it")
+
+
 def _evidence(link: Link) -> Evidence:
+    if link.outcome == "lost":
+        again = f"; {link.repeats}" if link.repeats else ""
+        return Evidence(f"data from {link.source}", f"lost on the way to {link.target}{again}")
     detail = f" ({link.detail})" if link.detail else ""
     return Evidence(
         f"connect from {link.source}", f"{link.target} {link.address}:{link.port}: {link.outcome}{detail}"

@@ -1,4 +1,4 @@
-"""The bandwidth phase: hosts meet in pairs and send as fast as they can, in both directions at once."""
+"""The bandwidth phase: hosts meet in pairs and send as fast as they can."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import time
 import torch
 from torch import Tensor
 
+from doctor.agents.onhost.segments import segments_by_peer
 from doctor.smoke.onhost.bandwidthplan import (
     LARGEST_PIECE,
+    LONG_ENOUGH,
+    LONG_ENOUGH_ONE_WAY,
     PIECE,
     PING,
     PINGS,
     TransferPace,
+    Way,
     bandwidth_calls,
     meetings,
 )
@@ -26,9 +30,10 @@ def run(comm: Comm) -> None:
     transfers = _Transfers(comm)
     for meeting in meetings(comm.shape, comm.place):
         trip = transfers.round_trip(meeting.peer)
-        pace = transfers.transfer(meeting.peer)
+        pace = transfers.transfer(meeting.peer, meeting.way)
         measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip}
         comm.say({"ev": "pair", **meeting._asdict(), **measured})
+    comm.say({"ev": "segments", "peers": segments_by_peer()})
     comm.all_reduce(comm.ones(1), "world")
 
 
@@ -61,15 +66,19 @@ class _Transfers:
         self.comm.converse(out, talk)
         return min(moments[i + 2] - moments[i] for i in range(0, len(moments) - 2, 2))
 
-    def transfer(self, peer: int) -> TransferPace:
-        """Send pieces until enough went through; the page moves with each, so a slow link is not a hang."""
-        pace = TransferPace()
+    def transfer(self, peer: int, way: Way) -> TransferPace:
+        """Send pieces until enough went through; the page moves with each, so a slow link is not a hang.
+
+        The end that only receives sends notes of a few bytes.
+        """
+        pace = TransferPace(LONG_ENOUGH if way == "both" else LONG_ENOUGH_ONE_WAY)
 
         def send() -> None:
             mine = 0
             while not pace.done:
                 self._grow(pace.size)
-                out, into = self.out[: pace.size], self.into[: pace.size]
+                out = self.out[: PING if way == "in" else pace.size]
+                into = self.into[: PING if way == "out" else pace.size]
                 out[:8].view(torch.int64).fill_(mine)
                 began = time.perf_counter()
                 self.comm.swap(out, into, peer)

@@ -1,12 +1,14 @@
 """The plan of the bandwidth phase: which hosts meet when, how much they send, and what their pages show.
 
 Pure and without torch. One rank of each host takes part, so that hosts' links are measured and not the
-ranks' shares of them. Every pair of hosts meets twice: a link that is slow in both stages is slow.
+ranks' shares of them. Every pair of hosts meets twice: a link that is slow in both stages is slow. Two or
+three hosts have too few pairs to compare: they meet five times and send one way at a time, so that one
+direction can be compared with the other, and luck with itself.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
@@ -17,19 +19,27 @@ PINGS = 11
 PIECE = 65536
 """Bytes of the first piece of a transfer; the page shows this size for the whole transfer."""
 LARGEST_PIECE = 32 * 2**20
-LONG_ENOUGH = 0.1
-"""Seconds that a transfer must last; shorter ones are off by a tenth."""
+LONG_ENOUGH, LONG_ENOUGH_ONE_WAY = 0.1, 0.05
+"""Seconds that a transfer must last; shorter ones are off by a tenth. Of those one way there are five."""
+ONE_WAY_UP_TO = 3
+"""The most hosts that send one way at a time."""
 _TURN = 0.02
 _MOST_ROUNDS = 15
 _MOST_TURNS = 512
 
 
+Way = Literal["both", "out", "in"]
+
+
 class Meeting(NamedTuple):
-    """One transfer of a rank with a peer, both by their places in the cell."""
+    """One transfer of a rank with a peer, both by their places in the cell: it sends and receives at once, or
+    does only one of the two.
+    """
 
     peer: int
     round: int
     stage: int
+    way: Way = "both"
 
 
 def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
@@ -51,13 +61,22 @@ def meetings(shape: CellShape, place: int) -> list[Meeting]:
         return []
     plan = rounds(len(firsts))[:_MOST_ROUNDS]
     own = firsts.index(place)
+    few = len(firsts) <= ONE_WAY_UP_TO
     return [
-        Meeting(firsts[pair[0] + pair[1] - own], number, stage)
-        for stage in (1, 2)
+        Meeting(firsts[pair[0] + pair[1] - own], number, stage, way)
+        for stage in range(1, (5 if few else 2) + 1)
         for number, pairs in enumerate(plan)
         for pair in pairs
         if own in pair
+        for way in _ways(few, own == pair[0])
     ]
+
+
+def _ways(few: bool, first: bool) -> tuple[Way, ...]:
+    """One after the other if there are few hosts: that with the lower number sends first."""
+    if not few:
+        return ("both",)
+    return ("out", "in") if first else ("in", "out")
 
 
 def rounds(hosts: int) -> list[list[tuple[int, int]]]:
@@ -78,7 +97,8 @@ class TransferPace:
     both times of the piece before, and draw the same conclusion from the longer one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, enough: float = LONG_ENOUGH) -> None:
+        self.enough = enough
         self.size = PIECE
         """Bytes of the next piece."""
         self.turns = 0
@@ -100,4 +120,4 @@ class TransferPace:
             self.seconds += seconds
         fitting = int(before * _TURN / seconds)
         self.size = min(max(fitting, PIECE), self.size * 8, LARGEST_PIECE) // 8 * 8
-        self.done = self.seconds >= LONG_ENOUGH or self.turns >= _MOST_TURNS
+        self.done = self.seconds >= self.enough or self.turns >= _MOST_TURNS

@@ -17,9 +17,11 @@ from tests.support.faults import (
     apply_remedy,
     assert_healthy,
     assert_only,
+    one_of_each,
     prove,
     words,
 )
+from tests.support.smoke.faults import swallow_large
 
 STATISTICS = "/sys/class/net/eth0/statistics"
 
@@ -166,6 +168,28 @@ def test_a_host_that_nobody_reaches_is_not_blamed_for_the_ways_of_the_others(
     }
     assert all("node1" not in each["hosts"] for each in outcome.trouble)
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node1"})
+
+
+HOLES = {
+    "large packets that come in": Fault(
+        "large-packets-lost",
+        swallow_large,
+        says=("packets of full size do not reach it", "64 KB from node", "ping -nqc 2 -W 1 -M do"),
+        args=(),
+    ),
+    "large packets that go out": Fault(
+        "large-packets-lost",
+        lambda host: swallow_large(host, hook="output"),
+        says=("packets of full size that it sends are lost", "segments were sent again"),
+        args=(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(HOLES))
+def test_small_packets_and_ssh_pass_and_large_ones_do_not(name: str, examine: Examiner) -> None:
+    outcome = prove(HOLES[name], name, examine)
+    assert "port-unreachable" not in outcome.text
 
 
 @pytest.mark.parametrize("names", batches(FAULTS))

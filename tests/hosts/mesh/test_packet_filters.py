@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from doctor.mesh import MeshBlame, MeshResult, culprits, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import (
+    MeshBlame,
+    MeshResult,
+    culprits,
+    mesh_script,
+    not_carried,
+    plan_mesh,
+    run_mesh,
+)
 from tests.lab.needs import missing
 from tests.support.faults import some_of
 from tests.support.mesh_session import LocalSession
@@ -52,8 +60,16 @@ class Lab:
         lines = f"table inet t {{ chain {hook} {{ type filter hook {hook} priority 0; {rule}; }}; }}"
         self.sh(f"ip netns exec {self.space(host)} nft '{lines}'")
 
+    def port_mtu(self, host: str, size: int) -> None:
+        """The switch's port of this host passes no larger packets, and says nothing."""
+        for each in self.hosts:
+            self.sh(f"ip -n {self.space(each)} link set eth0 gso_max_segs 1")
+        self.sh(f"ip -n {self.mark}-br link set {host} mtu {size}")
+
     def clear(self) -> None:
         for host in self.hosts:
+            self.sh(f"ip -n {self.mark}-br link set {host} mtu 1500")
+            self.sh(f"ip -n {self.space(host)} link set eth0 mtu 1500 gso_max_segs 65535")
             self.sh(f"ip netns exec {self.space(host)} nft flush ruleset")
             self.sh(f"ip -n {self.space(host)} link set eth0 up")
 
@@ -80,17 +96,22 @@ def lab(built: Lab) -> Iterator[Lab]:
     built.clear()
 
 
-def named(result: MeshResult) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
+def named(
+    result: MeshResult, *, ways: bool = False
+) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
     def plain(blame: MeshBlame) -> tuple[tuple[str, ...], str, tuple[str, ...], bool]:
         return blame.hosts, blame.direction, blame.kinds, blame.decided
 
-    return sorted(map(plain, culprits(result.links)))
+    return sorted(map(plain, culprits(result.ways if ways else result.links)))
 
 
 def test_a_healthy_mesh_leaves_no_socket_behind(lab: Lab) -> None:
     result = lab.mesh()
     assert named(result) == []
     assert {link.outcome for link in result.links} == {"ok"}
+    assert {way.outcome for way in result.ways} == {"ok"}
+    assert named(result, ways=True) == []
+    assert not_carried(result) == {}
     for host in lab.hosts:
         left = lab.sh(f"ip netns exec {lab.space(host)} cat /proc/net/tcp").splitlines()[1:]
         assert left == []
@@ -167,3 +188,36 @@ def test_a_third_of_the_packets_lost_is_not_a_firewall(lab: Lab) -> None:
     result = lab.mesh()
     assert named(result) == []
     assert any(link.ms is not None and link.ms > 500 for link in result.links)
+
+
+LARGE = "meta length > 1000 drop"
+
+
+@pytest.mark.parametrize(
+    ("inject", "guilty"),
+    [
+        (lambda lab: lab.rule("h2", "input", LARGE), (("h2",), "inbound", ("ephemeral",), True)),
+        (lambda lab: lab.rule("h2", "output", LARGE), (("h2",), "outbound", ("ephemeral",), True)),
+        (lambda lab: lab.port_mtu("h2", 900), (("h2",), "both", ("ephemeral",), True)),
+        pytest.param(
+            lambda lab: lab.rule("h1", "input", f"ip saddr 10.77.0.4 {LARGE}"),
+            (("h1", "h3"), "pair", ("ephemeral",), False),
+            marks=pytest.mark.long,
+        ),
+    ],
+    ids=["in", "out", "port", "pair"],
+)
+def test_a_hole_for_large_packets_is_named_though_connections_work(
+    lab: Lab, inject: Callable[[Lab], None], guilty: tuple[tuple[str, ...], str, tuple[str, ...], bool]
+) -> None:
+    inject(lab)
+    result = lab.mesh()
+    assert named(result) == []
+    assert named(result, ways=True) == [guilty]
+    assert result.troubles == ()
+
+
+def test_a_smaller_mtu_that_both_ends_know_loses_nothing(lab: Lab) -> None:
+    lab.sh(f"ip -n {lab.space('h1')} link set eth0 mtu 1300")
+    result = lab.mesh()
+    assert named(result) == named(result, ways=True) == []

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from doctor.report.smoke import MANY_RESENT
 from tests.lab import Lab, missing
 from tests.support.faults import some_of
 from tests.support.slow_wire import slow_wire
@@ -72,7 +74,7 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost")
+SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost", "late-hole", "slow-link")
 """Others are tried by `make test-all` and, many times, by `make trials`."""
 
 
@@ -97,6 +99,35 @@ def test_a_long_cable_is_not_a_fault(field: Field) -> None:
         outcome = healthy(field, 0)
     assert [said for said in outcome.said if "smoke-slow-link" not in said] == []
     assert all("node2" in said for said in outcome.said), outcome.said
+
+
+def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
+    """Nothing tells which end limits it; nothing is said of the direction that is not."""
+    field.lab["node2"].slow_link("60mbit", DATA)
+    try:
+        outcome = healthy(replace(field, size=2), 0)
+    finally:
+        field.lab.reset()
+    (said,) = outcome.said
+    assert said.startswith("warn smoke-slow-link node[1-2] ")
+    assert "what node2 sends to node1 arrives at" in said
+
+
+def test_packets_that_are_lost_show_in_what_was_sent_again(field: Field) -> None:
+    """It is shown and accuses nobody: where round trips are short, a link that loses 2 % is quick."""
+    field.lab["node2"].nft(
+        f"""table inet lossy {{ chain in {{ type filter hook input priority 0; policy accept;
+        iif {DATA} numgen random mod 50 == 0 drop; }}
+        }}"""
+    )
+    try:
+        outcome = healthy(field, 0)
+        report = json.loads((field.folder / "report.json").read_bytes())
+    finally:
+        field.lab.reset()
+    again = {tuple(sorted(link["hosts"])): link["sent_again"] for link in report["smoke"]["bandwidth"]}
+    assert again["node1", "node3"] < MANY_RESENT < min(again["node1", "node2"], again["node2", "node3"])
+    assert [said for said in outcome.said if "smoke-slow-link" not in said] == []
 
 
 def test_sharing_cores_is_not_a_fault(field: Field) -> None:

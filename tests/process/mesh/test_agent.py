@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -63,8 +64,10 @@ def listen(session: LocalSession, address: str = "127.0.0.2") -> int:
     return int(ask(session, f"listen 1 0 {address}", "listener")["port"])
 
 
-def connect(session: LocalSession, port: int, address: str = "127.0.0.2", peer: int = 7) -> dict[str, Any]:
-    return ask(session, f"connect 5 0.4 0.4 2 {peer} {port} {address}", "link")
+def connect(
+    session: LocalSession, port: int, address: str = "127.0.0.2", peer: int = 7, load: int = 65536
+) -> dict[str, Any]:
+    return ask(session, f"connect 5 0.4 0.4 2 {peer} {port} {address} {load}", "link")
 
 
 def ended(session: LocalSession, seconds: float) -> SessionEnd:
@@ -108,8 +111,9 @@ def test_an_agent_reaches_itself_on_every_python(sessions: list[LocalSession], v
     ready = json.loads(session.lines_until(b'"ready"')[-1])
     assert ready["agent"].startswith(f"python {version}.")
     said = connect(session, listen(session))
-    assert said["outcome"] == "ok"
+    assert (said["outcome"], said["carried"]) == ("ok", "both")
     assert 0 < said["ms"] < 1000
+    assert said["segments"][0] >= 2
     session.send("a", b"stop")
     assert session.lines_until(b"bye")[-1] == LAST_LINE
     assert ended(session, 5) == SessionEnd("a", 0, b"")
@@ -137,7 +141,7 @@ def test_ipv6(sessions: list[LocalSession]) -> None:
     except OSError:
         pytest.skip("no IPv6 here")
     session = start(sessions)
-    assert connect(session, listen(session, "::1"), "::1")["outcome"] == "ok"
+    assert connect(session, listen(session, "::1"), "::1")["carried"] == "both"
 
 
 def test_no_port_is_left_in_time_wait(sessions: list[LocalSession]) -> None:
@@ -167,6 +171,61 @@ def test_a_full_backlog_is_dropped_after_every_try(sessions: list[LocalSession])
     with full_backlog() as port:
         said = connect(start(sessions), port)
     assert (said["outcome"], said["tries"]) == ("dropped", 2)
+
+
+class Swallow(Thread):
+    """A peer that greets, and then reads `takes` bytes of the load and returns `gives` bytes at most."""
+
+    def __init__(self, takes: int, gives: int, visits: int = 1) -> None:
+        super().__init__(daemon=True)
+        self.takes, self.gives, self.visits = takes, gives, visits
+        self.server = socket.create_server(("127.0.0.2", 0))
+        self.port = self.server.getsockname()[1]
+
+    def run(self) -> None:
+        with self.server:
+            for _ in range(self.visits):
+                self.serve(self.server.accept()[0])
+
+    def serve(self, peer: socket.socket) -> None:
+        with peer:
+            peer.recv(100)
+            peer.sendall(b"doctor-mesh OK 7\n")
+            left = self.takes
+            with contextlib.suppress(OSError):
+                while left and (data := peer.recv(left)):
+                    left -= len(data)
+                if left:
+                    return
+                if self.gives:
+                    peer.sendall(b"doctor-mesh GOT\n" + b" " * self.gives)
+                peer.settimeout(5)
+                peer.recv(1)
+
+
+@pytest.mark.parametrize(
+    ("takes", "gives", "carried"),
+    [(65536, 65536, "both"), (65536, 40000, "back"), (65536, 0, "out"), (1000, 0, "out")],
+)
+def test_what_became_of_the_load(sessions: list[LocalSession], takes: int, gives: int, carried: str) -> None:
+    peer = Swallow(takes, gives)
+    peer.start()
+    said = connect(start(sessions), peer.port)
+    assert (said["outcome"], said["carried"]) == ("ok", carried)
+
+
+def test_no_load_is_carried_unless_asked_for(sessions: list[LocalSession]) -> None:
+    session = start(sessions)
+    assert connect(session, listen(session), load=0)["carried"] == ""
+
+
+def test_a_listener_takes_no_load_without_end(sessions: list[LocalSession]) -> None:
+    port = listen(start(sessions))
+    with socket.create_connection(("127.0.0.2", port), timeout=5) as peer:
+        peer.sendall(f"doctor-mesh {TOKEN} 3\n".encode())
+        assert peer.recv(100) == b"doctor-mesh OK 7\n"
+        with pytest.raises(ConnectionError):
+            peer.sendall(b" " * 65536 * 500)
 
 
 def test_another_service_answers(sessions: list[LocalSession]) -> None:
@@ -234,7 +293,7 @@ def test_its_lease_ends_an_agent_even_when_its_answers_are_not_read() -> None:
     process = subprocess.Popen(["sh", "-c", script.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
-    calls = b"".join(b"connect %d 1 1 1 7 1 127.0.0.2\n" % n for n in range(2000))
+    calls = b"".join(b"connect %d 1 1 1 7 1 127.0.0.2 0\n" % n for n in range(2000))
     process.stdin.write(script.stdin + f"hello {TOKEN} 7 1\n".encode() + calls)
     process.stdin.flush()
     assert process.wait(10) != 0
@@ -267,7 +326,13 @@ def test_bash_connects_where_there_is_no_python(sessions: list[LocalSession], tm
     sessions.append(python)
     python.send("a", f"hello {TOKEN} 3 10".encode())
     port = listen(python)
-    assert connect(session, port, peer=3)["outcome"] == "ok"
+    said = connect(session, port, peer=3)
+    assert (said["outcome"], said["carried"]) == ("ok", "both")
+    for takes, gives, carried in ((65536, 40000, "back"), (1000, 0, "out")):
+        peer = Swallow(takes, gives, visits=2)  # it greets, and comes back with the load
+        peer.start()
+        said = connect(session, peer.port)
+        assert (said["outcome"], said["carried"]) == ("ok", carried)
     assert connect(session, port, peer=4)["outcome"] == "wrong-answer"
     session.send("a", b"stop")
     session.lines_until(b"bye")

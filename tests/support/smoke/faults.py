@@ -68,6 +68,16 @@ def silence(host: Host, interface: str = "eth0", but_ssh: bool = True) -> None:
     )
 
 
+def swallow_large(host: Host, interface: str = "eth0", hook: str = "input") -> None:
+    """From now on large packets are lost in one direction, and nobody is told."""
+    side = "iif" if hook == "input" else "oif"
+    host.nft(
+        f"""table inet hole {{ chain swallow {{ type filter hook {hook} priority 0; policy accept;
+        tcp sport {SSH} accept; tcp dport {SSH} accept; {side} {interface} meta length > 1000 drop; }}
+        }}"""
+    )
+
+
 def reset_connections(host: Host) -> None:
     """End every connection of the host except SSH with a reset, as a restarted network card does."""
     host.do(f"ss -K -t state established 'sport != :{SSH} and dport != :{SSH}' >/dev/null")

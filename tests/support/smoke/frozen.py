@@ -7,7 +7,7 @@ as real ranks do: a collective ends when all members of its group have entered i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -94,9 +94,12 @@ class _Runner:
 
 
 def play(
-    shape: CellShape, faults: Mapping[int, Fault], blocked: Callable[[Key, ScheduledCall], bool]
+    shape: CellShape,
+    faults: Mapping[int, Fault],
+    blocked: Callable[[Key, ScheduledCall], bool],
+    leaving: Collection[int] = (),
 ) -> list[_Runner]:
-    """Run all ranks until none can go on. A `blocked` collective never ends for any rank."""
+    """Run all ranks until none can go on. A `blocked` collective ends only for ranks that are `leaving`."""
     runners = []
     for place in range(shape.world):
         fault = faults.get(place, Fault())
@@ -110,7 +113,8 @@ def play(
             if runner.inside:
                 members = set(runner.keys[-1][0])
                 entry = runner.entries[len(runner.keys) - 1]
-                if entered[runner.keys[-1]] == members and not blocked(runner.keys[-1], entry):
+                ends = runner.place in leaving or not blocked(runner.keys[-1], entry)
+                if entered[runner.keys[-1]] == members and ends:
                     runner.inside, going = False, True
             elif len(runner.keys) < min(runner.halt, len(runner.entries)):
                 key = runner.enter(shape, runner.entries[len(runner.keys)].call)
@@ -152,6 +156,7 @@ def frozen(
     cell: int = 0,
     kind: str = "still",
     blocked: Callable[[Key, ScheduledCall], bool] = lambda *_: False,
+    leaving: Collection[int] = (),
 ) -> SmokeResult:
     """A run that ended because of these faults; keys are ranks of the whole run, all of them in `cell`."""
     places = {plan.seat(rank).place: fault for rank, fault in faults.items()}
@@ -161,7 +166,7 @@ def frozen(
             for rank in ranks:
                 result = with_rank(result, rank, lambda seen: _moving(seen, plan), state="R", cpu=0.2)
             continue
-        for runner in play(plan.shape(cell), places, blocked):
+        for runner in play(plan.shape(cell), places, blocked, leaving):
             page = page_of(runner, places.get(runner.place, Fault()))
             rank = ranks[runner.place]
             result = with_rank(result, rank, partial(_stopped, page=page, entries=runner.entries))

@@ -130,7 +130,7 @@ def _whole(shape: CellShape, place: int) -> RankOutcome:
         audits=tuple(audit_at(shape, step, place) for step in range(shape.steps) if audited(shape, step)),
         solo=Solo(tuple(mark("solo", batch) for batch in places_again(shape, place))),
         pairs=tuple(
-            Transfer(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage)
+            Transfer(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage, meeting.way)
             for meeting in meetings(shape, place)
         ),
         seconds={"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1},

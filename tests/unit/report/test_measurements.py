@@ -23,7 +23,8 @@ from doctor.report.fact_words import spread
 from doctor.report.measurements import measured
 from doctor.report.passed_checks import NOT_FOR_THIS, passed_lines
 from tests.support.recordings import FILES, HEALTHY, answered, heard, mesh, recording, report, syllabus
-from tests.support.reports import smoke_runs
+from tests.support.reports import seated, smoke_runs
+from tests.support.smoke.results import healthy
 
 NAMES = [f"node{n}" for n in range(1, 5)]
 KNOWN = answered(recording(NAMES))
@@ -152,12 +153,12 @@ def test_hosts_that_did_not_answer_leave_no_tick() -> None:
 
 def test_connections_that_were_not_tried_are_said() -> None:
     """As with --mesh none."""
-    whole, check = made(mesh=None), "port-unreachable"
+    whole, checks = made(mesh=None), ("port-unreachable", "large-packets-lost")
     alone = replace(
         whole,
-        results=tuple(result for result in whole.results if result.check != check),
-        findings=tuple(finding for finding in whole.findings if finding.check != check),
-        scopes={id: scope for id, scope in whole.scopes.items() if id != check},
+        results=tuple(result for result in whole.results if result.check not in checks),
+        findings=tuple(finding for finding in whole.findings if finding.check not in checks),
+        scopes={id: scope for id, scope in whole.scopes.items() if id not in checks},
     )
     assert ticked(alone)["network"] == "MTU 1500, 10 Gb/s, on eth0"
     assert left(alone)["connections"] == "left out"
@@ -173,6 +174,18 @@ def test_a_mesh_of_some_pairs_says_how_many_there_could_be() -> None:
     some = tuple(link for link in full.links if (link.source, link.target) in near)
     line = ticked(made(mesh=replace(full, shape="ring", links=some)))["network"]
     assert line.startswith("8 of 8 connections work both ways (ephemeral; of 12 that there can be)")
+
+
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_a_rate_that_nothing_was_compared_with_is_not_ticked(hosts: int) -> None:
+    names = NAMES[:hosts]
+    of = report(recording(names, smoke_wanted=True, smoke=(healthy(seated(names, each=2, tp=2)),)))
+    said = {line.area: line for line in measured(of).left}
+    assert ("slowest link" in ticked(of)["training"]) == (hosts == 4)
+    assert ("link rates" in said) == (hosts == 2)
+    if hosts == 2:
+        assert said["link rates"].left == "not judged"
+        assert said["link rates"].text.endswith("only the two directions between two hosts could be compared")
 
 
 def test_a_training_that_passed_tells_its_loss() -> None:

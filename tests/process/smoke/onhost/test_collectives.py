@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from doctor.smoke.events import Collectives, Event, Transfer
+from doctor.smoke.events import Collectives, Event, Segments, Transfer
 from doctor.smoke.onhost import bandwidthplan
 from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, meetings
 from doctor.smoke.onhost.collectiveplan import collective_calls
@@ -30,6 +30,10 @@ def events(marks: Marks) -> list[Any]:
     return [msgspec.convert(event, Event) for event in marks.events]
 
 
+def transfers(marks: Marks) -> list[Transfer]:
+    return [event for event in events(marks) if isinstance(event, Transfer)]
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.dp}x{shape.tp}")
 def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShape) -> None:
     ranks = run_phases(shape, "join", "collectives", "bandwidth")
@@ -46,10 +50,15 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShap
         ]
         first, *pairs = events(marks)
         assert first == Collectives(done=len(calls["collectives"]))
-        assert [(pair.peer, pair.round, pair.stage) for pair in pairs] == meetings(shape, place)
+        if pairs:
+            told = pairs.pop()
+            assert isinstance(told, Segments)
+            assert told.peers["127.0.0.1"][0] > 0
+        assert [(pair.peer, pair.round, pair.stage, pair.way) for pair in pairs] == meetings(shape, place)
         for pair in pairs:
             assert isinstance(pair, Transfer)
-            assert pair.seconds >= bandwidthplan.LONG_ENOUGH
+            enough = bandwidthplan.LONG_ENOUGH if pair.way == "both" else bandwidthplan.LONG_ENOUGH_ONE_WAY
+            assert pair.seconds >= enough
             assert pair.bytes > bandwidthplan.PIECE
             assert 0 < pair.rtt < 1
         assert (marks.wait > 0) == (shape.world > 1)
@@ -57,7 +66,7 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShap
 
 def test_both_ends_of_a_transfer_measure_the_same() -> None:
     shape = CellShape(2, 1, (1, 1), 1, 7)
-    here, there = map(events, run_phases(shape, "bandwidth"))
+    here, there = map(transfers, run_phases(shape, "bandwidth"))
     assert [(pair.bytes, pair.seconds) for pair in here] == [(pair.bytes, pair.seconds) for pair in there]
 
 
@@ -104,7 +113,7 @@ def test_a_slow_link_shows_in_its_pairs_only_and_its_pages_keep_moving() -> None
     shape = CellShape(3, 1, (1, 1, 1), 1, 7)
     ranks = run_phases(shape, "bandwidth", breaking="slow", rank=1)
     for place, marks in enumerate(ranks):
-        for pair in events(marks):
+        for pair in transfers(marks):
             slow = pair.bytes / pair.seconds <= bandwidthplan.PIECE / 0.02
             assert slow == (1 in (place, pair.peer)), (place, pair)
     calls = len(ranks[1].entered)

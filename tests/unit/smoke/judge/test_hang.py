@@ -663,6 +663,31 @@ def test_a_hang_among_ranks_of_one_host_blames_that_host_though_all_wait() -> No
     assert charge.summary.startswith("ranks 4-5 are all inside tp all_reduce")
 
 
+@pytest.mark.parametrize("sender", ["n1", "n3"])
+@pytest.mark.parametrize("known", [True, False])
+def test_ranks_that_got_their_data_and_left_are_members_too(known: bool, sender: str) -> None:
+    """gloo lets a rank go that needs no more from the others: those on n3 alone still wait for theirs."""
+    before = position(EIGHT, 0, "collectives", "world", nth=3)
+    others = {0, 1, 2, 3, 6, 7}
+    result = frozen(EIGHT, {}, blocked=lambda _, entry: entry.position == before, leaving=others)
+    seen = replace(
+        mesh(EIGHT, lambda *_: False),
+        links=tuple(
+            replace(
+                link, carried="out" if link.source == sender else "back" if link.target == sender else "both"
+            )
+            for link in mesh(EIGHT, lambda *_: False).links
+        ),
+    )
+    charge = one(replace(result, mesh=seen if known else None))
+    assert charge.summary.startswith("ranks 4-5 are all inside world")
+    if known:
+        assert (charge.kind, charge.hosts, charge.undecided) == ("network", (sender,), False)
+        assert "the way from it to other hosts loses large packets" in charge.summary
+    else:
+        assert (charge.kind, charge.hosts, charge.confidence) == ("inside", (), Confidence.SUSPECT)
+
+
 def test_a_host_that_cannot_join_is_named_by_the_sockets_not_by_the_last_rank() -> None:
     result = frozen(FOUR, {1: behind("join"), 2: behind("join")})
     charge = one(replace(result, mesh=mesh(FOUR, lambda a, b: "n2" in (a, b))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.model import Confidence, Severity
-from doctor.smoke.events import TrainStep, Transfer
+from doctor.smoke.events import Segments, TrainStep, Transfer
 from doctor.smoke.inject import KINDS
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
+from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
 from doctor.smoke.result import SmokeResult
 from tests.support.each import each
@@ -250,7 +250,7 @@ def carrying(result: SmokeResult, rates: Rates, trips: Rates = lambda *_: 1.0) -
     return result
 
 
-def at(*hosts: str, factor: float, stages: tuple[int, ...] = (1, 2)) -> Rates:
+def at(*hosts: str, factor: float, stages: Container[int] = range(1, 9)) -> Rates:
     return lambda a, b, stage: factor if stage in stages and (a in hosts or b in hosts) else 1.0
 
 
@@ -285,6 +285,90 @@ def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> 
         assert charge.undecided == (len(charge.hosts) == 2)
         assert "bit/s" in charge.actual
         assert any("ethtool -S" in command for command in charge.commands)
+
+
+def sending(result: SmokeResult, turns: Mapping[tuple[str, str], Sequence[float]]) -> SmokeResult:
+    """Of a sender and a receiver: what part of the usual arrives at each turn."""
+    plan = result.plan
+    for seen in result.ranks:
+        here, pairs = plan.seat(seen.rank), []
+        for pair in seen.pairs:
+            there = plan.seat(plan.cells[here.cell][pair.peer]).host
+            way = (here.host, there) if pair.way == "out" else (there, here.host)
+            part = turns[way][pair.stage - 1] if way in turns else 1.0
+            pairs.append(changed(pair, bytes=int(pair.bytes * part)))
+        result = with_rank(result, seen.rank, pairs=tuple(pairs))
+    return result
+
+
+def steadily(factor: float) -> list[float]:
+    return [factor * noise for noise in (1.0, 1.08, 0.97, 1.02, 1.05)]
+
+
+WILDLY = [0.1, 0.3, 0.05, 0.2, 1.0]
+TO_N1, TO_N2, TO_N3 = ("n2", "n1"), ("n1", "n2"), ("n1", "n3")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "turns", "found", "doubtful"),
+    [
+        (2, {TO_N2: steadily(0.03)}, [("n1", "n2")], []),
+        (2, {TO_N1: steadily(0.45)}, [("n1", "n2")], []),
+        (2, {TO_N1: steadily(0.55)}, [], []),
+        (2, {TO_N2: steadily(0.03), TO_N1: steadily(0.03)}, [], []),  # such is their network
+        (2, {TO_N2: WILDLY}, [], [TO_N2]),  # a busy processor is not a link
+        (2, {TO_N2: steadily(1.0), TO_N1: steadily(30.0)}, [("n1", "n2")], []),
+        (3, {("n2", to): steadily(0.03) for to in ("n1", "n3")}, [("n2",)], []),
+        (3, {(by, "n2"): steadily(0.3) for by in ("n1", "n3")}, [("n2",)], []),
+        (3, {("n2", to): WILDLY for to in ("n1", "n3")}, [("n2",)], [("n2", "n1"), ("n2", "n3")]),
+        (3, {TO_N3: steadily(0.3)}, [("n1", "n3")], []),
+    ],
+)
+def test_a_slow_direction(
+    hosts: int,
+    turns: dict[tuple[str, str], list[float]],
+    found: list[tuple[str, ...]],
+    doubtful: list[tuple[str, str]],
+) -> None:
+    result = sending(run_of(hosts), turns)
+    charges = list(judge_links(result))
+    assert named(charges) == [(LINK, (), each) for each in found]
+    assert perhaps_slow_ways(result) == doubtful
+    for charge in charges:
+        assert charge.undecided == (len(charge.hosts) == 2)
+        assert not charge.undecided or "the other way" in charge.summary
+
+
+@pytest.mark.parametrize("factor", [0.2, 0.3])
+def test_one_host_of_three_is_slow_from_a_quarter_on(factor: float) -> None:
+    """Whatever its turns are like: the pair without it is the yardstick."""
+    chance = random.Random(4)
+    host = at("n3", factor=factor)
+    uneven = carrying(run_of(3), lambda a, b, stage: host(a, b, stage) * math.exp(chance.uniform(-0.05, 0.5)))
+    (charge,) = judge_links(uneven) if factor < 0.25 else [None]
+    assert charge is None or (charge.hosts, charge.confidence) == (("n3",), Confidence.STRONG)
+    if charge is None:
+        assert not list(judge_links(uneven))
+
+
+@pytest.mark.parametrize("hosts", [2, 3])
+def test_few_hosts_on_a_busy_machine_are_not_slow(hosts: int) -> None:
+    """Each turn takes as long as its processes have to wait: a standard deviation of 76 %, as beside hogs."""
+    chance = random.Random(6)
+    ways = [(a, b) for a in ("n1", "n2", "n3") for b in ("n1", "n2", "n3") if a != b]
+    wrong = 0
+    for _ in range(60):
+        turns = {way: [math.exp(chance.gauss(0, 0.76)) for _ in range(5)] for way in ways}
+        wrong += bool(list(judge_links(sending(run_of(hosts), turns))))
+    assert wrong <= 1
+
+
+def test_a_slow_direction_comes_with_what_was_sent_again() -> None:
+    result = sending(run_of(2), {TO_N2: steadily(0.03)})
+    result = with_rank(result, 0, segments=Segments({"10.0.0.2": (9000, 180), "192.0.2.9": (5, 5)}))
+    (charge,) = judge_links(result)
+    assert charge.evidence[1].text == "n1 -> n2: 180 of 9,000 (2.0%)"
+    assert charge.evidence[0].text.splitlines()[0].startswith("n1 -> n2: 288.0 Mbit/s, 311.0 Mbit/s")
 
 
 @pytest.mark.parametrize(
@@ -394,7 +478,7 @@ def test_a_network_that_is_too_noisy_to_compare_is_recognised(noise: float, blin
     [
         (4, 0.05, [(LINK, (), ("n3",))], []),  # far below all others, however much those differ
         (4, 1.0, [], []),
-        (3, 0.3, [], ["n3"]),  # with three hosts there is only one other pair
+        (3, 0.45, [], ["n3"]),  # with three hosts there is only one other pair
     ],
 )
 def test_a_slow_host_in_a_noisy_network(

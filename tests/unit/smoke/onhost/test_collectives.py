@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from doctor.smoke.onhost import bandwidthplan, collectiveplan
-from doctor.smoke.onhost.bandwidthplan import TransferPace, bandwidth_calls, meetings, rounds
+from doctor.smoke.onhost.bandwidthplan import Meeting, TransferPace, Way, bandwidth_calls, meetings, rounds
 from doctor.smoke.onhost.collectiveplan import addends, collective_calls, pattern, total, trials
 from doctor.smoke.onhost.page import DTYPES, OPS
 from doctor.smoke.onhost.shape import CellShape
@@ -81,6 +81,11 @@ def test_in_a_tournament_all_pairs_meet_once_and_no_host_twice_at_a_time(hosts: 
         assert len({host for pair in pairs for host in pair}) == 2 * len(pairs) == hosts - hosts % 2
 
 
+def seen_by_peer(meeting: Meeting, place: int) -> Meeting:
+    ways: dict[Way, Way] = {"both": "both", "out": "in", "in": "out"}
+    return meeting._replace(peer=place, way=ways[meeting.way])
+
+
 @given(shapes())
 def test_both_sides_agree_on_meetings_and_no_host_waits_for_ever(shape: CellShape) -> None:
     diaries = {place: meetings(shape, place) for place in range(shape.world)}
@@ -92,7 +97,7 @@ def test_both_sides_agree_on_meetings_and_no_host_waits_for_ever(shape: CellShap
         ready = [
             (place, diary[0].peer)
             for place, diary in diaries.items()
-            if diary and diaries[diary[0].peer] and diaries[diary[0].peer][0] == diary[0]._replace(peer=place)
+            if diary and diaries[diary[0].peer] and diaries[diary[0].peer][0] == seen_by_peer(diary[0], place)
         ]
         assert ready, "everybody waits for somebody else"
         for place, _ in ready:

@@ -1,0 +1,190 @@
+"""The charges of slow links, with what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from shlex import quote
+from statistics import median
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.link_stages import Pair, PairStage, Way, hosts_of, sent_again, split
+from doctor.smoke.judge.one_way import OneWayRates
+from doctor.smoke.result import SmokePlan, SmokeResult
+
+CHECK = "smoke-slow-link"
+LEAST_FOR_PAIR = 4
+MANY_SEGMENTS = 1000
+"""Fewer say nothing about the share that is sent again."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that was measured in one cell."""
+
+    result: SmokeResult
+    stages: Sequence[PairStage]
+    one_way: OneWayRates | None
+
+    @property
+    def plan(self) -> SmokePlan:
+        return self.result.plan
+
+    @property
+    def hosts(self) -> list[str]:
+        return hosts_of(self.stages)
+
+
+def host_charge(seen: Measured, host: str, slow: bool, late: bool) -> SmokeCharge:
+    stages = seen.stages
+    own_trip, other_trip = _medians([stage.trips for stage in stages], host)
+    found = []
+    if slow:
+        found.append(_side(seen.one_way, host) or _pairs(stages, host))
+    if late:
+        words = f"round trips to it take {_trip(own_trip)}, and {_trip(other_trip)} between the others"
+        found.append((words, f"round trips of about {_trip(other_trip)}", _trip(own_trip)))
+    summary, expected, actual = map("; ".join, zip(*found, strict=True))
+    sure = len(seen.hosts) >= LEAST_FOR_PAIR or (slow and seen.one_way and seen.one_way.names(host))
+    return SmokeCharge(
+        check=CHECK,
+        kind="slow" if slow else "late",
+        summary=summary,
+        expected=expected,
+        actual=actual,
+        hosts=(host,),
+        phase="bandwidth",
+        confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
+        severity=Severity.WARN,
+        evidence=tuple(_evidence(seen, host)),
+        commands=_look(seen.plan, (host,)),
+    )
+
+
+def _pairs(stages: Sequence[PairStage], host: str) -> tuple[str, str, str]:
+    """What is found, what is expected and what is, in words."""
+    own, others = _medians([stage.rates for stage in stages], host)
+    words = f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
+    return words, f"about {_rate(others)}, as between the other hosts", _rate(own)
+
+
+def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None:
+    """The same if only what it sends is slow, or only what it receives."""
+    out, into = one_way.slow_sides(host) if one_way else (False, False)
+    if one_way is None or out == into:
+        return None
+    ways = [way for way in one_way.turns if host == way[0 if out else 1]]
+    own = median(one_way.middle[way] for way in ways)
+    back = median(one_way.middle[way[::-1]] for way in ways)
+    what = "what it sends to the others" if out else "what the others send to it"
+    return f"{what} arrives at {_rate(own)}, and at {_rate(back)} the other way", _rate(back), _rate(own)
+
+
+def way_charge(seen: Measured, one_way: OneWayRates, way: Way) -> SmokeCharge:
+    """One direction between two hosts: either end may limit it, or what is between them."""
+    own, back = one_way.middle[way], one_way.middle[way[::-1]]
+    return SmokeCharge(
+        check=CHECK,
+        kind="way",
+        summary=f"what {way[0]} sends to {way[1]} arrives at {_rate(own)}, "
+        f"and at {_rate(back)} the other way",
+        expected="about as much each way",
+        actual=f"{_rate(own)}, {own / back:.0%} of the other direction",
+        hosts=tuple(sorted(way)),
+        phase="bandwidth",
+        confidence=Confidence.SUSPECT,
+        severity=Severity.WARN,
+        undecided=True,
+        evidence=tuple(_evidence(seen, way[0])),
+        commands=(*_by_hand(seen.plan, way), *_look(seen.plan, way)),
+    )
+
+
+def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, float]:
+    """The medians of the pairs that the host is in, and of the others."""
+    own, others = zip(*(split(values, host) for values in stages), strict=True)
+    return median(chain(*own)), median(chain(*others))
+
+
+def pair_charge(seen: Measured, pair: Pair) -> SmokeCharge:
+    stages = seen.stages
+    own = median(stage.rates[pair] for stage in stages)
+    usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
+    return SmokeCharge(
+        check=CHECK,
+        kind="pair",
+        summary=f"the link between two hosts carries {_rate(own)}, {own / usual:.0%} of what either "
+        "of them does with the others",
+        expected=f"about {_rate(usual)}",
+        actual=_rate(own),
+        hosts=pair,
+        phase="bandwidth",
+        confidence=Confidence.SUSPECT,
+        severity=Severity.WARN,
+        undecided=True,
+        evidence=tuple(_evidence(seen, pair[0])),
+        commands=(*_by_hand(seen.plan, pair), *_look(seen.plan, pair)),
+    )
+
+
+def _evidence(seen: Measured, host: str) -> Iterator[Evidence]:
+    table = _turns(seen.one_way) if seen.one_way else _table(seen.stages, host)
+    yield Evidence("transfers between hosts", table)
+    segments = {way: said for way, said in sent_again(seen.result).items() if {*way} <= {*seen.hosts}}
+    lines = [
+        f"{sender} -> {receiver}: {again:,} of {sent:,} ({again / sent:.1%})"
+        for (sender, receiver), (sent, again) in sorted(segments.items(), key=lambda each: -each[1][1])
+        if sent >= MANY_SEGMENTS
+    ]
+    if lines:
+        yield Evidence("TCP segments that were sent again", "\n".join(lines[:24]))
+
+
+def _turns(one_way: OneWayRates) -> str:
+    """All turns, one way per line, from the slowest on."""
+    ways = sorted(one_way.turns, key=lambda way: one_way.middle[way])
+    return "\n".join(f"{way[0]} -> {way[1]}: {', '.join(map(_rate, one_way.turns[way]))}" for way in ways)
+
+
+def _by_hand(plan: SmokePlan, way: Way) -> tuple[str, ...]:
+    address = plan.addresses.get(way[1]) or way[1]
+    return (
+        f"ssh {quote(way[0])} tracepath -n {quote(address)}",
+        f"iperf3 -c {quote(address)} -t 5    # on {way[0]}, while `iperf3 -s -1` runs on {way[1]}",
+    )
+
+
+def _table(stages: Sequence[PairStage], host: str) -> str:
+    """All pairs, one per line: those of the host first, each part from the slowest on."""
+    pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
+    lines = []
+    for pair in pairs[:24]:
+        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages)
+        trips = " and ".join(_trip(stage.trips[pair]) for stage in stages)
+        lines.append(f"{pair[0]} <-> {pair[1]}: {rates}; round trip {trips}")
+    return "\n".join(lines)
+
+
+def _look(plan: SmokePlan, hosts: Sequence[str]) -> tuple[str, ...]:
+    """Commands that show the speed and the losses of the port with the data address."""
+    commands = []
+    for host in hosts:
+        address = plan.addresses.get(host)
+        if address:
+            find = f"i=$(ip -o addr show to {quote(address)} | awk '{{print $2; exit}}')"
+            show = "ip -s link show $i; ethtool $i | grep -E 'Speed|Duplex'"
+            count = "ethtool -S $i | grep -iE 'err|drop|discard|crc|pause'"
+            commands.append(f"{find}; {show}; {count}    # on {host}")
+    return (*commands, "doctor check --only link-speed-mismatch,mtu-mismatch,nic-errors")
+
+
+def _rate(value: float) -> str:
+    """The rate in bits a second; `value` is in bytes a second."""
+    bits = 8 * value
+    return f"{bits / 1e9:.2f} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.1f} Mbit/s"
+
+
+def _trip(seconds: float) -> str:
+    return f"{1000 * seconds:.2f} ms"

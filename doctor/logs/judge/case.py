@@ -255,9 +255,12 @@ def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
             found[rank if rank is not None else file.who.rank].append(line)
     for curve in logs.curves:
         if curve.lines and curve.steps:
-            at = curve.seconds[-1] if curve.seconds and not curve.step_time else None
-            text = f"step {curve.steps[-1]}"
-            found[curve.who.rank].append(LogLine(curve.file, curve.lines[-1], text, who=curve.who, at=at))
+            last = len(curve.steps) - 1
+            while last and curve.steps[last - 1] >= curve.steps[last]:
+                last -= 1  # a progress bar prints its last state again at the end
+            at = curve.seconds[last] if curve.seconds and not curve.step_time else None
+            text = f"step {curve.steps[last]}"
+            found[curve.who.rank].append(LogLine(curve.file, curve.lines[last], text, who=curve.who, at=at))
     return found
 
 

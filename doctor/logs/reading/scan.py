@@ -160,7 +160,7 @@ class _Scanner:
             return
         self._edge(window, window.last(HEAD), head=False)
         self._found.progress = self._progress.lines(self._made)
-        self._progress = Progress(self._parse)
+        self._progress.begin_part()
         self._last_words(window)
         self._found.fold.finish(self._made)
         self._looked = self._learned = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,8 +26,15 @@ LATE = 60.0
 OLD = 300.0
 """Seconds before the job's first line: earlier lines of the kernel belong to another job. For a restarted job
 the limit is 0: an attempt begins with its first line."""
+HELD_BACK = 8192
+"""Characters that Python may write when it ends, after its last exception: what print() held back."""
+WRITERS = 4
+"""How many times as many are needed if the writer of a step may be another rank."""
+_BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
+_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
+_LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = {
     SuspectKind.WAITS,
     SuspectKind.CLOSED,
@@ -196,8 +204,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
             (party, line)
             for file in logs.files
             for line in file.odd
-            if not _overcome_odd(party := writer(line), line, steps)
-            and not (calm and any(_later(line, step, clocks) for step in every))
+            if not _overcome_odd(party := writer(line), line, file, steps)
+            and not (calm and any(_calms(line, step, clocks) for step in every))
         ),
         key=lambda each: (each[1].file, each[1].number),
     )
@@ -306,13 +314,45 @@ def _event(
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
         by = places.settled(_with(by, own), file)
         about = (by,)
-    after = [
-        step
-        for step in _steps_of(by.rank, line.file, steps)
-        if (step.file == line.file and step.number > sighting.last.number)
-        or (step.file != line.file and _went_on(sighting, step, clocks))
-    ]
-    return Event(sighting, kind, by, about, peers, bool(after))
+    return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
+
+
+def _overcome(
+    sighting: Sighting,
+    kind: SuspectKind,
+    rank: int | None,
+    file: LogFile | None,
+    clocks: Clocks,
+    steps: Mapping[int | None, Iterable[LogLine]],
+) -> bool:
+    """Whether a later step proves that the writer of the line went on. Nobody goes on after a signal."""
+    line, needs = sighting.last, bool(sighting.symptom.needs)
+    if kind is SuspectKind.DIED and not needs:
+        return False
+    return any(
+        (step.number > line.number if needs else _proves(line, step, rank, file))
+        if step.file == line.file
+        else (rank is not None or needs) and _went_on(sighting, step, clocks)
+        for step in _steps_of(rank, line.file, steps)
+    )
+
+
+def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None) -> bool:
+    """Whether a step further down in the file proves that the writer of the line went on: not if the writer
+    may be another, and not if Python may have written it at its end.
+    """
+    below = step.number - line.number
+    same = (rank is not None and step.who.rank == rank) or not _several(file)
+    if same and below > 0 and (step.level or _BAR.search(step.text) or not _ends_it(line)):
+        return True  # logging and progress bars are not held back, and a warning ends nobody
+    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS)
+
+
+def _several(file: LogFile | None) -> bool:
+    """Whether a file may have several writers that its lines do not tell apart."""
+    if file is None or file.who.rank is not None:
+        return file is None
+    return len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
 
 
 def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[LogLine]]) -> list[LogLine]:
@@ -346,10 +386,24 @@ def _later(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
     return apart is not None and apart > TOGETHER
 
 
-def _overcome_odd(party: Party, line: LogLine, steps: Mapping[int | None, Iterable[LogLine]]) -> bool:
+def _overcome_odd(
+    party: Party, line: LogLine, file: LogFile, steps: Mapping[int | None, Iterable[LogLine]]
+) -> bool:
     """Whether the rank went on after the line."""
-    later = _steps_of(party.rank, line.file, steps)
-    return any(step.file == line.file and step.number > line.number for step in later)
+    later = [each for each in _steps_of(party.rank, line.file, steps) if each.file == line.file]
+    if _ends_it(line):
+        return any(_proves(line, step, party.rank, file) for step in later)
+    return any(step.number > line.number for step in later)
+
+
+def _calms(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
+    """Whether a step shows that the job went on after a complaint that is the only one."""
+    return _later(line, step, clocks) and not (_ends_it(line) and step.file == line.file)
+
+
+def _ends_it(line: LogLine) -> bool:
+    """Whether the writer of such a line does not usually go on: an exception, or a signal."""
+    return line.form is Form.PYTHON or _SIGNAL.search(line.text) is not None
 
 
 def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:

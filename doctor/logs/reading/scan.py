@@ -63,7 +63,6 @@ def scan(
     scanner.end()
     attempts = attempts_of(scanner.parts)
     for each in attempts:
-        _forget_caught(each)
         each.size = opened.stream.taken if each.size < 0 else each.size
         each.problem = problem
     return attempts
@@ -247,7 +246,9 @@ class _Scanner:
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
 
     def _caught(self, text: str, said: LineFacts, above: list[str], below: list[str]) -> bool:
-        """Whether the script goes on after the exception, or Python ignored it."""
+        """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
+        Steps below prove less: the judge weighs them.
+        """
         begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
         if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
             return True
@@ -255,7 +256,7 @@ class _Scanner:
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = said_of(line, self._layout or PrefixLayout(), self._clock)
-                return after.form is Form.PLAIN and (after.headed or says_step(line))
+                return after.form is Form.PLAIN and after.headed and not says_step(line)
         return False
 
     def _made(self, number: int, text: str, said: LineFacts) -> LogLine:
@@ -296,12 +297,3 @@ class _Scanner:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)
             self._note(said)
-
-
-def _forget_caught(found: Scan) -> None:
-    """Remove exceptions after which the same rank made steps."""
-    for wording, (who, line) in list(found.odd.items()):
-        later = found.progress.get(who)
-        caught = later is not None and later.number > line.number
-        if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
-            del found.odd[wording]

@@ -24,7 +24,7 @@ def explained(lab: Lab, folder: Path, hosts: int) -> subprocess.CompletedProcess
 @pytest.mark.parametrize(
     ("name", "host", "check"),
     [
-        ("port", "node1", "port-in-use"),
+        pytest.param("port", "node1", "port-in-use", marks=pytest.mark.long),
         ("drop", "node1", "firewall-blocks"),
         pytest.param("shm-map", "node2", "shm-small", marks=pytest.mark.long),
         pytest.param("reject", "node1", "firewall-blocks", marks=pytest.mark.long),

@@ -108,7 +108,7 @@ def passed(report: Report) -> list[str]:
         pytest.param("atlas-training", 2, 8, marks=pytest.mark.long),
         ("atlas-a2", 2, 2),
         pytest.param("atlas-a2", 1, 8, marks=pytest.mark.long),
-        ("atlas-a3", 1, 2),
+        pytest.param("atlas-a3", 1, 2, marks=pytest.mark.long),
         pytest.param("atlas-a3", 1, 16, marks=pytest.mark.long),
     ],
 )

@@ -275,7 +275,7 @@ torch.distributed.init_process_group(
     "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
 from doctor.smoke.hook_impl import place
 
-place.place = lambda: place.Place(0, 2, "the test")
+place.place = lambda: place.RankPlace(0, 2, "the test")
 found = batch(given, whole, labels=whole.t(), wait=0.1)
 assert found.status == "not compared" and found.missing == (1,), found
 assert torch.equal(states[0], torch.random.get_rng_state())

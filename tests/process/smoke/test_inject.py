@@ -54,7 +54,7 @@ def _still_there(rank: RankOutput) -> bool:
 
 
 def _raised(rank: RankOutput) -> bool:
-    return rank.code == 3 and rank.one(Error).type == "RuntimeError" and "purpose" in rank.one(Error).text
+    return rank.code == 3 and rank.one(Error).type == "RuntimeError" and "injected" in rank.one(Error).text
 
 
 def _gone_silently(rank: RankOutput) -> bool:

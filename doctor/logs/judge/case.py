@@ -17,6 +17,8 @@ from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sightin
 Writer = Callable[[LogLine], Party]
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
+FIRST_FAILURE = "torchrun-first"
+"""The symptom of torchrun's table that names the rank that failed first on its host."""
 NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
 LAST_WORDS = 3
@@ -35,6 +37,7 @@ _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
     SuspectKind.WAITS,
     SuspectKind.CLOSED,
@@ -106,6 +109,11 @@ class LogCase:
     @cached_property
     def stopped(self) -> frozenset[Key]:
         return frozenset(key for each in self.of(SuspectKind.STOPPED) for key in each.keys)
+
+    @cached_property
+    def first_failures(self) -> frozenset[int]:
+        """The ranks that a torchrun saw fail first on its host."""
+        return frozenset(rank for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks)
 
     @cached_property
     def interrupted(self) -> frozenset[int]:
@@ -193,6 +201,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         else each
         for each in found
     ]
+    odd = [(writer(line), line) for file in logs.files for line in file.odd]
+    found, odd = _first_failures(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
     last: dict[int, tuple[int, LogLine]] = {}
     for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
@@ -202,9 +212,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     odd = sorted(
         (
             (party, line)
-            for file in logs.files
-            for line in file.odd
-            if not _overcome_odd(party := writer(line), line, file, steps)
+            for party, line in odd
+            if not _overcome_odd(party, line, files.get(line.file), steps)
             and not (calm and any(_calms(line, step, clocks) for step in every))
         ),
         key=lambda each: (each[1].file, each[1].number),
@@ -215,6 +224,38 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
+
+
+def _first_failures(
+    events: list[Event], odd: list[tuple[Party, LogLine]]
+) -> tuple[list[Event], list[tuple[Party, LogLine]]]:
+    """The exceptions of unknown ranks are those of the rank that torchrun saw fail first, if its table is the
+    only one in the file. If such a rank was only left alone by others, it is not a cause.
+    """
+    tables: dict[str, set[Party]] = defaultdict(set)
+    for each in events:
+        if each.id == FIRST_FAILURE and each.by.rank is not None:
+            tables[each.line.file].add(each.by)
+    first = {file: next(iter(ranks)) for file, ranks in tables.items() if len(ranks) == 1}
+    nameless = [each for each in events if each.line.form is Form.PYTHON and each.by.rank is None]
+    own = {each.line.file for each in nameless if each.kind is SuspectKind.ROOT}
+    own |= {line.file for party, line in odd if line.form is Form.PYTHON and party.rank is None}
+
+    def known(each: Event) -> Event:
+        rank = first.get(each.line.file)
+        if rank is None or each.line.form is not Form.PYTHON or each.by.rank is not None:
+            return each
+        if each.kind is not SuspectKind.ROOT and (each.kind not in _LEFT_ALONE or each.line.file in own):
+            return each
+        device = each.who[0].device if each.who else None
+        one = replace(rank, device=rank.device if device is None else device)
+        return replace(each, by=one, who=(one,))
+
+    named = [
+        (first.get(line.file, party) if line.form is Form.PYTHON and party.rank is None else party, line)
+        for party, line in odd
+    ]
+    return list(map(known, events)), named
 
 
 def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float) -> bool:
@@ -387,7 +428,7 @@ def _later(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
 
 
 def _overcome_odd(
-    party: Party, line: LogLine, file: LogFile, steps: Mapping[int | None, Iterable[LogLine]]
+    party: Party, line: LogLine, file: LogFile | None, steps: Mapping[int | None, Iterable[LogLine]]
 ) -> bool:
     """Whether the rank went on after the line."""
     later = [each for each in _steps_of(party.rank, line.file, steps) if each.file == line.file]

@@ -84,6 +84,8 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
+    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.first_failures:
+        return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
     # unless it ended before them, it may have waited as well, and its complaint is not in these logs

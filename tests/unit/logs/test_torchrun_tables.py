@@ -13,7 +13,7 @@ FRAMES = """Traceback (most recent call last):
   File "/work/train.py", line 40, in main
     labels = batch["labels"]
 """
-TABLE = """E1120 10:00:03.117000 4242 {api}:869] failed (exitcode: 1) local_rank: 2 (pid: 4250) of binary: /bin/python
+TABLE = """E1120 10:00:03.117000 {api}:869] failed (exitcode: 1) local_rank: 2 (pid: 4250) of binary: python
 ============================================================
 /work/train.py FAILED
 ------------------------------------------------------------

@@ -45,6 +45,12 @@ def says_step(text: str) -> bool:
     return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
 
 
+def _stated(raw: bytes) -> str:
+    """The last state of a line that names a step; the last one if none does."""
+    several = states(raw)
+    return next(filter(says_step, reversed(several)), several[-1])
+
+
 class Count(NamedTuple):
     """A line's step. Values of the same writer and label can be compared."""
 
@@ -118,7 +124,7 @@ class Progress:
                         vain = 0
                         seen.add(who)
                         more = more or (who.rank is None and who != UnresolvedParty())
-                    label, value = counted(states(raw)[-1])
+                    label, value = counted(_stated(raw))
                     count = Count(who, label)
                     newest.setdefault(count, value)
                     later = firsts.get(count)
@@ -140,7 +146,7 @@ class Progress:
     def _add(self, who: UnresolvedParty, line: Advance) -> None:
         known = self._last.get(who)
         if len(self._last) < MOST if known is None else known[0] < line.number:
-            self._last[who] = line.number, states(line.raw)[-1]
+            self._last[who] = line.number, _stated(line.raw)
 
     def begin_part(self) -> None:
         """The next lines belong to another part of the file; what was reached stays known."""
@@ -148,7 +154,7 @@ class Progress:
 
     def _writer(self, words: bytes, raw: bytes, who: UnresolvedParty | None) -> UnresolvedParty | None:
         """The writer of a line; None if it does not name a step. `who` is the writer if already known."""
-        text = states(raw)[-1]
+        text = _stated(raw)
         if not says_step(text):
             return None
         if who is not None:

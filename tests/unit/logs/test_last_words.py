@@ -108,3 +108,18 @@ def test_the_steps_of_another_rank_clear_nobody(line: str, tmp_path: Path) -> No
     assert said.outcome is not LogOutcome.CLEAN
     text = [each.text for each in said.odd] + [at.text for each in said.charges for at in each.lines]
     assert any(line in each for each in text), text
+
+
+@each(
+    "line",
+    [
+        *SAYS[-9:],
+        "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01T10:00:00 DUE TO TIME LIMIT ***",
+    ],
+)
+def test_a_line_glued_to_a_bar_is_a_line(line: str, tmp_path: Path) -> None:
+    bars = "".join(BAR.format(step) for step in range(11))
+    said = told(tmp_path, "start", bars + line)
+    assert said.outcome is not LogOutcome.CLEAN
+    if "LIMIT" in line:
+        assert said.charges[0].symptom == "slurm-time-limit"

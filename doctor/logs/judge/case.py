@@ -197,7 +197,11 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     found = [
         replace(each, overcome=True)
         if _healthy_end(each, files, busy)
-        or (calm and every and (_retries(each) or any(_later(each.sighting.last, s, clocks) for s in every)))
+        or (
+            calm
+            and every
+            and (_retries(each, files) or any(_later(each.sighting.last, s, clocks) for s in every))
+        )
         else each
         for each in found
     ]
@@ -412,8 +416,13 @@ def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str
     return file.lines - event.sighting.last.number > LAST_WORDS
 
 
-def _retries(event: Event) -> bool:
-    """Whether a job that makes steps has recovered from it, wherever it was written."""
+def _retries(event: Event, files: Mapping[str, LogFile]) -> bool:
+    """Whether a job that makes steps has recovered from it, wherever it was written: but not if its file has
+    steps and ends with it.
+    """
+    file = files.get(event.line.file)
+    if file is not None and file.progress and file.lines - event.sighting.last.number <= LAST_WORDS:
+        return False
     return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
 
 

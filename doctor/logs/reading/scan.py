@@ -182,6 +182,25 @@ class _Scanner:
             number -= 1
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
+        self._cut_off(window)
+
+    def _cut_off(self, window: Window) -> None:
+        """A log that ends inside a traceback complains, although the exception itself is missing."""
+        frame: re.Match[str] | None = None
+        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
+        for back, (start, end) in enumerate(window.last(HEAD)):
+            texts = states(window.data[start:end])
+            said = self._parse(texts[-1]) if texts else LineFacts()
+            own = texts[-1][said.start :] if texts else ""
+            if "Traceback (most recent call last)" in own:
+                place = f" ({frame['file']}:{frame['line']})" if frame else ""
+                text = f"{texts[-1]} the log ends here{place}"
+                said.form = Form.PYTHON
+                self._found.odd["cut off"] = (who_of(said), self._made(number - back, text, said))
+                return
+            if own.strip() and not own.startswith((" ", "\t")):
+                return
+            frame = frame or _FRAME.search(own)
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)

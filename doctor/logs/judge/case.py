@@ -358,7 +358,9 @@ def _event(
                 peers = ()  # torch does not print the addresses there that it tried
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
         by = places.settled(_with(by, own), file)
-        about = (by,)
+        named_ranks = [each for each in about if each.rank is not None]
+        several = kind is SuspectKind.ROOT and len(named_ranks) > 1
+        about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
     return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
 
 

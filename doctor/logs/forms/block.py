@@ -24,6 +24,8 @@ _FIELD = re.compile(
 _TIME = re.compile(DATED)
 _RANK = re.compile(r"(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
+FIRST = "Root Cause (first observed failure):"
+"""The heading of the entry of the rank that torchrun saw fail first."""
 _FRAME = re.compile(r"-{70,80}$")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
@@ -46,6 +48,8 @@ def in_block(text: str, said: LineFacts, around: LineContext, layout: PrefixLayo
     """Fill in what the line itself does not say."""
     if _FIELD.match(text, said.start):
         _table(text, said, around.above(), around.below(), layout, clock)
+    elif FIRST in text:
+        _table(text, said, (), around.below()[1:], layout, clock)  # below "[0]:"
     elif (
         said.form is Form.PLAIN
         and around.dashes()

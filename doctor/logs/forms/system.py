@@ -44,6 +44,12 @@ _KERNEL_TEXT = re.compile(
     r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
+_XID = "NVRM: Xid (PCI:"
+"""The kernel's, whoever repeats it."""
+_UCX = re.compile(
+    rf"\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}\] "
+    r" {0,9}\S{1,60}  UCX  (?P<level>\w{3,6}) "
+)
 SERVICES = re.compile(
     r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
     r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
@@ -54,7 +60,17 @@ _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBU
 
 def system(text: str, said: LineFacts, clock: Clock) -> bool:
     """Whether the line is one of these; if so, `said` is filled in."""
-    return _slurm(text, said, clock) or _kernel(text, said, clock) or _mpi(text, said)
+    return _slurm(text, said, clock) or _kernel(text, said, clock) or _mpi(text, said) or _ucx(text, said)
+
+
+def _ucx(text: str, said: LineFacts) -> bool:
+    found = _UCX.match(text, said.start)
+    if not found:
+        return False
+    said.host, said.pid, said.headed = found["host"], int(found["pid"]), True
+    said.at, said.zoned, said.level = float(found["at"]), True, level_of(found["level"])
+    said.start = found.end()
+    return True
 
 
 def _slurm(text: str, said: LineFacts, clock: Clock) -> bool:
@@ -114,7 +130,7 @@ def _kernel(text: str, said: LineFacts, clock: Clock) -> bool:
         if found:
             break
     else:
-        if _KERNEL_TEXT.match(text, said.start):
+        if _KERNEL_TEXT.match(text, said.start) or _XID in text:
             said.form, said.headed = Form.KERNEL, True
             return True
         return False

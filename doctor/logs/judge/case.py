@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,8 @@ from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sightin
 Writer = Callable[[LogLine], Party]
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
+FIRST_FAILURE = "torchrun-first"
+"""The symptom of torchrun's table that names the rank that failed first on its host."""
 NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
 LAST_WORDS = 3
@@ -25,8 +28,16 @@ LATE = 60.0
 OLD = 300.0
 """Seconds before the job's first line: earlier lines of the kernel belong to another job. For a restarted job
 the limit is 0: an attempt begins with its first line."""
+HELD_BACK = 8192
+"""Characters that Python may write when it ends, after its last exception: what print() held back."""
+WRITERS = 4
+"""How many times as many are needed if the writer of a step may be another rank."""
+_BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
+_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
+_LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
     SuspectKind.WAITS,
     SuspectKind.CLOSED,
@@ -98,6 +109,11 @@ class LogCase:
     @cached_property
     def stopped(self) -> frozenset[Key]:
         return frozenset(key for each in self.of(SuspectKind.STOPPED) for key in each.keys)
+
+    @cached_property
+    def first_failures(self) -> frozenset[int]:
+        """The ranks that a torchrun saw fail first on its host."""
+        return frozenset(rank for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks)
 
     @cached_property
     def interrupted(self) -> frozenset[int]:
@@ -181,10 +197,16 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     found = [
         replace(each, overcome=True)
         if _healthy_end(each, files, busy)
-        or (calm and every and (_retries(each) or any(_later(each.sighting.last, s, clocks) for s in every)))
+        or (
+            calm
+            and every
+            and (_retries(each, files) or any(_later(each.sighting.last, s, clocks) for s in every))
+        )
         else each
         for each in found
     ]
+    odd = [(writer(line), line) for file in logs.files for line in file.odd]
+    found, odd = _first_failures(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
     last: dict[int, tuple[int, LogLine]] = {}
     for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
@@ -194,10 +216,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     odd = sorted(
         (
             (party, line)
-            for file in logs.files
-            for line in file.odd
-            if not _overcome_odd(party := writer(line), line, steps)
-            and not (calm and any(_later(line, step, clocks) for step in every))
+            for party, line in odd
+            if not _overcome_odd(party, line, files.get(line.file), steps)
+            and not (calm and any(_calms(line, step, clocks) for step in every))
         ),
         key=lambda each: (each[1].file, each[1].number),
     )
@@ -207,6 +228,38 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
+
+
+def _first_failures(
+    events: list[Event], odd: list[tuple[Party, LogLine]]
+) -> tuple[list[Event], list[tuple[Party, LogLine]]]:
+    """The exceptions of unknown ranks are those of the rank that torchrun saw fail first, if its table is the
+    only one in the file. If such a rank was only left alone by others, it is not a cause.
+    """
+    tables: dict[str, set[Party]] = defaultdict(set)
+    for each in events:
+        if each.id == FIRST_FAILURE and each.by.rank is not None:
+            tables[each.line.file].add(each.by)
+    first = {file: next(iter(ranks)) for file, ranks in tables.items() if len(ranks) == 1}
+    nameless = [each for each in events if each.line.form is Form.PYTHON and each.by.rank is None]
+    own = {each.line.file for each in nameless if each.kind is SuspectKind.ROOT}
+    own |= {line.file for party, line in odd if line.form is Form.PYTHON and party.rank is None}
+
+    def known(each: Event) -> Event:
+        rank = first.get(each.line.file)
+        if rank is None or each.line.form is not Form.PYTHON or each.by.rank is not None:
+            return each
+        if each.kind is not SuspectKind.ROOT and (each.kind not in _LEFT_ALONE or each.line.file in own):
+            return each
+        device = each.who[0].device if each.who else None
+        one = replace(rank, device=rank.device if device is None else device)
+        return replace(each, by=one, who=(one,))
+
+    named = [
+        (first.get(line.file, party) if line.form is Form.PYTHON and party.rank is None else party, line)
+        for party, line in odd
+    ]
+    return list(map(known, events)), named
 
 
 def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float) -> bool:
@@ -255,9 +308,12 @@ def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
             found[rank if rank is not None else file.who.rank].append(line)
     for curve in logs.curves:
         if curve.lines and curve.steps:
-            at = curve.seconds[-1] if curve.seconds and not curve.step_time else None
-            text = f"step {curve.steps[-1]}"
-            found[curve.who.rank].append(LogLine(curve.file, curve.lines[-1], text, who=curve.who, at=at))
+            last = len(curve.steps) - 1
+            while last and curve.steps[last - 1] >= curve.steps[last]:
+                last -= 1  # a progress bar prints its last state again at the end
+            at = curve.seconds[last] if curve.seconds and not curve.step_time else None
+            text = f"step {curve.steps[last]}"
+            found[curve.who.rank].append(LogLine(curve.file, curve.lines[last], text, who=curve.who, at=at))
     return found
 
 
@@ -302,14 +358,48 @@ def _event(
                 peers = ()  # torch does not print the addresses there that it tried
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
         by = places.settled(_with(by, own), file)
-        about = (by,)
-    after = [
-        step
-        for step in _steps_of(by.rank, line.file, steps)
-        if (step.file == line.file and step.number > sighting.last.number)
-        or (step.file != line.file and _went_on(sighting, step, clocks))
-    ]
-    return Event(sighting, kind, by, about, peers, bool(after))
+        named_ranks = [each for each in about if each.rank is not None]
+        several = kind is SuspectKind.ROOT and len(named_ranks) > 1
+        about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
+    return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
+
+
+def _overcome(
+    sighting: Sighting,
+    kind: SuspectKind,
+    rank: int | None,
+    file: LogFile | None,
+    clocks: Clocks,
+    steps: Mapping[int | None, Iterable[LogLine]],
+) -> bool:
+    """Whether a later step proves that the writer of the line went on. Nobody goes on after a signal."""
+    line, needs = sighting.last, bool(sighting.symptom.needs)
+    if kind is SuspectKind.DIED and not needs:
+        return False
+    return any(
+        (step.number > line.number if needs else _proves(line, step, rank, file))
+        if step.file == line.file
+        else (rank is not None or needs) and _went_on(sighting, step, clocks)
+        for step in _steps_of(rank, line.file, steps)
+    )
+
+
+def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None) -> bool:
+    """Whether a step further down in the file proves that the writer of the line went on: not if the writer
+    may be another, and not if Python may have written it at its end.
+    """
+    below = step.number - line.number
+    same = (rank is not None and step.who.rank == rank) or not _several(file)
+    if same and below > 0 and (step.level or _BAR.search(step.text) or not _ends_it(line)):
+        return True  # logging and progress bars are not held back, and a warning ends nobody
+    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS)
+
+
+def _several(file: LogFile | None) -> bool:
+    """Whether a file may have several writers that its lines do not tell apart."""
+    if file is None or file.who.rank is not None:
+        return file is None
+    return len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
 
 
 def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[LogLine]]) -> list[LogLine]:
@@ -328,8 +418,13 @@ def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str
     return file.lines - event.sighting.last.number > LAST_WORDS
 
 
-def _retries(event: Event) -> bool:
-    """Whether a job that makes steps has recovered from it, wherever it was written."""
+def _retries(event: Event, files: Mapping[str, LogFile]) -> bool:
+    """Whether a job that makes steps has recovered from it, wherever it was written: but not if its file has
+    steps and ends with it.
+    """
+    file = files.get(event.line.file)
+    if file is not None and file.progress and file.lines - event.sighting.last.number <= LAST_WORDS:
+        return False
     return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
 
 
@@ -343,10 +438,24 @@ def _later(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
     return apart is not None and apart > TOGETHER
 
 
-def _overcome_odd(party: Party, line: LogLine, steps: Mapping[int | None, Iterable[LogLine]]) -> bool:
+def _overcome_odd(
+    party: Party, line: LogLine, file: LogFile | None, steps: Mapping[int | None, Iterable[LogLine]]
+) -> bool:
     """Whether the rank went on after the line."""
-    later = _steps_of(party.rank, line.file, steps)
-    return any(step.file == line.file and step.number > line.number for step in later)
+    later = [each for each in _steps_of(party.rank, line.file, steps) if each.file == line.file]
+    if _ends_it(line):
+        return any(_proves(line, step, party.rank, file) for step in later)
+    return any(step.number > line.number for step in later)
+
+
+def _calms(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
+    """Whether a step shows that the job went on after a complaint that is the only one."""
+    return _later(line, step, clocks) and not (_ends_it(line) and step.file == line.file)
+
+
+def _ends_it(line: LogLine) -> bool:
+    """Whether the writer of such a line does not usually go on: an exception, or a signal."""
+    return line.form is Form.PYTHON or _SIGNAL.search(line.text) is not None
 
 
 def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:

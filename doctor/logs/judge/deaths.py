@@ -84,6 +84,8 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
+    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.first_failures:
+        return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
     # unless it ended before them, it may have waited as well, and its complaint is not in these logs
@@ -114,10 +116,11 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     known = {key(each) for suspect in others for each in suspect.who}
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
-    ill = bool(complain) or bool(deaths)
+    follow = frozenset(rank for each in case.of(SuspectKind.AFTER) for rank in each.ranks)
+    ill = bool(complain) or bool(follow) or bool(deaths)
     for party, line in case.odd:
         mine = key(party, line.file)
-        if raised(line) is None or mine in known or party.rank in case.left_alone:
+        if raised(line) is None or mine in known or party.rank in case.left_alone | follow:
             continue
         if party.rank is None and (mine[0] != "host" or line.file in complain):
             continue

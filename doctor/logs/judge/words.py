@@ -78,7 +78,7 @@ def ended(event: Event) -> str:
 
 def told(parties: Sequence[Party], event: Event) -> str:
     """One sentence, without its full stop."""
-    title = event.sighting.symptom.title
+    title = event.sighting.symptom.title + _which(event)
     if event.kind is SuspectKind.SCHEDULER:  # its line may be from any host: the first step wrote it
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
@@ -89,6 +89,14 @@ def told(parties: Sequence[Party], event: Event) -> str:
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
     return f"{of}: {title}"
+
+
+def _which(event: Event) -> str:
+    """The device that the line names by its place on the bus, or the adapter: " (PCI 0000:3b:00)"."""
+    taken = event.sighting.taken
+    named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
+    named += [taken["adapter"]] if taken.get("adapter") else []
+    return f" ({', '.join(named)})" if named else ""
 
 
 def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:

@@ -1,10 +1,14 @@
-"""Finds the last line of each rank that names a step or an epoch."""
+"""Finds the last line of each rank in which a step or an epoch advances.
+
+A progress bar prints its last state again when the interpreter ends: that is not an advance.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.model import Form, LogLine
@@ -20,9 +24,17 @@ _SAYS = re.compile(
     r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
     re.IGNORECASE,
 )
+_EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
+    r"|(?=\d{1,12}/\d{1,12} \[))(\d{1,12})(?:\s{0,12}/\s{0,12}(\d{1,12}))?",
+    re.IGNORECASE,
+)
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
 """A time in front of a line; it does not identify the writer."""
 _SHORT = 20
+_BACK = 64
+"""Lines for each writer that are examined to find where its last step first stands."""
 IN_VAIN = 40
 """Lines of one sentence that may be examined in vain before it is given up."""
 MOST = 4096
@@ -33,14 +45,51 @@ def says_step(text: str) -> bool:
     return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
 
 
+def _stated(raw: bytes) -> str:
+    """The last state of a line that names a step; the last one if none does."""
+    several = states(raw)
+    return next(filter(says_step, reversed(several)), several[-1])
+
+
+class Count(NamedTuple):
+    """A line's step. Values of the same writer and label can be compared."""
+
+    who: UnresolvedParty
+    label: str
+    """The words before the number, and the total: each progress bar counts for itself."""
+
+
+Value = tuple[float, int]
+"""Epoch and step."""
+
+
+class Advance(NamedTuple):
+    """The first line that prints a value."""
+
+    value: Value
+    number: int
+    raw: bytes
+
+
+def counted(text: str) -> tuple[str, Value]:
+    """The label of a line's step, and its value."""
+    epoch, step = _EPOCH.search(text), _COUNT.search(text)
+    begin = min(found.start(1) for found in (epoch, step) if found) if epoch or step else 0
+    words = "".join(filter(str.isalpha, text[:begin]))
+    total = step[2] or "" if step else ""
+    return f"{words}/{total}", (float(epoch[1]) if epoch else -1.0, int(step[1]) if step else -1)
+
+
 class Progress:
-    """The progress in one part of a file. Each window is searched from its end, until all its writers are
-    found.
+    """The progress in one part of a file. Each window is searched from its end, until the last advance of
+    each of its writers is found.
     """
 
     def __init__(self, said: Callable[[str], LineFacts]) -> None:
         self._said = said
         self._last: dict[UnresolvedParty, tuple[int, str]] = {}
+        self._reached: dict[Count, Value] = {}
+        """The values at the end of the window before."""
         self._heads: dict[bytes, tuple[int, int]] = {}
         """Sentence -> the last character of the launcher's prefix in it, and how often the prefix has it."""
         self._writers: dict[bytes, UnresolvedParty] = {}
@@ -57,31 +106,55 @@ class Progress:
 
     def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
         seen: set[UnresolvedParty] = set()
-        vain = 0
+        done: set[UnresolvedParty] = set()
+        newest: dict[Count, Value] = {}
+        firsts: dict[Count, Advance] = {}
+        vain = back = 0
         more = False  # some lines have no rank in front, so the number of their writers is unknown
         for place in reversed(places):
             words, raw = lines.sentences[place], lines.raw[place]
             who = self._writers.get(self._head(words, raw) or words)
             vain += 1
-            if who not in seen and self._vain[words] < IN_VAIN:
+            back += len(seen) >= many
+            if who not in done and self._vain[words] < IN_VAIN:
                 who = self._writer(words, raw, who)
                 self._vain[words] = 0 if who is not None else self._vain[words] + 1
-                if who is not None and who not in seen:
-                    vain = 0
-                    seen.add(who)
-                    more = more or (who.rank is None and who != UnresolvedParty())
-                    self._add(who, lines.number(place), raw)
-            if len(seen) >= many and (not more or vain >= IN_VAIN):
-                return
+                if who is not None and who not in done:
+                    if who not in seen:
+                        vain = 0
+                        seen.add(who)
+                        more = more or (who.rank is None and who != UnresolvedParty())
+                    label, value = counted(_stated(raw))
+                    count = Count(who, label)
+                    newest.setdefault(count, value)
+                    later = firsts.get(count)
+                    if later and value < later.value:
+                        done.add(who)
+                        self._add(who, later)
+                    else:
+                        firsts[count] = Advance(value, lines.number(place), raw)
+            if (len(done) >= many or back >= many * _BACK) and (not more or vain >= IN_VAIN):
+                break
+        for count, first in firsts.items():
+            before = self._reached.get(count)
+            if count.who not in done and (before is None or before < first.value):
+                self._add(count.who, first)
+        if len(self._reached) > MOST:
+            self._reached.clear()
+        self._reached.update(newest)
 
-    def _add(self, who: UnresolvedParty, number: int, raw: bytes) -> None:
+    def _add(self, who: UnresolvedParty, line: Advance) -> None:
         known = self._last.get(who)
-        if len(self._last) < MOST if known is None else known[0] < number:
-            self._last[who] = number, states(raw)[-1]
+        if len(self._last) < MOST if known is None else known[0] < line.number:
+            self._last[who] = line.number, _stated(line.raw)
+
+    def begin_part(self) -> None:
+        """The next lines belong to another part of the file; what was reached stays known."""
+        self._last.clear()
 
     def _writer(self, words: bytes, raw: bytes, who: UnresolvedParty | None) -> UnresolvedParty | None:
         """The writer of a line; None if it does not name a step. `who` is the writer if already known."""
-        text = states(raw)[-1]
+        text = _stated(raw)
         if not says_step(text):
             return None
         if who is not None:

@@ -63,7 +63,6 @@ def scan(
     scanner.end()
     attempts = attempts_of(scanner.parts)
     for each in attempts:
-        _forget_caught(each)
         each.size = opened.stream.taken if each.size < 0 else each.size
         each.problem = problem
     return attempts
@@ -160,7 +159,7 @@ class _Scanner:
             return
         self._edge(window, window.last(HEAD), head=False)
         self._found.progress = self._progress.lines(self._made)
-        self._progress = Progress(self._parse)
+        self._progress.begin_part()
         self._last_words(window)
         self._found.fold.finish(self._made)
         self._looked = self._learned = 0
@@ -183,6 +182,25 @@ class _Scanner:
             number -= 1
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
+        self._cut_off(window)
+
+    def _cut_off(self, window: Window) -> None:
+        """A log that ends inside a traceback complains, although the exception itself is missing."""
+        frame: re.Match[str] | None = None
+        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
+        for back, (start, end) in enumerate(window.last(HEAD)):
+            texts = states(window.data[start:end])
+            said = self._parse(texts[-1]) if texts else LineFacts()
+            own = texts[-1][said.start :] if texts else ""
+            if "Traceback (most recent call last)" in own:
+                place = f" ({frame['file']}:{frame['line']})" if frame else ""
+                text = f"{texts[-1]} the log ends here{place}"
+                said.form = Form.PYTHON
+                self._found.odd["cut off"] = (who_of(said), self._made(number - back, text, said))
+                return
+            if own.strip() and not own.startswith((" ", "\t")):
+                return
+            frame = frame or _FRAME.search(own)
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)
@@ -247,7 +265,9 @@ class _Scanner:
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
 
     def _caught(self, text: str, said: LineFacts, above: list[str], below: list[str]) -> bool:
-        """Whether the script goes on after the exception, or Python ignored it."""
+        """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
+        Steps below prove less: the judge weighs them.
+        """
         begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
         if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
             return True
@@ -255,7 +275,7 @@ class _Scanner:
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = said_of(line, self._layout or PrefixLayout(), self._clock)
-                return after.form is Form.PLAIN and (after.headed or says_step(line))
+                return after.form is Form.PLAIN and after.headed and not says_step(line)
         return False
 
     def _made(self, number: int, text: str, said: LineFacts) -> LogLine:
@@ -296,12 +316,3 @@ class _Scanner:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, said)
             self._note(said)
-
-
-def _forget_caught(found: Scan) -> None:
-    """Remove exceptions after which the same rank made steps."""
-    for wording, (who, line) in list(found.odd.items()):
-        later = found.progress.get(who)
-        caught = later is not None and later.number > line.number
-        if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
-            del found.odd[wording]

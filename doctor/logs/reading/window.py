@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ KEPT = 2000
 MOST_PARTS = 32
 """States of a line that a progress bar overwrites; the last ones are read."""
 _MOST = 40
+_BAR = re.compile(rb"\d/\d{1,12} \[[^\]\r\n]{0,200}(?:it/s|s/it)[^\]\r\n]{0,400}\](?=[^\s,\]])")
+"""A progress bar with another line glued to it."""
 _DASHES = b"-" * 70
 
 
@@ -124,4 +127,12 @@ def _short(line: bytes) -> str:
 def states(raw: bytes) -> list[str]:
     """The states of one line as harmless text, which may still hold secrets. Most lines have one state."""
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
+    if b"it/s" in raw or b"s/it" in raw:
+        parts = [text for part in parts for text in _after_bar(part)]
     return [clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()) for part in parts]
+
+
+def _after_bar(part: bytes) -> list[bytes]:
+    """A bar leaves the line open, so the next text that any program prints continues it."""
+    bar = _BAR.search(part)
+    return [part[: bar.end()], part[bar.end() :]] if bar else [part]

@@ -32,7 +32,7 @@ SAYS = [
     "bash: line 1: 123 Killed python train.py",
     "run.sh: line 7:   123 Bus error               (core dumped) python train.py",
 ]
-STEPS = [f"step {step} loss {3 - step / 500:.4f}" for step in range(400)]
+STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(800)]
 
 
 def told(folder: Path, *lines: str) -> Conclusion:
@@ -59,7 +59,7 @@ def test_a_job_that_goes_on_after_it_to_its_end_is_healthy(line: str, tmp_path: 
 def test_what_was_overcome_before_counts_at_the_end(tmp_path: Path) -> None:
     said = told(tmp_path, *STEPS[:200], SAYS[0], *STEPS[200:], SAYS[0])
     assert said.outcome is LogOutcome.UNKNOWN
-    assert [each.number for each in said.odd] == [402]
+    assert [each.number for each in said.odd] == [802]
 
 
 def test_many_others_before_do_not_hide_it(tmp_path: Path) -> None:
@@ -67,3 +67,59 @@ def test_many_others_before_do_not_hide_it(tmp_path: Path) -> None:
     said = told(tmp_path, *STEPS[:200], *others, *STEPS[200:], SAYS[0])
     assert said.outcome is LogOutcome.UNKNOWN
     assert [each.text for each in said.odd] == [SAYS[0]]
+
+
+BAR = "\r  1%|▏         | {}/1856 [00:01<04:11,  7.3it/s]"
+CRASH = """Traceback (most recent call last):
+  File "/home/user/train.py", line 22, in <module>
+    loss.backward()
+{}
+"""
+FATAL = [
+    "RuntimeError: CUDA error: uncorrectable ECC error encountered",
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+    "ModuleNotFoundError: No module named 'flash_attn'",
+    "ValueError: shard 17 is empty",
+]
+
+
+@each("line", FATAL)
+def test_a_bar_that_is_printed_again_at_the_end_clears_nobody(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    bars = "".join(BAR.format(step) for step in range(11))
+    path.write_text(f"start\n{bars}{CRASH.format(line)}{BAR.format(10)}\n")
+    assert concluded(path).outcome is not LogOutcome.CLEAN
+    path.write_text(f"start\n{bars}\n{CRASH.format(line)}{BAR.format(11)}\n{BAR.format(12)}\n")
+    if "ValueError" in line:
+        assert concluded(path).outcome is LogOutcome.CLEAN
+
+
+@each("line", FATAL)
+def test_what_print_held_back_clears_nobody(line: str, tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:200], CRASH.format(line), *STEPS[200:300])
+    assert said.outcome is not LogOutcome.CLEAN
+
+
+@each("line", FATAL)
+def test_the_steps_of_another_rank_clear_nobody(line: str, tmp_path: Path) -> None:
+    """Without prefixes, srun's log does not say whose steps they are."""
+    ends = "srun: error: node2: task 1: Exited with exit code 1"
+    said = told(tmp_path, *STEPS[:200], CRASH.format(line), *STEPS[200:210], ends)
+    assert said.outcome is not LogOutcome.CLEAN
+    text = [each.text for each in said.odd] + [at.text for each in said.charges for at in each.lines]
+    assert any(line in each for each in text), text
+
+
+@each(
+    "line",
+    [
+        *SAYS[-9:],
+        "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01T10:00:00 DUE TO TIME LIMIT ***",
+    ],
+)
+def test_a_line_glued_to_a_bar_is_a_line(line: str, tmp_path: Path) -> None:
+    bars = "".join(BAR.format(step) for step in range(11))
+    said = told(tmp_path, "start", bars + line)
+    assert said.outcome is not LogOutcome.CLEAN
+    if "LIMIT" in line:
+        assert said.charges[0].symptom == "slurm-time-limit"

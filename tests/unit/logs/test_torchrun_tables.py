@@ -1,0 +1,90 @@
+"""torchrun's table names the rank that failed first on a host; the exception above it is that rank's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doctor.logs.model import Conclusion, LogOutcome
+from doctor.model import Confidence
+from tests.support.fault_logs import concluded
+
+ELASTIC = "torch/distributed/elastic/multiprocessing/api.py"
+FRAMES = """Traceback (most recent call last):
+  File "/work/train.py", line 40, in main
+    labels = batch["labels"]
+"""
+TABLE = """E1120 10:00:03.117000 {api}:869] failed (exitcode: 1) local_rank: 2 (pid: 4250) of binary: python
+============================================================
+/work/train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-11-20_10:00:03
+  host      : node7
+  rank      : 1 (local_rank: 1)
+  exitcode  : -15 (pid: 4249)
+  error_file: <N/A>
+  traceback : Signal 15 (SIGTERM) received by PID 4249
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-20_10:00:02
+  host      : node7
+  rank      : 2 (local_rank: 2)
+  exitcode  : 1 (pid: 4250)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+""".replace("{api}", ELASTIC)
+
+
+def read(folder: Path, *parts: str) -> Conclusion:
+    path = folder / "job.log"
+    path.write_text("".join(parts))
+    return concluded(path)
+
+
+def culprits(found: Conclusion) -> list[set[int | None]]:
+    return [{party.rank for party in each.who} for each in found.charges if each.because is None]
+
+
+def test_the_exception_is_that_of_the_rank_in_the_table(tmp_path: Path) -> None:
+    found = read(tmp_path, "step 10 loss 2.3\n", FRAMES, "KeyError: 'labels'\n", TABLE)
+    assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
+    assert "KeyError: 'labels'" in found.charges[0].says
+    assert found.charges[0].confidence is Confidence.STRONG
+
+
+def test_a_known_cause_is_that_of_the_rank_in_the_table(tmp_path: Path) -> None:
+    memory = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    found = read(tmp_path, FRAMES, memory, TABLE)
+    assert (culprits(found), found.charges[0].symptom) == ([{2}], "torch-cuda-memory")
+
+
+def test_the_task_of_slurm_that_is_a_torchrun_is_nobody(tmp_path: Path) -> None:
+    ends = "srun: error: node3: task 0: Exited with exit code 1\n"
+    assert culprits(read(tmp_path, FRAMES, "KeyError: 'labels'\n", TABLE, ends)) == [{2}]
+
+
+def test_without_an_exception_the_table_is_the_answer(tmp_path: Path) -> None:
+    found = read(tmp_path, TABLE[TABLE.index("=") :])
+    assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
+
+
+def test_a_rank_that_others_left_alone_is_not_the_cause(tmp_path: Path) -> None:
+    closed = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:44332\n"
+    found = read(tmp_path, FRAMES, closed, TABLE)
+    assert found.charges[0].symptom == "gloo-peer-closed"
+    assert {each.confidence for each in found.charges if each.because is None} == {Confidence.SUSPECT}
+
+
+def test_the_only_rank_with_an_exception_of_its_own_comes_first(tmp_path: Path) -> None:
+    def of(rank: int, last: str) -> str:
+        return "".join(f"[rank{rank}]: {line}\n" for line in (*FRAMES.splitlines(), last))
+
+    aborted = [
+        of(rank, f"DistBackendError: NCCL communicator was aborted on rank {rank}.") for rank in range(64)
+    ]
+    aborted[17] = of(17, "OSError: [Errno 5] Input/output error")
+    found = read(tmp_path, *aborted)
+    assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{17}])

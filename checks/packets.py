@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import (
-    Damage,
     GUESSES,
     PLAN,
     UNDECIDED,
     Confidence,
+    Damage,
     Evidence,
     JobPlan,
     Place,

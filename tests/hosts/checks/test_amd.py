@@ -186,6 +186,7 @@ FAULTS = {
         "amd-missing",
         lambda host: host.only_for_root(),
         says=("this login may use none of the GPUs", r"at least one \| none", "render,video"),
+        unknown=("amd-reset", "firewall-blocks", "kernel-log"),
         user="trainee",
     ),
 }

@@ -193,7 +193,7 @@ class ShellState:
                 yield name, self.placed(value) if isinstance(value, str) else f"${name}"
             elif isinstance(value, str) and START not in value:
                 yield name, value
-            elif value is None and name.endswith("_SOCKET_IFNAME"):
+            elif not isinstance(value, str) and name.endswith("_SOCKET_IFNAME"):
                 yield name, f"${name}"
 
     def placed(self, path: str) -> str:

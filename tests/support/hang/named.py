@@ -9,8 +9,8 @@ Named = dict[str, Any]
 
 
 def culprits(said: Mapping[str, Any]) -> list[Named]:
-    return [each for each in said["findings"] if each["status"] == "fail" and each["check"] is None]
+    return [each for each in said["findings"] if each["status"] == "fail" and each.get("check") is None]
 
 
 def suspects(said: Mapping[str, Any]) -> list[Named]:
-    return [each for each in said["findings"] if each["status"] == "unknown" and each["check"] is None]
+    return [each for each in said["findings"] if each["status"] == "unknown" and each.get("check") is None]

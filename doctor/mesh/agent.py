@@ -25,7 +25,7 @@ import struct
 import sys
 import time
 
-from doctor.agents.onhost.segments import segments_of
+from doctor.agents.onhost.segments import acknowledged, segments_of
 from doctor.agents.onhost.voice import HostAgent
 
 MOST = 256  # calls in flight, and simultaneous visitors
@@ -139,12 +139,13 @@ class MeshVisitor(WatchedSocket):
 class Caller(WatchedSocket):
     """One attempt to reach a peer. It closes the connection first, after it has the answer and its load back.
 
-    `carried` is what became of the load: "out" is lost on the way there, "back" on the way back.
+    `carried` is what became of the load: "out" is lost on the way there, "back" on the way back. A part that
+    arrived proves the way, however slow it is: then it is "there", or "both".
     """
 
     connected = False
     carried = ""
-    returned = 0
+    returned = acknowledged = 0
 
     def __init__(self, agent: "MeshAgent", sock: socket.socket, call: "list[str]", tries: int) -> None:
         self.id = int(call[0])
@@ -189,6 +190,7 @@ class Caller(WatchedSocket):
             self.finish("wrong-answer", "something else answered: " + repr(self.heard[:60])[1:])
         elif whole and self.load:
             self.heard, self.carried = b"", "out"
+            self.acknowledged = acknowledged(self.sock)
             self.wait()
             self.exchange()
         elif whole:
@@ -203,11 +205,11 @@ class Caller(WatchedSocket):
             data = self.sock.recv(65536)
         except BlockingIOError:
             return
-        except OSError as error:
-            self.finish("ok", "with the load on its way: " + str(error))
-            return
+        except OSError:
+            data = b""
         if not data:
-            self.finish("ok", "the connection was closed with the load on its way")
+            self.carried = ""
+            self.finish("reset", "the connection was closed with its load on the way")
             return
         if self.carried == "out":
             self.heard += data
@@ -225,6 +227,10 @@ class Caller(WatchedSocket):
 
     def expired(self) -> None:
         if self.carried:
+            if self.carried == "back" and self.returned:
+                self.carried = "both"
+            elif self.carried == "out" and acknowledged(self.sock) > self.acknowledged:
+                self.carried = "there"
             self.finish("ok", "")
         elif self.connected:
             self.finish("silent", "connected, but no answer within " + self.call[2] + " s")

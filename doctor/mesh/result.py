@@ -13,7 +13,7 @@ MeshShape = Literal["full", "sparse", "ring", "none"]
 Outcome = Literal[
     "ok", "refused", "no-route", "dropped", "reset", "silent", "wrong-answer", "error", "lost", "untested"
 ]
-Carried = Literal["", "out", "back", "both"]
+Carried = Literal["", "out", "there", "back", "both"]
 ListenError = Literal["in-use", "not-here", "denied", "cannot-listen", "no-agent", "error"]
 TroubleKind = Literal["unreached", "no-agent", "no-python", "ended", "silent", "noise"]
 
@@ -44,8 +44,9 @@ class Link:
     answer.
 
     `carried` is what became of the load that an `ok` connection had to carry, first to the target and then
-    back: lost on the way "out", on the way "back", or through on "both"; empty if it carried none. `segments`
-    are those with data that the source sent, and those that it sent again.
+    back: lost on the way "out", on the way "back", or through on "both"; "there" if it got through on the way
+    out and was too slow to be seen on its way back; empty if it carried none. `segments` are those with data
+    that the source sent, and those that it sent again.
     """
 
     source: str
@@ -86,7 +87,7 @@ class Link:
         if self.outcome != "ok" or not self.carried:
             return ()
         there = replace(self, outcome="lost" if self.carried == "out" else "ok")
-        if self.carried == "out":
+        if self.carried in ("out", "there"):
             return (there,)
         outcome: Outcome = "lost" if self.carried == "back" else "ok"
         back = replace(self, source=self.target, target=self.source, outcome=outcome, segments=(0, 0))

@@ -5,7 +5,7 @@ import socket
 import struct
 from contextlib import suppress
 
-_AGAIN, _SENT = 100, 156  # tcpi_total_retrans and tcpi_data_segs_out in struct tcp_info
+_AGAIN, _ACKED, _SENT = 100, 120, 156  # total_retrans, bytes_acked and data_segs_out in struct tcp_info
 
 
 def segments_of(sock: socket.socket) -> "tuple[int, int]":
@@ -17,6 +17,15 @@ def segments_of(sock: socket.socket) -> "tuple[int, int]":
     if len(info) < _SENT + 4:  # a kernel before 4.6
         return 0, 0
     return struct.unpack_from("=I", info, _SENT)[0], struct.unpack_from("=I", info, _AGAIN)[0]
+
+
+def acknowledged(sock: socket.socket) -> int:
+    """Bytes that the other end has received of what this one sent; 0 if it is unknown."""
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    except OSError:
+        return 0
+    return struct.unpack_from("=Q", info, _ACKED)[0] if len(info) >= _ACKED + 8 else 0
 
 
 def segments_by_peer() -> "dict[str, list[int]]":

@@ -221,3 +221,15 @@ def test_a_smaller_mtu_that_both_ends_know_loses_nothing(lab: Lab) -> None:
     lab.sh(f"ip -n {lab.space('h1')} link set eth0 mtu 1300")
     result = lab.mesh()
     assert named(result) == named(result, ways=True) == []
+
+
+@pytest.mark.long
+def test_a_link_too_slow_for_the_load_loses_nothing(lab: Lab) -> None:
+    """Six connections share 200 kbit/s: what has arrived by the end proves that large packets do."""
+    lab.sh(
+        f"ip netns exec {lab.space('h1')} tc qdisc add dev eth0 root tbf rate 200kbit burst 8kb latency 2s"
+    )
+    result = lab.mesh()
+    lab.sh(f"ip netns exec {lab.space('h1')} tc qdisc del dev eth0 root")
+    assert named(result, ways=True) == []
+    assert {link.carried for link in result.links if link.kind == "ephemeral"} >= {"both", "there"}

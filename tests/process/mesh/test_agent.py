@@ -204,14 +204,14 @@ class Swallow(Thread):
 
 
 @pytest.mark.parametrize(
-    ("takes", "gives", "carried"),
-    [(65536, 65536, "both"), (65536, 40000, "back"), (65536, 0, "out"), (1000, 0, "out")],
+    ("takes", "gives", "outcome"),
+    [(65536, 65536, "ok both"), (65536, 40000, "ok both"), (65536, 0, "ok there"), (1000, 0, "reset ")],
 )
-def test_what_became_of_the_load(sessions: list[LocalSession], takes: int, gives: int, carried: str) -> None:
+def test_what_became_of_the_load(sessions: list[LocalSession], takes: int, gives: int, outcome: str) -> None:
     peer = Swallow(takes, gives)
     peer.start()
     said = connect(start(sessions), peer.port)
-    assert (said["outcome"], said["carried"]) == ("ok", carried)
+    assert f"{said['outcome']} {said['carried']}" == outcome
 
 
 def test_no_load_is_carried_unless_asked_for(sessions: list[LocalSession]) -> None:

@@ -38,8 +38,6 @@ VERDICTS = {
 }
 FROM_HERE = ("ssh ", "doctor ")
 """Commands that begin like this are typed where doctor runs."""
-VERIFIES_ITSELF = ("name-torch",)
-"""Remedies that run doctor in another way; to run it as before would only show the same again."""
 LONGEST = 90
 """The most characters of the names in the title."""
 MOST_QUOTED = 12
@@ -154,12 +152,8 @@ def _evidence(fault: Fault, report: Report) -> Iterator[Row]:
 
 
 def _verify(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
-    """The command that verifies the fix, unless the remedy has it already or verifies itself, or the run does
-    not say how its hosts are reached.
-    """
+    """The command that verifies the fix, unless the remedy has it already, or nothing can be verified."""
     if not can_verify(report, finding):
-        return
-    if finding.remedy and finding.remedy.id in VERIFIES_ITSELF:
         return
     command = verify(report, finding)
     if not any(command in line for each in fault.findings if each.remedy for line in each.remedy.commands):

@@ -14,6 +14,8 @@ from doctor.model import Finding, Status
 from doctor.transport.way import Way
 
 DEFAULT_EXAM = "preflight"
+VERIFIES_ITSELF = ("name-torch",)
+"""Remedies that run doctor in another way; to run it as before would only show the same again."""
 
 
 def again(report: Report, command: str, *options: str, hosts: Sequence[str] = ()) -> str:
@@ -30,8 +32,12 @@ def for_the_rest(report: Report) -> str:
 
 
 def can_verify(report: Report, finding: Finding) -> bool:
-    """Whether the run says how its hosts are reached, and the finding is a fault of its own."""
+    """Whether the run says how its hosts are reached, and the finding is a fault of its own, whose remedy does
+    not verify itself.
+    """
     known = report.run.way is not None and not report.run.command.startswith("ranktable")
+    if finding.remedy and finding.remedy.id in VERIFIES_ITSELF:
+        return False
     return known and finding.because is None and finding.status is not Status.UNKNOWN
 
 

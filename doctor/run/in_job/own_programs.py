@@ -36,7 +36,8 @@ _MESH = re.compile(
     rb"beat|stop"
     rb"|hello [0-9a-f]{1,64} %(n)s %(s)s"
     rb"|listen %(n)s %(n)s %(a)s"
-    rb"|connect %(n)s %(s)s %(s)s %(n)s %(n)s %(n)s %(a)s" % {b"n": _NUMBER, b"s": _SECONDS, b"a": _ADDRESS}
+    rb"|connect %(n)s %(s)s %(s)s %(n)s %(n)s %(n)s %(a)s %(n)s"
+    % {b"n": _NUMBER, b"s": _SECONDS, b"a": _ADDRESS}
 )
 """Commands of doctor/mesh/agent.py. Where bash reads one, it would evaluate more than a number."""
 

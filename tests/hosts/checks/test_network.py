@@ -175,12 +175,14 @@ HOLES = {
         "large-packets-lost",
         swallow_large,
         says=("packets of full size do not reach it", "64 KB from node", "ping -nqc 2 -W 1 -M do"),
+        also=("firewall-blocks",),
         args=(),
     ),
     "large packets that go out": Fault(
         "large-packets-lost",
         lambda host: swallow_large(host, hook="output"),
         says=("packets of full size that it sends are lost", "segments were sent again"),
+        also=("firewall-blocks",),
         args=(),
     ),
 }

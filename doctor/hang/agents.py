@@ -66,7 +66,7 @@ class HangHost(RemoteAgent):
     no_tool: str = ""
     """Why py-spy was not sent."""
     lacks: str = ""
-    """The CPU architecture that py-spy would have to be built for."""
+    """The CPU architecture of the host, if no py-spy for it was at hand."""
     libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.LooksEnd | None = None
     narrowed: bool = False
@@ -74,7 +74,7 @@ class HangHost(RemoteAgent):
     looking: bool = False
     lost: str = ""
     received: int = 0
-    """The weight of the lines that it sent."""
+    """The total weight of the lines that it sent, as `onhost/room.py` counts it."""
 
     def evidence(self) -> HostEvidence:
         found, seen = self.found, self.seen
@@ -113,18 +113,18 @@ class HangHost(RemoteAgent):
         )
 
     def _explained(self, unread: str) -> str:
-        """This message with the reason why py-spy was not sent, which the host does not know."""
+        """The message, with the reason why py-spy was not sent: the host does not know it."""
         return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
 
     def _with_numbers(self, member: HangMember, told: messages.RankNumbers | None) -> HangMember:
-        """A rank without a number gets the one that was found among its local variables."""
+        """The member. A rank without a number gets the one that was found among its local variables."""
         if told is None or member.rank is not None or member.helps is not None:
             return member
         return msgspec.structs.replace(member, rank=told.rank, world=member.world or told.world)
 
 
 def _is_ready(host: HangHost) -> bool:
-    """Its ranks are found, and py-spy has arrived or is no longer waited for."""
+    """Whether its ranks are found and py-spy has arrived or has taken too long."""
     return host.found is not None and (host.armed or time.monotonic() > host.found_at + ARMING)
 
 
@@ -139,7 +139,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         until: float,
         pyspy: Sequence[Path] = (),
     ) -> None:
-        """`until`: the moment at which the run ends."""
+        """`until`: when the run ends, by time.monotonic()."""
         super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = time.monotonic()

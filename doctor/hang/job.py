@@ -1,4 +1,4 @@
-"""Jobs without a name of their own: they are named after a process, so the name gets the host as well."""
+"""Jobs without a name of their own are named after a process, so the host is added to the name."""
 
 from __future__ import annotations
 

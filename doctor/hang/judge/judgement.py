@@ -125,7 +125,7 @@ class WaitGroup:
 
     ranks: tuple[int, ...]
     number: int
-    """How many they are, including those whose number is unknown."""
+    """How many ranks wait there, including those whose number is unknown."""
     operation: str
     place: str
     function: str
@@ -163,7 +163,7 @@ class HangJob:
     """The age of its youngest rank."""
     bound: frozenset[tuple[str, int]] = frozenset()
     """Host and PID of the ranks that a launcher started, or that are connected to other ranks of their owner.
-    Another user's process cannot have either.
+    Another user's process cannot be one of them.
     """
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""

@@ -12,7 +12,7 @@ from doctor.hang.judge.judgement import HangState, Judgement, Straggler
 from doctor.hang.judge.wires import Key
 
 LOOKS = 5
-"""Fewer looks prove nothing."""
+"""The fewest looks that can name a straggler."""
 OFTEN = 0.8
 """The share of looks in which the rank must be outside."""
 CHANCE = 0.001

@@ -51,7 +51,7 @@ def _weighed(by_processes: HangFinding, found: HangFinding, heard: Sequence[Weig
 
 
 def _blames_no_more(said: Opinion, found: HangFinding) -> bool:
-    """It blames only ranks that the processes name as well."""
+    """Whether it blames only ranks that the processes name as well."""
     among = all(any(_same(each, subject) for each in found.named) for subject in said.subjects)
     return said.kind is OpinionKind.BLAMES and among and not said.more
 
@@ -153,7 +153,7 @@ def _all_in(case: HangCase) -> bool:
 
 
 def _all_in_one(case: HangCase, found: HangFinding) -> bool:
-    """By the processes, all ranks are in the same operation."""
+    """Whether all ranks are in the same operation, by the processes."""
     return (
         not found.named
         and _all_in(case)
@@ -166,7 +166,7 @@ def _is_among(culprit: HangCulprit, said: Opinion) -> bool:
 
 
 def _comparable(culprit: HangCulprit, subject: Subject) -> bool:
-    """Whether rank or PID is known on both sides."""
+    """Whether both have a known rank, or both have a known PID."""
     by_rank = culprit.rank is not None and subject.rank is not None
     return by_rank or (culprit.pid is not None and subject.pid is not None)
 

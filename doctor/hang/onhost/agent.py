@@ -29,7 +29,7 @@ from doctor.hang.onhost import libraries, look, proc, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
-"""The end of a beat, and of no other command."""
+"""How a beat ends. No other command ends like this."""
 STUCK = 3.0
 """Seconds after the end of the lease until the kernel ends this process, even if it is blocked."""
 END_SECONDS = 1.0
@@ -40,7 +40,7 @@ NICE = 10
 """Lower priority than the job, but not the lowest: at 19, a look took minutes on a busy host."""
 LONGEST_APART = 60.0
 OF_VERSION = 0.1
-"""The share of the time of a look that py-spy may take to start and say its version."""
+"""The share of the time of a look that py-spy may take to start and print its version."""
 
 
 class MessageWriter:
@@ -104,8 +104,8 @@ class HangAgent(HostAgent):
     # Commands.
 
     def _commands(self, lines: "list[bytes]") -> None:
-        """Do what the lines say. If a login or a slow link held a command up, beats have gathered behind it:
-        one at once, and one more for each interval.
+        """Carry out the commands. If a login or a slow link delayed a command, beats have gathered behind it:
+        the first was sent at once, and one more after each interval.
         """
         for place, line in enumerate(lines):
             beats = sum(each.endswith(BEAT) for each in lines[place + 1 :])
@@ -247,7 +247,7 @@ class HangAgent(HostAgent):
         )
 
     def _pyspy(self, seconds: float) -> "tuple[stacks.PySpy | None, str, str]":
-        """The py-spy to use, its description, and why there is none. `seconds`: for one start of one."""
+        """The py-spy to use, its description, and why there is none. `seconds`: the limit for each start."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
             brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)

@@ -146,12 +146,12 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, UnreachedHost] = {}
 
-    def find(self, told: Callable[[], None]) -> None:
+    def find(self, tell: Callable[[], None]) -> None:
         """Find the ranks on all hosts, and send py-spy to the hosts that have some."""
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
         self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
-        self._hear(self.began + self.patience.search, _is_ready, told)
+        self._hear(self.began + self.patience.search, _is_ready, tell)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
@@ -165,7 +165,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             host.members = {pid: m for pid, m in host.members.items() if pid in pids or m.helps in pids}
             host.narrowed = True
 
-    def look(self, apart: float, told: Callable[[], None]) -> None:
+    def look(self, apart: float, tell: Callable[[], None]) -> None:
         """Look at all ranks twice, starting on all hosts at once."""
         for host in self.live():
             host.looking = bool(host.members)
@@ -176,13 +176,13 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 asked = {"do": "look", "apart": apart, "within": within}
                 pids = {"pids": [*host.members]} if host.narrowed else {}
                 self.session.send(host.host, msgspec.json.encode({**asked, **pids}))
-        self._hear(over, lambda host: not host.looking or host.seen is not None, told)
+        self._hear(over, lambda host: not host.looking or host.seen is not None, tell)
 
-    def _hear(self, deadline: float, over: Callable[[HangHost], bool], told: Callable[[], None]) -> None:
+    def _hear(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))
-            told()
+            tell()
 
     def _line(self, host: HangHost, line: Line) -> None:
         host.received += weight(line.text)

@@ -52,7 +52,7 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
         or _outside(case)
         or _claims_to_be_lost(case)
         or _mismatch(case)
-        or _last_words(case)
+        or _by_connections(case)
         or _nobody(case, limit)
     )
     found = replace(found, notes=(*found.notes, *_unproved_claims(case, found)))
@@ -299,7 +299,7 @@ def _on_device(case: HangCase) -> bool:
     return any(threads.uses_device(each.member.b) or each.noticed for each in case.inside)
 
 
-def _last_words(case: HangCase) -> HangFinding | None:
+def _by_connections(case: HangCase) -> HangFinding | None:
     """The finding if only the connections show who is waited for. It is never more than a suspicion."""
     ends, cycle = waited_for(case.waits)
     if not ends or len(ends) == len(case.upright):

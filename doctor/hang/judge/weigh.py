@@ -24,13 +24,15 @@ def weigh(
     """The finding with its confidence after all opinions, and each opinion compared with the processes."""
     by_processes = found
     found = _suspects(case, found, opinions)
-    heard = tuple(_heard(case, by_processes, each) for each in opinions)
+    heard = tuple(_compared_with_processes(case, by_processes, each) for each in opinions)
     if not heard or case.moves or found.at_once or any(each.cause is Cause.LINK for each in found.named):
         return found, heard
-    return _weighed(by_processes, found, heard), heard
+    return _with_opinions(by_processes, found, heard), heard
 
 
-def _weighed(by_processes: HangFinding, found: HangFinding, heard: Sequence[WeighedOpinion]) -> HangFinding:
+def _with_opinions(
+    by_processes: HangFinding, found: HangFinding, heard: Sequence[WeighedOpinion]
+) -> HangFinding:
     strong = [each for each in heard if each.opinion.trust is Trust.STRONG]
     contrary = [each for each in strong if _contradicts(each) and each.opinion.kind is not OpinionKind.MOVES]
     if contrary:
@@ -61,7 +63,7 @@ def _contradicts(heard: WeighedOpinion) -> bool:
     return len(heard.against) > len(heard.opinion.against)
 
 
-def _heard(case: HangCase, found: HangFinding, said: Opinion) -> WeighedOpinion:
+def _compared_with_processes(case: HangCase, found: HangFinding, said: Opinion) -> WeighedOpinion:
     against = _against(case, found, said)
     return WeighedOpinion(
         said, _confirms(case, found, said), (*((against,) if against else ()), *said.against)

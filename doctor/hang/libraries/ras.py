@@ -89,7 +89,7 @@ def opinion(who: RankFinder) -> Opinion | None:
         if isinstance(a, str) or isinstance(b, str):
             problem = f"{first.host}: {a if isinstance(a, str) else b}"
             continue
-        compared = _compared(who, first, a, b)
+        compared = _opinion_of_answers(who, first, a, b)
         if compared is not None:
             found.append(compared)
     if found:
@@ -138,7 +138,7 @@ class _AnswerPair:
                 yield each
 
 
-def _compared(who: RankFinder, said: HostText, a: RasAnswer, b: RasAnswer) -> Opinion | None:
+def _opinion_of_answers(who: RankFinder, said: HostText, a: RasAnswer, b: RasAnswer) -> Opinion | None:
     before = {each.name: each for each in a.communicators}
     both = [
         _AnswerPair(before[each.name], each)

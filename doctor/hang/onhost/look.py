@@ -174,7 +174,7 @@ class Looks:
 
         nets_over = _until(over, NETS, 0.5)
         known, self.no_ages = sockets.connections(wanted, until=nets_over)
-        self._elsewhere(looks, known, wanted, nets_over)
+        self._add_other_namespaces(looks, known, wanted, nets_over)
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
@@ -184,7 +184,7 @@ class Looks:
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
-    def _elsewhere(
+    def _add_other_namespaces(
         self,
         looks: "Mapping[int, dict[str, Any]]",
         known: "dict[str, dict[str, Any]]",

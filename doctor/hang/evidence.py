@@ -112,7 +112,7 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     launched: Pid | None = None
     """The nearest launcher above it, by its command line; None if there is none or it was not recorded."""
     joins: bool = False
-    """It has threads of process groups, or has loaded a library that creates process groups."""
+    """Whether it has threads of process groups, or has loaded a library that creates process groups."""
     job: Word
     """The same for all ranks of a job: MASTER_ADDR:MASTER_PORT, a run id, or a Slurm job and step."""
     rank: Rank | None = None
@@ -197,7 +197,7 @@ class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[Word, ...] = ()
     """All hosts that were asked, in order."""
     local: bool = False
-    """It was taken on this machine, without a login."""
+    """Whether the evidence was taken on this machine, without a login."""
     transport: Word = ""
     """The transport that reached the hosts; empty if it was not recorded."""
     seconds: Seconds = 0.0

@@ -65,7 +65,7 @@ class Activity:
     works: bool = False
     """It makes progress: it moved data or finished a step."""
     unproved: bool = False
-    """It may be an endless loop or long work: both look alike."""
+    """It may be an endless loop or long work, which look alike."""
     certain: bool = False
     """No other behaviour looks like it."""
     place: str = ""
@@ -245,7 +245,7 @@ class Judgement:
     notes: tuple[str, ...] = ()
     heard: tuple[WeighedOpinion, ...] = ()
     straggler: Straggler | None = None
-    """Found over many looks. It is never a culprit."""
+    """The rank that was late in most of many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
     """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()

@@ -1,5 +1,5 @@
-"""The rank that is late again and again in a job that moves. It is reported only if chance is ruled out, and
-it is not an accusation.
+"""Names the rank that is late again and again in a job that moves, if this cannot be chance. It is not an
+accusation.
 """
 
 from __future__ import annotations

@@ -24,10 +24,11 @@ FEWEST = 3
 
 
 def silence(evidence: HangEvidence, job: HangJob) -> tuple[bool, float | None]:
-    """Whether connections show it, and for how many seconds no processes of the user have exchanged data.
+    """Whether the connections show for how long the job has been silent, and the seconds; None if unknown.
 
-    It is unknown which process a connection belongs to. Both ends must belong to this user, on hosts of this
-    job. A recent exchange counts only if every rank was woken as well.
+    A job is silent while its user's processes exchange no data. It is unknown which process a connection
+    belongs to, so both ends must belong to this user, on hosts of this job. A recent exchange counts only if
+    every rank was woken as well.
     """
     looks = [rank.b for rank in job.ranks]
     if any(map(threads.uses_device, looks)) or not any(map(threads.uses_gloo, looks)):

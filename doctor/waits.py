@@ -1,6 +1,6 @@
 """The graph of who waits for whom, and where its chains end. Pure: a party can be any hashable value.
 
-Every party that waits is a key of the graph, even if nobody knows for whom it waits.
+Every party that waits is a key of the graph, even if it is unknown for whom it waits.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class RemoteAgent:
     ready: bool = False
     gone: bool = False
     mute: bool = False
-    """It is no longer expected to answer."""
+    """Whether it is no longer expected to answer."""
     spoke: bool = False
     unasked: int = 0
     """The number of lines that are not answers, empty ones included."""

@@ -1,6 +1,6 @@
-"""Who waits for whom, as a graph, and who is last. Pure: a party is any hashable value.
+"""The graph of who waits for whom, and where its chains end. Pure: a party can be any hashable value.
 
-Everyone who waits has an entry, even if it is not known for whom.
+Every party that waits is a key of the graph, even if it is unknown for whom it waits.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def graph(pairs: Iterable[tuple[N, N]]) -> dict[N, list[N]]:
 
 
 def roots(waits: Mapping[N, Collection[N]]) -> list[N]:
-    """Those who are waited for and wait for nobody."""
+    """The parties that others wait for and that wait for nobody."""
     return [each for each in dict.fromkeys(chain(*waits.values())) if each not in waits]
 
 
 def cycles(waits: Mapping[N, Collection[N]]) -> list[frozenset[N]]:
-    """Groups that wait for each other. A party that only leads into a cycle, or between two, is in none."""
+    """Groups of parties that wait for each other. A party that only leads to a cycle belongs to no group."""
     into = graph((other, one) for one, others in waits.items() for other in others)
     left: list[N] = []
-    """Each party comes after all that it waits for, unless these wait for it."""
+    """In this list, each party comes after all parties that it waits for, except within a cycle."""
     seen: set[N] = set()
     for start in waits:
         todo = [(start, False)]
@@ -56,14 +56,14 @@ def cycles(waits: Mapping[N, Collection[N]]) -> list[frozenset[N]]:
 
 
 def waited_for(waits: Mapping[N, Collection[N]]) -> tuple[list[N], bool]:
-    """The roots and False; if there are none, the members of the cycles and True."""
+    """The roots and False; if there are no roots, the members of the cycles and True."""
     ends = roots(waits)
     members = frozenset[N]().union(*cycles(waits))
     return (ends, False) if ends else ([each for each in waits if each in members], True)
 
 
 def longest_way(waits: Mapping[N, Collection[N]], ends: Iterable[N]) -> tuple[N, ...]:
-    """The longest of the shortest paths to one of the ends, from its beginning."""
+    """The shortest path to an end from the party that is farthest from all ends."""
     into = graph((other, one) for one, others in waits.items() for other in others)
     after: dict[N, N | None] = dict.fromkeys(ends)
     todo = list(after)

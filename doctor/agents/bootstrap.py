@@ -34,10 +34,11 @@ def module_texts(package: str) -> Mapping[str, str]:
 def agent_script(
     modules: Mapping[str, str], main: str, *, needs: str, python: str | None = None, bash: bytes = b""
 ) -> Script:
-    """Start the module `main`, which imports the modules `needs`. Keep the session's stdin open after this.
+    """The script that starts the module `main`. The session's stdin must stay open afterwards.
 
-    `python` is the preferred interpreter, `bash` the program for hosts without Python. Stdin carries both
-    programs and then commands; whichever program starts reads exactly the bytes of both.
+    `needs`: the modules that the interpreter must have. `python` is the preferred interpreter, `bash` the
+    program for hosts without Python. Stdin carries both programs and then the commands; whichever program
+    starts reads exactly the bytes of both.
     """
     program, head = _packed(tuple({**module_texts("doctor.agents.onhost"), **modules}.items()))
     code = bundle.reader(program, head, len(bash))

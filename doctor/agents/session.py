@@ -22,9 +22,9 @@ MOST_NOISE = 200
 MOST_SHOWN = 200
 MOST_READ = 4000
 LAST_PATIENCE = 0.5
-"""Seconds that agents get to end even if the run has no time left; they also end by themselves."""
+"""Agents get at least this many seconds to end, even if the run has no time left."""
 ALONE = 0.8
-"""After this share of their lease without a line from the controller, agents may end."""
+"""If the controller was silent for this share of a lease, it excuses agents that have ended."""
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="say"):
@@ -43,7 +43,7 @@ class Bye(Message, frozen=True, tag="bye"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPatience:
-    """Limits in seconds. An agent lives for `lease` after the last line to it; one is sent each `beat`."""
+    """Time limits in seconds. An agent ends `lease` after the last line to it; one is sent every `beat`."""
 
     start: float = 25.0
     beat: float = 2.0
@@ -59,7 +59,7 @@ class RemoteAgent:
     ready: bool = False
     gone: bool = False
     mute: bool = False
-    """It is no longer expected to answer."""
+    """Whether it is no longer expected to answer."""
     spoke: bool = False
     unasked: int = 0
     """The number of lines that are not answers, empty ones included."""
@@ -73,7 +73,7 @@ M = TypeVar("M")
 
 
 class AgentSession(ABC, Generic[A, M]):
-    """Subclasses handle messages and the loss of an agent."""
+    """The conversation with all agents. Subclasses handle their messages and the loss of an agent."""
 
     decoder: ClassVar[msgspec.json.Decoder[Any]]
     """Decodes M, NoInterpreter and Bye."""
@@ -84,7 +84,7 @@ class AgentSession(ABC, Generic[A, M]):
     def __init__(
         self, session: Session, agents: Mapping[str, A], lease: AgentPatience, until: float = math.inf
     ) -> None:
-        """`until` is when the whole run ends, by time.monotonic()."""
+        """`until`: when the whole run ends, by time.monotonic()."""
         self.session = session
         self.until = until
         self.agents = agents
@@ -117,7 +117,7 @@ class AgentSession(ABC, Generic[A, M]):
             self.session.send(agent.host, line)
 
     def stop(self) -> None:
-        """Ask every agent to stop and wait until all have: only then is nothing of the run left."""
+        """Ask every agent to stop, and wait until all have stopped: only then is nothing of the run left."""
         self.stopping = True
         self.tell_all(self.last)
         now = time.monotonic()

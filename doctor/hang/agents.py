@@ -66,7 +66,7 @@ class HangHost(RemoteAgent):
     no_tool: str = ""
     """Why py-spy was not sent."""
     lacks: str = ""
-    """The CPU architecture that py-spy would have to be built for."""
+    """The CPU architecture of the host, if no py-spy for it was at hand."""
     libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.LooksEnd | None = None
     narrowed: bool = False
@@ -74,7 +74,7 @@ class HangHost(RemoteAgent):
     looking: bool = False
     lost: str = ""
     received: int = 0
-    """The weight of the lines that it sent."""
+    """The total weight of the lines that it sent, as `onhost/room.py` counts it."""
 
     def evidence(self) -> HostEvidence:
         found, seen = self.found, self.seen
@@ -113,18 +113,18 @@ class HangHost(RemoteAgent):
         )
 
     def _explained(self, unread: str) -> str:
-        """This message with the reason why py-spy was not sent, which the host does not know."""
+        """The message, with the reason why py-spy was not sent: the host does not know it."""
         return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
 
     def _with_numbers(self, member: HangMember, told: messages.RankNumbers | None) -> HangMember:
-        """A rank without a number gets the one that was found among its local variables."""
+        """The member. A rank without a number gets the one that was found among its local variables."""
         if told is None or member.rank is not None or member.helps is not None:
             return member
         return msgspec.structs.replace(member, rank=told.rank, world=member.world or told.world)
 
 
 def _is_ready(host: HangHost) -> bool:
-    """Its ranks are found, and py-spy has arrived or is no longer waited for."""
+    """Whether its ranks are found and py-spy has arrived or has taken too long."""
     return host.found is not None and (host.armed or time.monotonic() > host.found_at + ARMING)
 
 
@@ -139,19 +139,19 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         until: float,
         pyspy: Sequence[Path] = (),
     ) -> None:
-        """`until`: the moment at which the run ends."""
+        """`until`: when the run ends, by time.monotonic()."""
         super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = time.monotonic()
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, UnreachedHost] = {}
 
-    def find(self, told: Callable[[], None]) -> None:
+    def find(self, tell: Callable[[], None]) -> None:
         """Find the ranks on all hosts, and send py-spy to the hosts that have some."""
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
         self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
-        self._hear(self.began + self.patience.search, _is_ready, told)
+        self._hear(self.began + self.patience.search, _is_ready, tell)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
@@ -165,7 +165,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             host.members = {pid: m for pid, m in host.members.items() if pid in pids or m.helps in pids}
             host.narrowed = True
 
-    def look(self, apart: float, told: Callable[[], None]) -> None:
+    def look(self, apart: float, tell: Callable[[], None]) -> None:
         """Look at all ranks twice, starting on all hosts at once."""
         for host in self.live():
             host.looking = bool(host.members)
@@ -176,13 +176,13 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 asked = {"do": "look", "apart": apart, "within": within}
                 pids = {"pids": [*host.members]} if host.narrowed else {}
                 self.session.send(host.host, msgspec.json.encode({**asked, **pids}))
-        self._hear(over, lambda host: not host.looking or host.seen is not None, told)
+        self._hear(over, lambda host: not host.looking or host.seen is not None, tell)
 
-    def _hear(self, deadline: float, over: Callable[[HangHost], bool], told: Callable[[], None]) -> None:
+    def _hear(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))
-            told()
+            tell()
 
     def _line(self, host: HangHost, line: Line) -> None:
         host.received += weight(line.text)

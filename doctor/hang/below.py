@@ -36,7 +36,7 @@ def findings_below(below: CheckReport, after: int) -> tuple[HangFindingEntry, ..
 
 
 def hosts_below(own: Sequence[HostEntry], below: CheckReport) -> tuple[HostEntry, ...]:
-    """The hosts; those of which the checks name a fault are faulty."""
+    """The hosts. A host is faulty if the checks found a fault on it."""
     guilty = {each.name: each for each in below.hosts if each.status is HostStatus.FAULTY}
     return tuple(
         changed(each, status=HostStatus.FAULTY, reason=guilty[each.name].reason)
@@ -51,7 +51,7 @@ def counts_below(own: Counts, below: CheckReport) -> Counts:
 
 
 def with_checks(page: Page, checked: Report) -> Page:
-    """The page of the hang with the findings of the checks."""
+    """The page of the hang, with the findings of the checks added."""
     below, faulty = page_of(checked), checked.exit_code == EXIT_FAULT
     if faulty and page.kind is not CardKind.FAIL:
         page = replace(page, word=below.word, kind=below.kind, title=below.title)

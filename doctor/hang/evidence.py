@@ -112,7 +112,7 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     launched: Pid | None = None
     """The nearest launcher above it, by its command line; None if there is none or it was not recorded."""
     joins: bool = False
-    """It has threads of process groups, or has loaded a library that creates process groups."""
+    """Whether it has threads of process groups, or has loaded a library that creates process groups."""
     job: Word
     """The same for all ranks of a job: MASTER_ADDR:MASTER_PORT, a run id, or a Slurm job and step."""
     rank: Rank | None = None
@@ -133,7 +133,7 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     slurm_job: Word = ""
     """The number of its Slurm job. For a task of a job array, a space and "JOB_TASK" follow."""
     hidden: bool = False
-    """Its environment may not be read, so it is taken for a rank only by what shows from outside."""
+    """Its environment may not be read, so only what is visible from outside shows that it is a rank."""
     a: Look | None = None
     between: Annotated[tuple[Look, ...], msgspec.Meta(max_length=16)] = ()
     """Looks in between, with threads and stacks only, if the two looks are far apart."""
@@ -172,7 +172,7 @@ class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between the two looks."""
     root: bool = False
     stacks: Word = ""
-    """What showed Python stacks: "py-spy 0.4.3, brought", "… of the host"; empty: nothing, see `unread`."""
+    """The tool that showed Python stacks: "py-spy 0.4.3, brought"; if it is empty, see `unread`."""
     lacks: Word = ""
     """Its CPU architecture, if there are no stacks because no py-spy for it was at hand."""
     ages: bool = True
@@ -180,7 +180,7 @@ class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
     """The addresses of its interfaces."""
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
-    """What could not be read on the whole host, and why."""
+    """What could not be read for the host as a whole, and why."""
     libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
     """Connections of users whose processes may not be read, from the second look."""
@@ -197,7 +197,7 @@ class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
     asked: tuple[Word, ...] = ()
     """All hosts that were asked, in order."""
     local: bool = False
-    """It was taken on this machine, without a login."""
+    """Whether the evidence was taken on this machine, without a login."""
     transport: Word = ""
     """The transport that reached the hosts; empty if it was not recorded."""
     seconds: Seconds = 0.0

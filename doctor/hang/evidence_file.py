@@ -23,7 +23,7 @@ def _with_our_commands(evidence: HangEvidence) -> HangEvidence:
 
 
 def _nonsense(evidence: HangEvidence) -> Iterator[str]:
-    """What a real run could not have saved."""
+    """Reasons why no real run can have saved this evidence."""
     asked, seen = {*evidence.asked}, [host.host for host in evidence.hosts]
     if not asked or not all(map(is_host, asked)):
         yield "it names no hosts, or a host with an invalid name"

@@ -1,4 +1,4 @@
-"""Jobs without a name of their own: they are named after a process, so the name gets the host as well."""
+"""Jobs without a name of their own are named after a process, so the host is added to the name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from doctor.hang.onhost.launchers import NAMELESS
 
 
 def own_jobs(seen: HostEvidence) -> HostEvidence:
-    return replace(seen, members=tuple(_own(member, seen.host) for member in seen.members))
+    return replace(seen, members=tuple(_with_host(member, seen.host) for member in seen.members))
 
 
-def _own(member: HangMember, host: str) -> HangMember:
+def _with_host(member: HangMember, host: str) -> HangMember:
     return replace(member, job=f"{member.job} on {host}"[:256]) if member.job.startswith(NAMELESS) else member

@@ -1,4 +1,4 @@
-"""What libraries and device tools say about a job that stands still: one opinion each, with its trust.
+"""What libraries and device tools report about a job that stands still: one opinion each, with its trust.
 
 An opinion never decides alone. It confirms or contradicts what the processes show, and the report says which.
 """
@@ -40,7 +40,7 @@ class Trust(str, Enum):
     STRONG = "strong"
     """The source counts operations or has lost a process, so it is right unless the library has a bug."""
     VOTE = "vote"
-    """It fits, but so do other explanations."""
+    """The opinion fits what the source reports, but other explanations fit as well."""
 
 
 class OpinionKind(str, Enum):
@@ -70,7 +70,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: Rank | None = None
     host: Word = ""
-    """The name that the user gave it, or the library's name if it is not one of the hosts that were asked."""
+    """The host's name as the user gave it, or the library's name for a host that was not asked."""
     pid: Pid | None = None
     device: Word = ""
     state: SubjectState = SubjectState.BEHIND
@@ -99,7 +99,7 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     """How many further subjects were left out."""
     evidence: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
     at: Seconds = 0.0
-    """When it was written, by the clock of its host, if that may be long ago."""
+    """When it was written, by the clock of its host. It is only set if that may be long ago."""
     against: tuple[Text, ...] = ()
     """Opinions that contradict this one, a sentence each."""
 

@@ -23,9 +23,9 @@ PART = 48_000
 """Bytes of base64 in one line."""
 MOST = 64 * 1024 * 1024
 LEVEL = 2
-"""Of zlib: a tenth more bytes than at level 6, in a third of the time."""
+"""The level of zlib: a tenth more bytes than level 6, in a third of the time."""
 MACHINES = {62: "x86_64", 183: "aarch64"}
-"""The names that uname gives, by e_machine of ELF."""
+"""Architectures as uname prints them, by the e_machine field of ELF."""
 _ELF = b"\x7fELF"
 
 
@@ -37,7 +37,7 @@ class PackedProgram:
 
 
 def fetch(machine: str) -> str:
-    """The command that downloads the wheel for such hosts, on any machine."""
+    """The command that downloads the wheel for hosts of this architecture. It works on any machine."""
     return f"pip download --platform manylinux2014_{machine} --only-binary=:all: --no-deps 'py-spy<1'"
 
 
@@ -85,8 +85,8 @@ def _accept(_: os.stat_result) -> None:
 
 @cache
 def packed(path: Path, *, given: bool = False) -> PackedProgram:
-    """py-spy from this file, which is the program itself or its wheel. Raises UsageError. It is read once,
-    and if it was `given`, what was opened is examined too: the name may lead elsewhere by then.
+    """py-spy from this file, which is the program itself or its wheel. Raises UsageError. The file is read
+    once. If it was `given` with --pyspy, the opened file is examined too: its path may have been changed.
     """
     program = read_bytes(path, MOST, magic=b"", opened=partial(_refuse_opened, path) if given else _accept)
     if program.startswith(b"PK"):

@@ -10,7 +10,7 @@ from doctor.hang.evidence import LONGEST_LIBRARY_TEXT, Frame, HangMember, HostEv
 from doctor.text.redact import redact
 
 LONGEST = 4_096
-"""A redacted text may be longer than the original."""
+"""The most characters of a redacted text, which may be longer than the original."""
 
 
 @lru_cache(maxsize=20_000)

@@ -41,7 +41,7 @@ ONE_JOB = "For one job only: the same command with its --pid PID or --master-por
 
 
 def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
-    """`apart`: one card for each rank, even if several ranks have the same finding."""
+    """The page of a judgement. `apart`: one card for each rank, even if several have the same finding."""
     straggler = str(judgement.straggler) + "." if judgement.straggler else ""
     culprits = [each for one in judgement.each or (judgement,) for each in one.culprits]
     return Page(
@@ -102,7 +102,7 @@ def _job_line(job: HangJob, judgement: Judgement) -> str:
 
 
 def _cards(judgement: Judgement, named: Sequence[HangCulprit], apart: bool, ids: str = "") -> list[Card]:
-    """The cards of the named ranks. Rows about the whole job go on the only card or on one of their own."""
+    """The cards of the named ranks. Rows about the whole job get their own card, unless there is only one."""
     folded = [(each,) for each in named] if apart else alike(named)
     cards = [_culprit_card(of, judgement, f"{ids}rank{number}") for number, of in enumerate(folded, 1)]
     if not _has_rows(judgement):

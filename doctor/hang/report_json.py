@@ -55,7 +55,7 @@ SURE = {each.value: each for each in Confidence}
 
 
 def _unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
-    """A job says nothing of the hosts that run none of its ranks."""
+    """Hosts about which the judgement shows nothing, with the reason: no rank runs there, or no answer."""
     jobs = (*judgement.jobs, *((judgement.job,) if judgement.job else ()))
     ranks = {host for job in jobs for host in job.hosts}
     idle = {host: "no rank of the job runs there" for host in evidence.asked if jobs and host not in ranks}

@@ -30,7 +30,7 @@ class Sight:
 
     evidence: HangEvidence
     reasons: dict[str, UnreachedHost] = field(default_factory=dict)
-    """For hosts that were not reached: more about the reason, and what to do."""
+    """More about the reason for each host that was not reached, and what to do."""
 
 
 def see(
@@ -46,10 +46,10 @@ def see(
     choose: Choose = lambda _: None,
     pyspy: Sequence[Path] = (),
 ) -> Sight:
-    """Ask all hosts at once. The agents are ended in any case.
+    """Look at the ranks of all hosts at the same time. The agents are always ended.
 
-    Once the ranks are found, `choose` returns those to look at, by host: None means all, and if it returns no
-    rank, no look is made. `pyspy`: files of --pyspy.
+    Once the ranks are found, `choose` returns the PIDs of those to look at, by host. None means all of them;
+    if it returns no PID, no look is made. `pyspy`: the files of --pyspy.
     """
     began = time.monotonic()
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -23,7 +23,7 @@ from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 
 EVERY = 10.0
-"""Seconds from one look to the next."""
+"""Seconds from the start of one look to the start of the next."""
 LEAST = 1.0
 """The least pause in seconds between two looks, even if a look took long."""
 
@@ -57,8 +57,8 @@ def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:
 
 
 def narrowed(evidence: HangEvidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
-    """The PIDs of the chosen ranks, by host, and of all ranks with the same job name: only their connections
-    show whether they belong to that job. None if no option chooses a job.
+    """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
+    which of these belong to the same job. None if no option chooses a job.
     """
     asked = wishes.pid, wishes.master_port, wishes.slurm_job, wishes.user
     if all(each is None for each in asked):
@@ -80,7 +80,7 @@ def watch(
     until: float = math.inf,
     every: float = EVERY,
 ) -> tuple[Sight, Judgement]:
-    """The last look and its judgement, even if an interrupt ended the watch."""
+    """Look again and again. Returns the last look and its judgement, even if an interrupt ended the watch."""
     last: tuple[Sight, Judgement] | None = None
     job: HangJob | None = None
     number = absent = 0

@@ -11,12 +11,12 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 
 MOST = 8
-"""Ranges of ranks in one sentence."""
+"""The most ranges of ranks in one sentence."""
 SECONDS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def duration(seconds: float) -> str:
-    """ "3 min 20 s", "2 h 5 min": its two largest units."""
+    """The duration in its two largest units: "3 min 20 s", "2 h 5 min"."""
     left, parts = round(seconds), list[str]()
     for size, unit in SECONDS:
         number, left = divmod(left, size)
@@ -30,8 +30,8 @@ def duration(seconds: float) -> str:
 
 
 def job_words(job: HangJob, now: str = "", *, name: bool = False) -> str:
-    """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC". `now` begins with the date of the judgement, which
-    is left out of the time.
+    """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC". `now` begins with the date of the judgement; if the
+    job started on that date, the date is left out.
     """
     ranks = f"{job.expected} rank{'' if job.expected == 1 else 's'}"
     port = f"port {master.rpartition(':')[2]}" if name and (master := _master(job)) else ""
@@ -160,6 +160,6 @@ def against_words(judgement: Judgement) -> tuple[str, ...]:
 
 
 def silent_words(judgement: Judgement) -> Iterator[str]:
-    """The sources that were asked but cannot be used, and why."""
+    """The sources whose answers cannot be used, and why."""
     silent = (each.opinion for each in judgement.heard if each.opinion.kind is OpinionKind.SILENT)
     yield from (each.words.removesuffix(".") for each in silent)

@@ -1,4 +1,4 @@
-"""The answer of a host -> a capture for each fact, and why the others are missing. Pure."""
+"""A host's answer -> a capture for each fact that it gave, and why the others are missing. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class HostAnswer:
 
 
 _TIMED_OUT = (124, 137)
-"""`timeout` sends SIGKILL, because a command may ignore anything else; some versions return 128 + 9."""
+"""Exit codes of `timeout` for a command that it killed; some versions return 128 + 9, for SIGKILL."""
 
 _CUT_SHORT = 141
 """128 + SIGPIPE: the output exceeded its cap. (The shell does not count a line end exactly at the cap.)"""
@@ -53,7 +53,7 @@ _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9
 
 
 def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | UnreachedHost:
-    """Split an answer into captures. An answer without a single frame does not count."""
+    """Split an answer into captures. A host whose answer has no frame counts as unreached."""
     out, err, sudo, done = _frames(answer.stdout, token[:FRAME].encode(), token[FRAME:].encode())
     if not out:
         return _no_answer(answer)
@@ -159,7 +159,9 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -> str:
-    """Why the files are missing or incomplete: half of them would look like a host without the others."""
+    """Why the files are missing or incomplete; empty if they are complete. A part of them would look like a
+    host that lacks the rest.
+    """
     for name in (FILES, THERE) if wanted.there else (FILES,):
         if name not in frames:
             return "the answer was cut off before it"
@@ -172,7 +174,7 @@ def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -
 
 
 def _why_grep_failed(rc: int, payload: bytes) -> str:
-    """Why grep failed. It returns 1 or 2 on healthy hosts, where some of the files do not exist."""
+    """Why grep failed; empty if it did not. It returns 1 or 2 on healthy hosts, which lack some files."""
     if rc in _TIMED_OUT:
         return f"reading files did not end within {FILES_SECONDS} s, or was killed"
     if rc in NOT_INSTALLED:
@@ -227,7 +229,7 @@ def _why_unusable(
 
 
 _IN_STACK = (" ", "\t", "Current thread ")
-"""How lines of a stack begin, which Python prints below the error if it cannot start."""
+"""How the lines of a stack begin. Python prints one below its error if it cannot start."""
 
 
 def _no_answer(answer: Answer) -> UnreachedHost:

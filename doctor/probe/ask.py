@@ -161,12 +161,12 @@ def _lanes(
                 *calls(rest),
                 "timeout $w cat && all=1",
                 *calls(f for f in runs if f.name == LAST),
-                # After the last line stdin ends; then the watcher ends any lane that hangs.
+                # Stdin ends after the last line; then the watcher ends any lane that hangs.
                 '[ -z "$all" ] || kill $W',
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",
-        # Wait for it: PID 1 of a container is often the job itself, which reaps no children.
+        # Wait for the watcher: PID 1 of a container is often the job itself, which reaps no children.
         "{ kill $W; wait $W; } 2>/dev/null",
     ]
 
@@ -177,7 +177,7 @@ def _lane(lines: Sequence[str]) -> list[str]:
 
 
 def _call(fact: Fact[Any], text: str, given: Mapping[str, str]) -> str:
-    """One command with its limit. A plain command runs without a shell: one process less on the host."""
+    """One command with its limit. A plain command runs without a shell: one process fewer on the host."""
     if fact.name in given:
         run = f'sh -c "${_variable(fact.name)}"'
     else:
@@ -194,7 +194,7 @@ def _by_group(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:
 
 
 def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
-    """The facts of each group, if there is anything for its tool to look at."""
+    """The commands of each group. They run only if there is anything for its tool to look at."""
     lines: list[str] = []
     for group, facts in _by_group(runs).items():
         calls = [f"g{_call(fact, texts[fact.name], {})[1:]}" for fact in facts]
@@ -205,7 +205,7 @@ def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
 def _as_root(
     facts: Sequence[Fact[Any]], texts: Mapping[str, str], given: Mapping[str, str], token: str, sudo: bool
 ) -> list[str]:
-    """Root's facts: directly as root, or through one `sudo -n` if requested."""
+    """The commands for root's facts: run directly as root, or through one `sudo -n` if requested."""
     if not facts:
         return []
 

@@ -4,8 +4,8 @@ import re
 import secrets
 
 FRAME = 16
-"""How much of a token heads each frame. Only the last line has the whole token, which only the shell itself
-knows: no payload can end the answer early, even if its author saw the environment of the commands.
+"""How many characters of the token head each frame. Only the last line has the whole token, which only the
+shell itself knows. So no payload can end the answer early, even if its author saw the commands' environment.
 """
 
 
@@ -21,21 +21,21 @@ FILES_SECONDS = 10
 THERE = "there"
 DAMAGED = "its output arrived damaged"
 NOT_STOPPED = "and could not be stopped"
-"""Ends the reason for a fact whose command was abandoned."""
+"""The end of the reason why a fact is missing, if its command was abandoned."""
 LAST = "clock-end"
 """The fact that is collected after all others."""
 QUICK_SECONDS = 3
 """The limit of the shell that runs everything that ends by itself, before the lanes run the rest."""
 SLOW_LANE_SECONDS = 15
 NEEDS_ROOT = 125
-"""The exit code printed for a fact that only root can have, if the probe is not root."""
+"""The exit code printed for a fact that only root can read, if the probe is not root."""
 NOT_HERE = 123
 """The exit code printed for a group's facts if there is nothing for them to look at."""
 CANNOT_RUN = 126
-"""A shell's exit status for what is there, but is a directory or may not be executed."""
+"""A shell's exit code for a command that exists, but is a directory or may not be executed."""
 NOT_INSTALLED = (CANNOT_RUN, 127)
 """A shell's exit codes for a command that does not exist or cannot be run."""
 HUNG_BEFORE = 121
 """The exit code printed for a fact that is skipped because its tool hung before."""
 NO_TIME = 122
-"""The exit code printed for a fact for which its group left no time."""
+"""The exit code printed for a fact that is skipped because its group has used up its time."""

@@ -1,4 +1,4 @@
-"""The part of the probe's shell that does not depend on the facts: POSIX sh, for dash, bash and busybox."""
+"""The part of the probe's script that does not depend on the facts: POSIX sh, for dash, bash and busybox."""
 
 PRELUDE = r"""
 exec 3<&0 </dev/null 5>&1

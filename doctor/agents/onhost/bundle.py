@@ -1,7 +1,7 @@
 """Runs our modules from memory: nothing is written to the host.
 
-This source is the head of the program that is sent; `begin` gets the whole program. It runs on Python 3.6
-and later. Modules that pass the program on import it as an ordinary module.
+The text of this module is the head of the program that is sent, and `begin` receives the whole program. It
+runs on Python 3.6 and later. Modules that pass the program on import this one as an ordinary module.
 """
 
 import base64

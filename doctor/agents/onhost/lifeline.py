@@ -1,6 +1,6 @@
 """What keeps an agent alive: its stdin, and a lease that every line there renews.
 
-If the controller is gone, stdin ends or no more lines come.
+If the controller is gone, stdin ends or the lines stop.
 """
 
 import os
@@ -12,7 +12,7 @@ LONGEST_COMMAND = 1 << 20
 
 
 class Lifeline:
-    """`grace`: seconds after the lease at which the kernel ends this process, even if it is stuck."""
+    """`grace`: how many seconds after its lease the kernel ends this process, even if it is stuck."""
 
     def __init__(self, grace: float = 0.0) -> None:
         self.grace = grace

@@ -1,4 +1,4 @@
-"""Processes on a host: how ours end together, and what /proc shows of them. Python 3.6 and later."""
+"""Processes on a host: how ours end together, and what /proc shows about any. Python 3.6 and later."""
 
 import contextlib
 import ctypes
@@ -104,14 +104,14 @@ class HeldProcess:
             return "", 0.0
 
     def turns(self) -> "tuple[float, float] | None":
-        """Seconds that its main thread ran, and that it waited for a processor; None if unknown."""
+        """For how many seconds its main thread ran and waited for a processor; None if unknown."""
         try:
             return _turns(os.pread(self._turns, 256, 0))
         except (OSError, ValueError):
             return None
 
     def threads(self) -> "dict[int, tuple[tuple[float, float], bool]]":
-        """The same for each other thread, and whether it is runnable: autograd may compute in one of them."""
+        """For each other thread, the same, and whether it is runnable: autograd may compute in one."""
         found = {}
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{self.pid}/task"):
@@ -131,10 +131,10 @@ class HeldProcess:
 
 
 class Idleness:
-    """The time in which a process could have run: all time except what it waited for a processor.
+    """The time in which a process could have run: all time except its waits for a processor.
 
-    The kernel counts a wait only when it is over. Until then it is unknown how a runnable process that does
-    not run spends its time, and that time does not count.
+    The kernel counts a wait only when it is over. Until then, nothing shows how a runnable process that does
+    not run spends its time, so this time is counted later.
     """
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class Idleness:
         self._open = 0.0
 
     def counted(self, seconds: float, turns: "tuple[float, float] | None", runnable: bool) -> float:
-        """How many of the `seconds` since the last look count."""
+        """How many seconds count now, if the last look was `seconds` ago."""
         before = self._turns
         if before is not None and turns is not None and runnable and turns[0] == before[0]:
             self._open += seconds
@@ -164,7 +164,7 @@ def peak_memory(pid: int) -> int:
 
 
 def kernel_place(pid: int) -> str:
-    """Where in the kernel it waits; "" if this user may not read that."""
+    """Where in the kernel it waits; empty if this user may not read that."""
     for name in ("stack", "wchan"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
             text = file.read(2048).decode("ascii", "replace").strip()

@@ -1,4 +1,4 @@
-"""How often TCP had to send something again: the kernel keeps count for each connection of a program."""
+"""How often TCP had to send something again. The kernel counts this for each connection."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ _AGAIN, _ACKED, _SENT = 100, 120, 156  # total_retrans, bytes_acked and data_seg
 
 
 def segments_of(sock: socket.socket) -> "tuple[int, int]":
-    """Segments with data that this end sent, and how many of them were repeats; zeros if it is unknown."""
+    """The number of segments with data that this end sent, and how many were repeats; zeros if unknown."""
     try:
         info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     except OSError:
@@ -20,7 +20,7 @@ def segments_of(sock: socket.socket) -> "tuple[int, int]":
 
 
 def acknowledged(sock: socket.socket) -> int:
-    """Bytes that the other end has received of what this one sent; 0 if it is unknown."""
+    """How many bytes the other end has acknowledged; 0 if unknown."""
     try:
         info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     except OSError:
@@ -29,7 +29,7 @@ def acknowledged(sock: socket.socket) -> int:
 
 
 def segments_by_peer() -> "dict[str, list[int]]":
-    """The same for all TCP connections of this process together, by the address of their other end."""
+    """Segments sent and repeated on all TCP connections of this process, by the address of the other end."""
     found = {}  # type: dict[str, list[int]]
     for fd in os.listdir("/proc/self/fd"):
         with suppress(OSError), socket.socket(fileno=os.dup(int(fd))) as sock:

@@ -11,7 +11,7 @@ from typing import Any
 from doctor.agents.onhost.lifeline import Lifeline
 
 LAST_SECONDS = 1.0
-"""To send its last messages."""
+"""Seconds that an agent has to send its last messages."""
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
@@ -30,7 +30,7 @@ class HostAgent:
         raise NotImplementedError
 
     def live(self) -> None:
-        """Does not return."""
+        """Run the agent until it ends. This does not return."""
         try:
             self.lifeline.start()
             os.set_blocking(1, False)

@@ -30,7 +30,7 @@ from doctor.waits import longest_way
 __all__ = ["LIMIT", "HangState", "Judgement", "judge"]
 
 LIMIT = 60.0
-"""Seconds: a shorter wait may be a long step of a healthy job."""
+"""Seconds without progress that count as a hang: a shorter wait may be a long step of a healthy job."""
 _STATES = {
     (HangState.HANG, True): ("hangs", "hang"),
     (HangState.WAITS, False): ("waits", "wait"),
@@ -184,7 +184,7 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float) -> tuple[HangSt
 
 
 def _rankless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
-    """Launchers without ranks on other hosts, which may have started the missing ranks of this job."""
+    """Notes about hosts that run no rank of this job but a launcher without ranks: it may be this job's."""
     for host in evidence.hosts if job.missing else ():
         if host.host not in job.hosts:
             yield from (f"{host.host}: {said}" for said in host.unread if RANKLESS in said)

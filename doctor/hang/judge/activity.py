@@ -15,9 +15,9 @@ from doctor.hang.judge.rights import silent
 MOVED = 25_000
 """Bytes per second that count as work. It is low because a checkpoint may go to slow storage."""
 BUSY = 0.15
-"""The share of a core from which a process counts as busy."""
+"""A process counts as busy if it uses more than this share of a core."""
 TICKS = 100
-"""Per second."""
+"""Ticks of CPU time per second."""
 _LOADS = {"_try_get_data", "_next_data", "_get_data", "_get_next"}
 _LOADERS = ("torch/utils/data/dataloader.py", "mindspore/dataset/")
 _IDLE_WORKER = {"_poll", "poll", "wait"}
@@ -73,7 +73,7 @@ _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
 _EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
-"""Functions that one rank may run alone and for a long time."""
+"""Names of functions that one rank may run alone and for a long time."""
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
 _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE, Cause.LOCK}
@@ -81,7 +81,7 @@ FILES = 3
 
 
 def doing(member: HangMember, helpers: Sequence[HangMember], apart: float) -> Activity:
-    """What this process is doing. `helpers`: its helpers."""
+    """What this process is doing. Its `helpers` may do its work."""
     frames = _frames(member.b) or _frames(member.a)
     if _loads(frames):
         return _loading(member, helpers, apart)
@@ -95,7 +95,7 @@ def doing(member: HangMember, helpers: Sequence[HangMember], apart: float) -> Ac
 
 
 def _for_a_child(member: HangMember, helpers: Sequence[HangMember], apart: float) -> Activity | None:
-    """A child process may do its work: an upload, a conversion, a pool."""
+    """The activity of child processes that may do its work (an upload, a pool); None if none is active."""
     children = [each for each in helpers if each.helps == member.pid and not _idle_worker(each)]
     if any(_moves_enough(each, apart) for each in children):
         return Activity(Cause.CHILD, "waits for a child process, which moves data", works=True)
@@ -110,7 +110,7 @@ def _state_of(look: Look | None) -> str:
 
 
 def stuck_in_kernel(member: HangMember) -> bool:
-    """It was not woken between the looks and moved no bytes. Waiting for storage does not count."""
+    """Whether it stayed in state D: not woken and no bytes moved between the looks, and not for storage."""
     first, last = member.a, member.b
     if first is None or last is None or first.state != "D" or last.state != "D":
         return False
@@ -221,7 +221,7 @@ def _debugs(frames: Sequence[Frame]) -> bool:
 
 
 def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:
-    """It reads its terminal or its standard input."""
+    """Whether it reads its terminal or its standard input."""
     if _in_kernel(look, _READS_TERMINAL):
         return True
     stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
@@ -236,7 +236,7 @@ def _loads(frames: Sequence[Frame]) -> bool:
 
 
 def _loading(member: HangMember, helpers: Sequence[HangMember], apart: float) -> Activity:
-    """A rank that waits for its data loader: what a worker is doing, one that is not idle if there is one."""
+    """The activity of a rank that waits for its data loader: what one of the workers at work is doing."""
     says = "waits for its data loader"
     workers = [each for each in helpers if each.helps == member.pid]
     at_work = [each for each in workers if not _idle_worker(each)]
@@ -269,7 +269,7 @@ def _state(worker: HangMember) -> Activity | None:
 
 
 def _idle_worker(worker: HangMember) -> bool:
-    """It waits for its rank to request data."""
+    """Whether it waits for its rank to request data."""
     frames = _frames(worker.b) or _frames(worker.a)
     waits_there = {frame.name.rpartition(".")[2] for frame in frames[:4]} & _IDLE_WORKER
     loops = any(frame.name == "_worker_loop" for frame in frames)
@@ -292,7 +292,7 @@ def _moved(member: HangMember) -> int:
 
 
 def _busy(member: HangMember, apart: float) -> bool:
-    """State R in both looks counts as well: on a crowded host it may get no CPU time."""
+    """Whether it computes. State R in both looks counts as well: on a crowded host it may get no CPU time."""
     if member.a is None or member.b is None:
         return False
     used = (member.b.cpu - member.a.cpu) / TICKS / max(apart, 0.1)
@@ -321,7 +321,7 @@ def _gil_holder(member: HangMember) -> str:
 
 
 def _named_files(look: Look | None) -> str:
-    """The file that it reads or writes right now, or some of the files that it has open."""
+    """In words: the file that it reads or writes right now, or some of the files that it has open."""
     files = tuple(dict.fromkeys(look.files if look else ()))
     if files and threads.reads_file(threads.main(look)):
         return f": {files[0]}"

@@ -15,14 +15,14 @@ from doctor.text.ranks import ranks_text
 from doctor.transport.way import Way
 
 MOST = 3
-"""Culprits for whom commands are shown."""
+"""The most culprits for whom commands are shown."""
 _NVIDIA = "ib-port-down,nic-errors,nvlink-down,gpu-xid"
 _NPU = "device-link-*,device-unhealthy,device-unreachable"
 _NETWORK = "port-unreachable,large-packets-lost,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
 """Causes inside the rank itself."""
 _ENDLESS = _OWN - {Cause.COMPUTES}
-"""Causes that do not pass by themselves; a rank that computes may come to its end."""
+"""Causes that do not pass by themselves. A computation may end."""
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
 
 
@@ -38,9 +38,9 @@ class Reach:
 
     way: Way
     local: bool
-    """The only host is this machine."""
+    """Whether the only host is this machine."""
     allocation: str = ""
-    """The Slurm job in which srun reached them."""
+    """The Slurm job through which srun reached the hosts; empty if srun did not reach them."""
     nodes: tuple[str, ...] = ()
     """All hosts that were asked."""
 
@@ -83,8 +83,8 @@ def advice(
     strange: bool,
     sure: bool,
 ) -> Advice:
-    """`below`: all ranks wait in the same operation. `timeless`: the time that they have waited is unknown.
-    `strange`: the processes of the job may not be read. `sure`: it hangs, and who is guilty is decided.
+    """`below`: all ranks wait in the same operation. `timeless`: it is unknown for how long they have waited.
+    `strange`: the processes of the job may not be read. `sure`: it hangs, and the culprit is decided.
     """
     if strange:
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
@@ -108,7 +108,7 @@ def advice(
 
 
 def stacks_for(machines: Sequence[str]) -> Advice:
-    """What to do about hosts with an architecture for which there was no py-spy."""
+    """What to do about hosts whose architecture had no py-spy at hand."""
     if not machines:
         return Advice((), ())
     said = f"fetch py-spy for {' and '.join(machines)}, then look again with --pyspy FILE"

@@ -15,7 +15,7 @@ from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between
 from doctor.waits import graph
 
 LOOKS_APART = 2.0
-"""Seconds between the looks, if no host reports them."""
+"""The assumed seconds between the looks, if no host reports them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class HangCase:
     apart: float
     still: float | None
     strange: bool
-    """None of its ranks may be read."""
+    """Whether no rank of it may be read."""
     timed: bool
     """Whether `still` comes from the connections. Otherwise it is only the time between the looks."""
 
@@ -62,7 +62,7 @@ class HangCase:
         return graph(sorted(self.edges))
 
     def told(self, of: Sequence[RankStanding]) -> tuple[RankStanding, ...]:
-        """These standings with what each rank is doing."""
+        """These standings, each completed with what the rank is doing."""
         helpers: dict[Key, list[HangMember]] = {}
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
@@ -90,7 +90,7 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
 def _still(
     job: HangJob, standings: Sequence[RankStanding], after: Sequence[Wire], apart: float
 ) -> tuple[bool, float | None]:
-    """Whether the time of standing still comes from the connections, and that time in seconds.
+    """Whether the connections show for how long the job has stood still, and the seconds; None if unknown.
 
     Connections are used only if they carry the collectives: with a device, they may be silent for days.
     """

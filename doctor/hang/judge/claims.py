@@ -12,7 +12,7 @@ from doctor.hang.judge.places import main_thread, user_index
 from doctor.text.nodeset import fold
 
 MOST = 8
-"""Notes of each kind."""
+"""The most notes of each kind."""
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
@@ -35,8 +35,8 @@ def counted(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> tuple[tuple[Ha
 def _counts(job: HangJob, held: Mapping[str, float]) -> bool:
     """Whether a job counts: its ranks are bound to it, or they may still be starting.
 
-    In the second case they must be the complete world, or no older ranks may hold the same name: anybody can
-    claim a name. `held`: the age of the oldest bound rank, by name.
+    Ranks that are starting must be the complete world, or must not be younger than the bound ranks with the
+    same name: anybody can claim a name. `held`: the age of the oldest bound rank, by name.
     """
     if job.bound:
         return True
@@ -49,7 +49,7 @@ def _may_begin(rank: HangMember) -> bool:
 
 
 def _imports(look: Look) -> bool:
-    """It imports modules, or waits for storage."""
+    """Whether it imports modules or waits for storage."""
     thread = main_thread(look)
     frames = thread.frames if thread else ()
     inner = frames[: user_index(frames)]

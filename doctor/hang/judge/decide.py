@@ -24,13 +24,13 @@ class HangFinding:
     named: tuple[HangCulprit, ...] = ()
     confidence: HangConfidence = HangConfidence.UNDECIDED
     at_once: bool = False
-    """It never resolves itself, so the limit does not apply."""
+    """The wait never ends by itself, so the limit does not apply."""
     works: bool = False
     unproved: bool = False
     accuses: bool = True
     """The named ranks are culprits, not only suspects."""
     sentence: str = ""
-    """Why no rank is accused."""
+    """The judgement in a sentence, mostly why no rank is accused; if empty, the named ranks make it."""
     below: bool = False
     """All ranks wait in the same operation."""
     standings: tuple[RankStanding, ...] = field(default=())
@@ -52,7 +52,7 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
         or _outside(case)
         or _claims_to_be_lost(case)
         or _mismatch(case)
-        or _last_words(case)
+        or _by_connections(case)
         or _nobody(case, limit)
     )
     found = replace(found, notes=(*found.notes, *_unproved_claims(case, found)))
@@ -65,7 +65,7 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
 
 
 def _strange(case: HangCase) -> HangFinding:
-    """Its ranks may not be read. One that differs from all others is a suspect at most."""
+    """The finding if no rank may be read. A rank that differs from all others is a suspect at most."""
     at = {each.key: each for each in case.standings}
     upright = [each.member for each in case.upright]
     few = 0 < len(case.lost) < len(upright)
@@ -183,7 +183,7 @@ def _name(rank: int | None, of: Key) -> str:
 
 
 def _outside(case: HangCase) -> HangFinding | None:
-    """Some ranks are inside a collective, and others are outside."""
+    """The finding if some ranks are inside a collective and others are outside."""
     if not case.inside:
         return None
     outside = case.outside
@@ -256,7 +256,7 @@ def _confidence(case: HangCase, chosen: Sequence[RankStanding]) -> HangConfidenc
 
 
 def _mismatch(case: HangCase) -> HangFinding | None:
-    """All ranks are inside, but at different places. Which side is wrong cannot be seen, so name both."""
+    """The finding if all ranks are inside, but at different places. Either side may be wrong: name both."""
     if not case.inside or len(case.inside) < len(case.upright):
         return None
     if all(not each.operation for each in case.inside):
@@ -287,7 +287,7 @@ def _at_another(each: RankStanding) -> HangCulprit:
 
 
 def _below(case: HangCase) -> HangFinding:
-    """All ranks are inside the same operation, and no TCP connection is lost."""
+    """The finding if all ranks are inside the same operation and no TCP connection is lost."""
     if case.job.missing:
         return HangFinding(sentence="Every rank that was found waits in the same operation.")
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
@@ -299,8 +299,8 @@ def _on_device(case: HangCase) -> bool:
     return any(threads.uses_device(each.member.b) or each.noticed for each in case.inside)
 
 
-def _last_words(case: HangCase) -> HangFinding | None:
-    """By the connections only: who is waited for but does not wait. Never more than a suspicion."""
+def _by_connections(case: HangCase) -> HangFinding | None:
+    """The finding if only the connections show who is waited for. It is never more than a suspicion."""
     ends, cycle = waited_for(case.waits)
     if not ends or len(ends) == len(case.upright):
         return None

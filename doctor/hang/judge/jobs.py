@@ -12,7 +12,7 @@ from doctor.hang.judge.wires import key
 
 MOST_JOBS = 256
 MOST_MISSING = 20_000
-"""A host may claim a world of any size."""
+"""The largest world whose missing ranks are listed: a host may claim a world of any size."""
 
 
 def find_jobs(evidence: HangEvidence) -> tuple[HangJob, ...]:
@@ -22,7 +22,7 @@ def find_jobs(evidence: HangEvidence) -> tuple[HangJob, ...]:
 
 
 def _limited(found: Iterable[JobPart]) -> list[JobPart]:
-    """At most MOST_JOBS, since a host can invent jobs: bound ones first, and the first ones of each host."""
+    """At most MOST_JOBS, because a host can invent jobs. Bound jobs and the first of each host are kept."""
     every = [part for part in found if ranks_of(part.members)]
     if len(every) <= MOST_JOBS:
         return every
@@ -88,7 +88,7 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
 
 
 def _missing(ranks: Sequence[HangMember], world: int | None) -> tuple[int, ...]:
-    """The ranks that were not found. Empty if ranks without a number were found, since they may be these."""
+    """The ranks that were not found. Empty if a rank without a number was found: it may be one of these."""
     found = {each.rank for each in ranks}
     if world is None or world > MOST_MISSING or None in found:
         return ()

@@ -65,7 +65,7 @@ class Activity:
     works: bool = False
     """It makes progress: it moved data or finished a step."""
     unproved: bool = False
-    """It may be an endless loop or long work: both look alike."""
+    """It may be an endless loop or long work, which look alike."""
     certain: bool = False
     """No other behaviour looks like it."""
     place: str = ""
@@ -125,7 +125,7 @@ class WaitGroup:
 
     ranks: tuple[int, ...]
     number: int
-    """How many they are, including those whose number is unknown."""
+    """How many ranks wait there, including those whose number is unknown."""
     operation: str
     place: str
     function: str
@@ -163,7 +163,7 @@ class HangJob:
     """The age of its youngest rank."""
     bound: frozenset[tuple[str, int]] = frozenset()
     """Host and PID of the ranks that a launcher started, or that are connected to other ranks of their owner.
-    Another user's process cannot have either.
+    Another user's process cannot be one of them.
     """
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""
@@ -245,7 +245,7 @@ class Judgement:
     notes: tuple[str, ...] = ()
     heard: tuple[WeighedOpinion, ...] = ()
     straggler: Straggler | None = None
-    """Found over many looks. It is never a culprit."""
+    """The rank that was late in most of many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
     """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()

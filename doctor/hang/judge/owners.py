@@ -1,7 +1,7 @@
 """Which processes form a job: those with the same name and the same owner.
 
-A process chooses the name itself, so anybody can claim it; the owner comes from the kernel. So ranks of
-several users are several jobs, even under one name. Among the processes of one user, a process that only
+A process chooses the name itself, so anybody can claim it; the owner comes from the kernel. Therefore, ranks
+of several users are several jobs, even under one name. Among the processes of one user, a process that only
 inherited a rank's variables does not count if the rank itself is there.
 """
 
@@ -17,7 +17,7 @@ from doctor.hang.judge.strangers import same_by_connections
 from doctor.hang.judge.wires import SHORT, Key, Wire, key, wires
 
 MOST_OWNERS = 64
-"""Owners of one name. If there are more, they are not compared to find the same person twice."""
+"""The most owners of one name that are compared, to find one person under several names."""
 HERE = ("127.", "localhost:", "::1", "[::1]")
 """Prefixes of rendezvous addresses that only ranks on the same host can reach."""
 
@@ -169,7 +169,7 @@ def _world(ranks: Sequence[HangMember], bound: frozenset[Key]) -> int | None:
 
 
 def _strays(ranks: list[HangMember], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
-    """Processes whose number is outside the world, or held by a process with more signs of being the rank."""
+    """Processes whose number is outside the world, or is held by one with more signs of being the rank."""
     claims: dict[int, list[HangMember]] = {}
     for each in ranks:
         if each.rank is not None:
@@ -191,7 +191,7 @@ def _more(one: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
 
 
 def joins(rank: HangMember) -> bool:
-    """It takes part in process groups, or could do so."""
+    """Whether it takes part in process groups or could do so."""
     looks = (rank.a, rank.b)
     return rank.joins or any(threads.uses_gloo(look) or threads.uses_device(look) for look in looks)
 

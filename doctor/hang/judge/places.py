@@ -8,7 +8,7 @@ from doctor.hang.evidence import Frame, Look, PythonThread
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/torch/", "/mindspore/")
 FRAMES = 3
-"""Frames of a stack that a report shows."""
+"""The most frames of a stack that a report shows."""
 
 
 def is_library(file: str) -> bool:

@@ -43,12 +43,12 @@ ENDED = ("", "Z", "X")
 
 
 FASTEST = 10_000
-"""A counter that rises by this many between two looks does not count steps."""
+"""A counter that changes by at least this much between two looks does not count steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class LookPosition:
-    """What one look shows."""
+    """What one look shows about whether a rank is inside a collective."""
 
     inside: bool | None
     by: str = ""
@@ -174,7 +174,7 @@ def _synchronises(library: Sequence[Frame]) -> str:
 
 
 def _ask(look: Look, member: HangMember, operation: str) -> LookPosition:
-    """By the threads, since this Python frame does not show whether it waits or computes."""
+    """The position by the threads, since this Python frame does not show whether it waits or computes."""
     waits = threads.gloo_groups(look)
     if waits or (waits is not None and threads.waits_with_limit(threads.main(look))):
         return LookPosition(True, "stack", operation)
@@ -185,7 +185,7 @@ def _ask(look: Look, member: HangMember, operation: str) -> LookPosition:
 
 
 def _at_own_line(look: Look, source: str, device: bool) -> LookPosition:
-    """The innermost frame is the user's: C code that the line calls may wait in a collective."""
+    """The position if the innermost frame is the user's: C code called there may wait in a collective."""
     waits = threads.gloo_groups(look)
     main = threads.main(look)
     if found := _WAITS.search(source):

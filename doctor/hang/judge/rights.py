@@ -14,7 +14,7 @@ from doctor.text.ranks import ranks_text
 ROOT, OWN, OTHER = "root", "the job's own user", "another user"
 MOST = 4
 _SILENT = re.compile(r"^Python stacks?: .*no answer within (\S+ s)\b")
-"""The message of a host about itself or about a process."""
+"""The message that a host or a process gave no stack in time."""
 
 
 def rights_of(evidence: HangEvidence, job: HangJob) -> Rights:
@@ -56,8 +56,8 @@ def _raises(
 
 
 def silent(member: HangMember, of_host: Iterable[str] = ()) -> str:
-    """The time in which its host was too busy to give a stack of it; empty if there is a stack, or if it is
-    missing for another reason.
+    """The time within which its host, being busy, gave no stack of it; empty if there is a stack, or if it
+    is missing for another reason.
     """
     if any(look.python for look in member.looks):
         return ""

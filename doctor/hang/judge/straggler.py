@@ -1,5 +1,5 @@
-"""The rank that is late again and again in a job that moves. It is reported only if chance is ruled out, and
-it is not an accusation.
+"""Names the rank that is late again and again in a job that moves, if this cannot be chance. It is not an
+accusation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from doctor.hang.judge.judgement import HangState, Judgement, Straggler
 from doctor.hang.judge.wires import Key
 
 LOOKS = 5
-"""Fewer looks prove nothing."""
+"""The fewest looks that can name a straggler."""
 OFTEN = 0.8
 """The share of looks in which the rank must be outside."""
 CHANCE = 0.001

@@ -12,22 +12,23 @@ from doctor.hang.onhost.launchers import NAMELESS
 from doctor.text.nodeset import fold
 
 BUSY = 0.15
-"""The share of a core from which a process counts as busy."""
+"""A process counts as busy if it uses more than this share of a core."""
 TICKS = 100
-"""Per second."""
+"""Ticks of CPU time per second."""
 IDLE = 2
 """Ticks that a waiting process may use between the looks."""
 MOVING = 1.0
 """Seconds: a job that exchanged data within this time moves."""
 FEWEST = 3
-"""Of two processes, neither can be called the odd one."""
+"""The fewest processes in which one can be the odd one: if there are two, either could be."""
 
 
 def silence(evidence: HangEvidence, job: HangJob) -> tuple[bool, float | None]:
-    """Whether the connections show it, and the seconds since two processes of the job's user exchanged data.
+    """Whether the connections show for how long the job has been silent, and the seconds; None if unknown.
 
-    It is unknown which process has a connection. Both ends must belong to this user on hosts of this job. A
-    recent exchange counts only if every rank was woken as well.
+    A job is silent while its user's processes exchange no data. It is unknown which process a connection
+    belongs to, so both ends must belong to this user, on hosts of this job. A recent exchange counts only if
+    every rank was woken as well.
     """
     looks = [rank.b for rank in job.ranks]
     if any(map(threads.uses_device, looks)) or not any(map(threads.uses_gloo, looks)):
@@ -49,7 +50,7 @@ def silence(evidence: HangEvidence, job: HangJob) -> tuple[bool, float | None]:
 
 
 def nameless(evidence: HangEvidence) -> dict[str, dict[str, list[str]]]:
-    """By user and host: jobs whose ranks may not be read and whose name is only known on their host."""
+    """Jobs whose ranks may not be read and whose name is only valid on their host, by user and host."""
     found: dict[str, dict[str, list[str]]] = {}
     for host in evidence.hosts:
         for each in host.members:
@@ -60,8 +61,8 @@ def nameless(evidence: HangEvidence) -> dict[str, dict[str, list[str]]]:
 
 
 def same_by_connections(evidence: HangEvidence) -> dict[str, str]:
-    """The names of nameless jobs, with the name of the job that they belong to: the user has one such job on
-    each of these hosts, and the hosts exchange data as this user.
+    """The name of the whole job for each nameless job that is a part of it. Two nameless jobs belong together
+    if they are the only ones of their user on their hosts and this user's processes there exchange data.
     """
     loose = {host.host: host.loose for host in evidence.hosts}
     same: dict[str, str] = {}
@@ -96,7 +97,7 @@ def _woken(member: HangMember) -> bool:
 
 
 def odd(ranks: Sequence[HangMember], apart: float) -> Iterator[tuple[HangMember, Cause, str]]:
-    """The only busy one, or the only idle one, of several equal processes."""
+    """The only busy or the only idle process among several equal ones, with the cause in words."""
     if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
         return
     busy = [each for each in ranks if _busy(each, apart)]
@@ -117,7 +118,7 @@ def _busy(member: HangMember, apart: float) -> bool:
 
 
 def _idle(member: HangMember) -> bool:
-    """Its main thread was not woken between the looks."""
+    """Whether its main thread slept and was not woken between the looks."""
     a, b = member.a, member.b
     first, last = threads.main(a), threads.main(b)
     if a is None or b is None or first is None or last is None:

@@ -10,15 +10,15 @@ from doctor.hang.evidence import Look, Thread
 
 _LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
 _FUTEX = ("202", "98")
-"""Numbers of the system call on x86-64 and aarch64."""
+"""Numbers of the system call futex on x86-64 and aarch64."""
 _RESTARTED = ("219", "128")
-"""restart_syscall."""
+"""Numbers of restart_syscall."""
 _DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
 _NPU = ("hccl", "pt_hccl", "acl_", "npu")
 _POLLS = ("7", "271", "73", "232", "281", "22", "21", "23", "270", "72")
-"""poll, ppoll, epoll_wait, epoll_pwait, select, pselect6; 72 and 73, 21 and 22 are aarch64's."""
+"""Numbers of poll, ppoll, epoll_wait, epoll_pwait, select and pselect6; 21, 22, 72, 73 are aarch64's."""
 _READS = ("0", "1", "17", "18", "19", "20", "63", "64", "65", "66", "67", "68")
-"""read, write and their kin."""
+"""Numbers of read, write and similar calls."""
 
 
 def main(look: Look | None) -> Thread | None:
@@ -52,7 +52,7 @@ def uses_gloo(look: Look | None) -> bool:
 
 
 def uses_device(look: Look | None) -> bool:
-    """An accelerator's runtime runs in it, so a collective may run without a waiting thread on the host."""
+    """Whether an accelerator's runtime runs in it: then a collective needs no waiting thread on the host."""
     return any(thread.name.lower().startswith(_DEVICE) for thread in (look.threads if look else ()))
 
 
@@ -61,7 +61,7 @@ def uses_npu(look: Look | None) -> bool:
 
 
 def polls(thread: Thread | None) -> bool:
-    """It waits for input of some kind: a store, a pipe, a data loader."""
+    """Whether it waits for input of some kind: from a store, a pipe, a data loader."""
     if thread is None:
         return False
     if thread.waits not in ("", "0"):  # the numbers of calls differ between machines
@@ -80,12 +80,12 @@ def in_futex(thread: Thread | None) -> bool:
 
 
 def waits_with_limit(thread: Thread | None) -> bool:
-    """It waits with a time limit: gloo's send or recv, which have no worker, or a lock with a timeout."""
+    """Whether it waits with a time limit: for gloo's send or recv, which have no worker, or for a lock."""
     return thread is not None and in_futex(thread) and bool(thread.syscall) and _timed(thread)
 
 
 def idle(a: Look | None, b: Look | None) -> bool:
-    """The main thread waits for another thread and was not woken between the looks."""
+    """Whether the main thread waits for another thread and was not woken between the looks."""
     first, second = main(a), main(b)
     if first is None or second is None or a is None or b is None:
         return False

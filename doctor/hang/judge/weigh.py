@@ -24,13 +24,15 @@ def weigh(
     """The finding with its confidence after all opinions, and each opinion compared with the processes."""
     by_processes = found
     found = _suspects(case, found, opinions)
-    heard = tuple(_heard(case, by_processes, each) for each in opinions)
+    heard = tuple(_compared_with_processes(case, by_processes, each) for each in opinions)
     if not heard or case.moves or found.at_once or any(each.cause is Cause.LINK for each in found.named):
         return found, heard
-    return _weighed(by_processes, found, heard), heard
+    return _with_opinions(by_processes, found, heard), heard
 
 
-def _weighed(by_processes: HangFinding, found: HangFinding, heard: Sequence[WeighedOpinion]) -> HangFinding:
+def _with_opinions(
+    by_processes: HangFinding, found: HangFinding, heard: Sequence[WeighedOpinion]
+) -> HangFinding:
     strong = [each for each in heard if each.opinion.trust is Trust.STRONG]
     contrary = [each for each in strong if _contradicts(each) and each.opinion.kind is not OpinionKind.MOVES]
     if contrary:
@@ -51,7 +53,7 @@ def _weighed(by_processes: HangFinding, found: HangFinding, heard: Sequence[Weig
 
 
 def _blames_no_more(said: Opinion, found: HangFinding) -> bool:
-    """It blames only ranks that the processes name as well."""
+    """Whether it blames only ranks that the processes name as well."""
     among = all(any(_same(each, subject) for each in found.named) for subject in said.subjects)
     return said.kind is OpinionKind.BLAMES and among and not said.more
 
@@ -61,7 +63,7 @@ def _contradicts(heard: WeighedOpinion) -> bool:
     return len(heard.against) > len(heard.opinion.against)
 
 
-def _heard(case: HangCase, found: HangFinding, said: Opinion) -> WeighedOpinion:
+def _compared_with_processes(case: HangCase, found: HangFinding, said: Opinion) -> WeighedOpinion:
     against = _against(case, found, said)
     return WeighedOpinion(
         said, _confirms(case, found, said), (*((against,) if against else ()), *said.against)
@@ -153,7 +155,7 @@ def _all_in(case: HangCase) -> bool:
 
 
 def _all_in_one(case: HangCase, found: HangFinding) -> bool:
-    """By the processes, all ranks are in the same operation."""
+    """Whether all ranks are in the same operation, by the processes."""
     return (
         not found.named
         and _all_in(case)
@@ -166,7 +168,7 @@ def _is_among(culprit: HangCulprit, said: Opinion) -> bool:
 
 
 def _comparable(culprit: HangCulprit, subject: Subject) -> bool:
-    """Whether rank or PID is known on both sides."""
+    """Whether both have a known rank, or both have a known PID."""
     by_rank = culprit.rank is not None and subject.rank is not None
     return by_rank or (culprit.pid is not None and subject.pid is not None)
 

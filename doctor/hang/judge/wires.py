@@ -13,9 +13,9 @@ from doctor.hang.evidence import Connection, HangMember
 TICK = 4
 """The resolution of the kernel's clock in milliseconds. Smaller differences do not count."""
 SHORT = 64
-"""Bytes: a connection that received less was only opened."""
+"""A connection that received fewer bytes than this was only opened."""
 AGAIN = 2
-"""Consecutive retransmissions from which a connection counts as cut."""
+"""A connection counts as cut after at least this many consecutive retransmissions."""
 
 Key = tuple[str, int]
 """Host and PID of a rank."""
@@ -38,8 +38,8 @@ def key(member: HangMember) -> Key:
 def wires(
     members: Sequence[HangMember], *, first: bool = False, rendezvous: bool = False
 ) -> tuple[Wire, ...]:
-    """Both directions of each connection between ranks; those of the rendezvous only with `rendezvous`. An
-    end that is seen on two hosts is left out: in a private network, anybody can use any address.
+    """Both directions of each connection between ranks; those of the rendezvous only if `rendezvous` is set.
+    An end that is seen on two hosts is left out: in a private network, anybody can use any address.
     """
     masters = {member.master for member in members if member.master and not rendezvous}
     ports = {master.rpartition(":")[2] for master in masters}

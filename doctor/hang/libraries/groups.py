@@ -1,4 +1,4 @@
-"""Who keeps the others waiting, by which ranks wait in each group and which have not arrived."""
+"""Works out who keeps the others waiting, from who waits in each group and who has not arrived."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class GroupStanding:
     behind: tuple[Subject, ...]
     """Members that have not entered the operation that the others are in."""
     waiting: frozenset[Key]
-    """Members that are in it."""
+    """Members that are in that operation."""
     words: str
     """ "group 0: rank 1 has launched 3, 7 ranks 4" """
     crossed: bool = False
     """Some of `behind` are ahead in another type of operation: the members run different operations."""
     whole: bool = True
-    """The position of every member is known."""
+    """Whether the position of every member is known."""
 
 
 def culprits(standing: Sequence[GroupStanding]) -> tuple[OpinionKind, tuple[Subject, ...], tuple[str, ...]]:

@@ -27,7 +27,7 @@ _STATES = {
 
 
 def heartbeat(who: RankFinder) -> Opinion | None:
-    """HCCL names a place by address and device. It reports that one is stuck, even if that one only waits."""
+    """HCCL names each place by address and device. It reports a place as stuck even if it only waits."""
     said = [each for each in who.said(Source.HEARTBEAT) if not each.about.problem]
     found: list[tuple[Subject, str]] = []
     for each in said:
@@ -65,7 +65,7 @@ def heartbeat(who: RankFinder) -> Opinion | None:
 
 
 def scheduler(who: RankFinder) -> Opinion | None:
-    """Nodes that the scheduler misses. If msrun started them, a node has the number of its rank."""
+    """The nodes that the scheduler no longer hears. If msrun started them, a node's number is its rank."""
     said = [each for each in who.said(Source.SCHEDULER) if not each.about.problem]
     lines = [(each, match) for each in said for match in _TIMED_OUT.finditer(each.about.text)]
     if not lines:

@@ -1,4 +1,4 @@
-"""Which rank a library means: libraries name processes by address and PID, or devices."""
+"""Finds the rank that a library means. Libraries name processes by address and PID, or by device."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RankFinder:
         return next((world for world, _ in said.most_common(1)), 0)
 
     def said(self, source: Source) -> Iterator[HostText]:
-        """Texts of this source from the job's hosts, without those of processes that are not ranks of it."""
+        """Texts of this source from the job's hosts, except those of processes that are not its ranks."""
         for name, host in self.hosts.items():
             for about in host.libraries:
                 if about.source == source.value and (
@@ -110,7 +110,7 @@ def _inner(host: HostEvidence) -> Iterator[tuple[int, int]]:
 
 
 def pairs(said: Iterable[HostText]) -> Iterator[tuple[HostText, HostText]]:
-    """The first and second answers of each place that answered twice."""
+    """The first and the second answer of each place that answered twice."""
     first: dict[tuple[str, str], HostText] = {}
     for each in said:
         place = (each.host, each.about.name)

@@ -89,7 +89,7 @@ def opinion(who: RankFinder) -> Opinion | None:
         if isinstance(a, str) or isinstance(b, str):
             problem = f"{first.host}: {a if isinstance(a, str) else b}"
             continue
-        compared = _compared(who, first, a, b)
+        compared = _opinion_of_answers(who, first, a, b)
         if compared is not None:
             found.append(compared)
     if found:
@@ -112,7 +112,7 @@ _ORDER = (
     OpinionKind.LAUNCHED,
     OpinionKind.SILENT,
 )
-"""Which answer of several hosts counts: one that saw something move has seen more than one that did not."""
+"""The kind that comes first wins, if hosts differ: an answer that saw something move has seen the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class _AnswerPair:
         return any(before.get(r.rank, r.collective_counts) != r.collective_counts for r in self.then.ranks)
 
     def missing(self) -> Iterator[_LostRank]:
-        """Ranks that are considered dead, or that did not respond both times."""
+        """Ranks that are considered dead, or that did not respond either time."""
         before = {
             m.rank for m in self.first.missing_ranks if m.status.unresponsive or m.status.considered_dead
         }
@@ -138,7 +138,7 @@ class _AnswerPair:
                 yield each
 
 
-def _compared(who: RankFinder, said: HostText, a: RasAnswer, b: RasAnswer) -> Opinion | None:
+def _opinion_of_answers(who: RankFinder, said: HostText, a: RasAnswer, b: RasAnswer) -> Opinion | None:
     before = {each.name: each for each in a.communicators}
     both = [
         _AnswerPair(before[each.name], each)
@@ -172,7 +172,7 @@ def _compared(who: RankFinder, said: HostText, a: RasAnswer, b: RasAnswer) -> Op
 
 
 def _messengers(who: RankFinder, said: HostText, both: list[_AnswerPair]) -> set[Key]:
-    """Members of communicators without collectives, which are used for sends and receives only."""
+    """Members of communicators that have launched no collective: they are only used to send and receive."""
     idle = [two.then for two in both if not any(_counts(rank) for rank in two.then.ranks)]
     return {_subject(who, said, rank, SubjectState.BEHIND).key for each in idle for rank in each.ranks}
 

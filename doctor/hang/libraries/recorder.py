@@ -25,9 +25,9 @@ from doctor.hang.libraries.rank_finder import HostText, RankFinder
 from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 
 WAITED = 5.0
-"""Seconds: a younger collective may be about to end."""
+"""Seconds after which an unfinished collective counts: a younger one may be about to end."""
 FRESH = 60.0
-"""Seconds: an older dump may show an earlier stall."""
+"""The age in seconds up to which a dump is trusted: an older one may show an earlier stall."""
 DEFAULT = "0"
 """The group of all ranks."""
 
@@ -216,7 +216,7 @@ def _members(group: _Group | None) -> tuple[int, ...]:
 
 
 def _waits_for_message(said: HostText, dump: Dump) -> bool:
-    """It is in a send or receive, and the dump does not show whether the other side has arrived."""
+    """Whether it is in a send or receive. The dump does not show whether the other side has arrived."""
     old = said.about.at - WAITED
     return any(e.is_p2p and not e.over and 0 < e.time_created_ns / 1e9 <= old for e in dump.entries)
 

@@ -97,7 +97,7 @@ def _numbers(status: NpuStatus) -> dict[tuple[str, str], tuple[int, str]]:
 
 
 def _subject(who: RankFinder, said: HostText) -> Subject:
-    """The rank that a file belongs to: by its process if known, else by the rank in the file's name."""
+    """The rank that a file belongs to: by its process if that is known, else by the rank in its name."""
     if said.about.pid is not None:
         return who.of_text(said, SubjectState.BEHIND)
     match = FILE.match(said.about.name)

@@ -66,7 +66,7 @@ READERS: dict[str, Callable[[str], tuple[DeviceLoad, ...]]] = {"nvidia-smi": nvi
 
 
 def opinion(who: RankFinder) -> Opinion | None:
-    """Uses only devices of the job's own ranks, and only if they were idle in both answers."""
+    """It blames devices of the job's ranks that were idle both times, if more were busy both times."""
     once = list(_devices(who, (b for _, b in pairs(who.said(Source.UTILISATION)))))
     before = {(host, each.name): each.busy for host, each in _devices(who, _first(who))}
     busy = [each for host, each in once if min(each.busy, before.get((host, each.name), 0)) >= BUSY]

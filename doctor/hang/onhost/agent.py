@@ -29,7 +29,7 @@ from doctor.hang.onhost import libraries, look, proc, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
-"""The end of a beat, and of no other command."""
+"""How a beat ends. No other command ends like this."""
 STUCK = 3.0
 """Seconds after the end of the lease until the kernel ends this process, even if it is blocked."""
 END_SECONDS = 1.0
@@ -40,7 +40,7 @@ NICE = 10
 """Lower priority than the job, but not the lowest: at 19, a look took minutes on a busy host."""
 LONGEST_APART = 60.0
 OF_VERSION = 0.1
-"""The share of the time of a look that py-spy may take to start and say its version."""
+"""The share of the time of a look that py-spy may take to start and print its version."""
 
 
 class MessageWriter:
@@ -94,7 +94,7 @@ class HangAgent(HostAgent):
             elif descriptor == 1:
                 self.flush()
             else:
-                self._hear()
+                self._hear_child()
 
     def end(self) -> None:
         """End all processes that it started, and report those that do not end."""
@@ -104,8 +104,8 @@ class HangAgent(HostAgent):
     # Commands.
 
     def _commands(self, lines: "list[bytes]") -> None:
-        """Do what the lines say. If a login or a slow link held a command up, beats have gathered behind it:
-        one at once, and one more for each interval.
+        """Carry out the commands. If a login or a slow link delayed a command, beats have gathered behind it:
+        the first was sent at once, and one more after each interval.
         """
         for place, line in enumerate(lines):
             beats = sum(each.endswith(BEAT) for each in lines[place + 1 :])
@@ -125,7 +125,7 @@ class HangAgent(HostAgent):
             within = max(0.0, _seconds(told.get("within"), look.WHOLE) - beats * self.beat)
             self._start("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
         elif what == "tool":
-            self._take(told)
+            self._receive_tool(told)
         elif what == "look" and self.next is None:
             apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
             within = max(0.0, _seconds(told.get("within"), 2 * look.LOOK) - beats * self.beat)
@@ -134,7 +134,7 @@ class HangAgent(HostAgent):
             self.next = lambda say: self._look(apart, within, chosen, say)
             self._go_on()
 
-    def _take(self, told: "dict[str, Any]") -> None:
+    def _receive_tool(self, told: "dict[str, Any]") -> None:
         """Receive a part of py-spy."""
         try:
             if self.tool is None:
@@ -181,7 +181,7 @@ class HangAgent(HostAgent):
         os.close(mouth)
         os.set_blocking(self.ear, False)
 
-    def _hear(self) -> None:
+    def _hear_child(self) -> None:
         assert self.ear is not None
         try:
             data = os.read(self.ear, 65536)
@@ -191,7 +191,7 @@ class HangAgent(HostAgent):
         self.begun = lines.pop()
         for line in lines:
             if line.startswith(b'{"say": "members"'):
-                self._found(json.loads(line.decode("ascii")))
+                self._report_members(json.loads(line.decode("ascii")))
             else:
                 self.unsaid += line + b"\n"
         if not data:
@@ -207,7 +207,7 @@ class HangAgent(HostAgent):
         members, unread = look.find(known, os.getppid(), within)
         say("members", members=members, unread=unread)
 
-    def _found(self, told: "dict[str, Any]") -> None:
+    def _report_members(self, told: "dict[str, Any]") -> None:
         self.members, self.unread = told["members"], told["unread"]
         for member in self.members:
             shown = {key: value for key, value in member.items() if key != "start" and value is not None}
@@ -247,7 +247,7 @@ class HangAgent(HostAgent):
         )
 
     def _pyspy(self, seconds: float) -> "tuple[stacks.PySpy | None, str, str]":
-        """The py-spy to use, its description, and why there is none. `seconds`: for one start of one."""
+        """The py-spy to use, its description, and why there is none. `seconds`: the limit for each start."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
             brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)

@@ -1,4 +1,4 @@
-"""Questions to servers that a job runs on this host: NCCL's RAS, torch's worker server.
+"""Asks the servers that a job runs on this host: NCCL's RAS and torch's worker server.
 
 Each question ends by its deadline, whatever the server does.
 """
@@ -27,7 +27,7 @@ TRACE = (
 
 
 class NoAnswer(Exception):
-    """The text gives the reason."""
+    """There is no usable answer; the text gives the reason."""
 
 
 class _ServerLine:
@@ -122,7 +122,7 @@ def ras_address(environ: "dict[str, str]") -> "tuple[str, int] | None":
 
 
 def worker_trace(path: str) -> "tuple[int, bytes]":
-    """The PID behind a socket of torch's worker server, and its flight recorder's JSON. Raises NoAnswer."""
+    """The PID behind a socket of torch's worker server, and its flight recorder's dump. Raises NoAnswer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         try:
             connection.settimeout(CONNECT)
@@ -141,7 +141,7 @@ def worker_trace(path: str) -> "tuple[int, bytes]":
 
 
 def attempt(item: "tuple[str, Any]") -> "dict[str, Any]":
-    """One question, for `careful.carefully`."""
+    """Ask one question. `careful.carefully` runs this."""
     kind, where = item
     answer = {"at": time.time()}  # type: dict[str, Any]
     try:

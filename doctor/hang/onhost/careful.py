@@ -22,13 +22,13 @@ from doctor.hang.onhost.turns import OwnerTurns
 
 STALL = 1.0
 HUNGRY = 10.0
-"""Seconds for a reader that only waits for CPU time."""
+"""Seconds that a reader may take if it only waits for CPU time."""
 MOST_STALLS = 24
 PIECE = 65536
 MEMORY = 512 << 20
 """Bytes of memory for a process that reads what a job has written."""
 EASE = 0.3
-"""Seconds for a killed process to end."""
+"""Seconds that a killed process may take to end."""
 
 
 def carefully(
@@ -63,8 +63,8 @@ def carefully(
 def _in_child(
     work: "Callable[[Any], Any]", items: "Sequence[Any]", turns: OwnerTurns, stall: float, until: float
 ) -> "Iterator[tuple[int, Any]]":
-    """Run `work` in a child: indices of items and their results, until one takes too long. Both processes
-    take the items in the same order.
+    """Run `work` in a child, and yield the index and the result of each item until one takes too long. Both
+    processes take the items in the same order.
     """
     ear, mouth = os.pipe()
     me = os.getpid()
@@ -142,7 +142,7 @@ def _reap(child: int) -> None:
 
 class Tool:
     """A running program, with at most `most` bytes of output, which ends by its deadline. `reads`: it reads
-    processes that anybody may have written, so its memory is limited.
+    the memory of processes that may be hostile, so its own memory is limited.
     """
 
     def __init__(
@@ -213,8 +213,8 @@ def run_all(
     owners: "Sequence[Any]" = (),
     until: float = math.inf,
 ) -> "Iterator[tuple[int, Tool, int | None]]":
-    """Run these tools, at most `at_once` at the same time, divided equally among the `owners`: the index of
-    each, the tool, and its exit status. No tool is started after `until`.
+    """Run these tools, at most `at_once` at the same time, divided equally among the `owners`. Yields the
+    index of each, the tool, and its exit status. No tool is started after `until`.
     """
     owners = owners or [None] * len(starts)
     waiting = {}  # type: dict[Any, deque[int]]

@@ -69,7 +69,7 @@ WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler}
 
 
 def attempt(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """Read one item for `careful.carefully`; None if there is nothing."""
+    """Read one item; None if there is nothing to read. `careful.carefully` runs this."""
     return WORK[item[0]](item)
 
 
@@ -95,7 +95,7 @@ def _lines(path: str, wanted: "Any", uid: int, start: float) -> "dict[str, Any] 
 
 
 def _read(path: str, most: int, uid: int, start: float, tail: bool = False) -> "tuple[bytes | None, float]":
-    """The first or last bytes of a file that was written after `start`, and its time."""
+    """The first or last bytes of a file that was written after `start`, and its time; None if unusable."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     except (OSError, ValueError):

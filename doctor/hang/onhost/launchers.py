@@ -14,8 +14,8 @@ NAMELESS = "started by process"
 
 
 class LaunchSeat:
-    """Rank, world size and so on, as the variables of a process give them. The launcher with the higher
-    `weight` is the inner one, which counts.
+    """Rank, world size and so on, as the variables of a process give them. If several launchers set them, the
+    inner one has the higher `weight` and counts.
     """
 
     def __init__(self, weight: int, rank: str, world: str, local: str, size: str, launcher: str) -> None:
@@ -72,7 +72,7 @@ class Launchers:
         return row is not None and (here or not row["outer"])
 
     def master_by(self, command: "Sequence[str]") -> "tuple[str, str]":
-        """The rendezvous and the run id of a launcher's command line; empty if it is a local address."""
+        """The rendezvous and the run id in a launcher's command line; empty if its address is local."""
         row = self.of(command)
         if row is None:
             return "", ""
@@ -91,7 +91,7 @@ class Launchers:
         return ("", "") if here else (master[:200], said.get("id", "")[:40])
 
     def step_by(self, command: "Sequence[str]") -> "tuple[str, str]":
-        """The name and the number of the job for which a daemon runs."""
+        """The name and the number of the job for which a daemon runs, by its command line; else empty."""
         for word, title in self._table["titles"]:
             found = re.match(title, " ".join(command[:2]))
             if found:
@@ -113,7 +113,7 @@ class Launchers:
         return LaunchSeat(len(rows) - rows.index(row), rank, world, local, size, row["launcher"] or launcher)
 
     def _rows(self, env: "Mapping[str, str]") -> "list[Row]":
-        """The rows of the table; first those of launchers that have set a role here."""
+        """The rows of the table. The rows of launchers that have set a role in `env` come first."""
         return sorted(self._table["ranks"], key=lambda row: not env.get(row["role"]))
 
     def master_of(self, env: "Mapping[str, str]") -> str:

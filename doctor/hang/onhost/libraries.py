@@ -20,12 +20,12 @@ from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.hang.onhost import ask, careful, job_files, proc, room
 
 SECONDS = 20.0
-"""Without the time between the first and the second answers."""
+"""The limit for everything, without the time between the first and the second answers."""
 TOOL_SECONDS = 5.0
 LONGEST = 500000
 MOST = 250
 MOST_RANKS = 128
-"""Ranks of a host whose files are read."""
+"""The most ranks of a host whose files are read."""
 _WANTED = (
     "NCCL_RAS_ADDR NCCL_RAS_ENABLE TORCH_FR_DUMP_TEMP_FILE TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
     " TORCH_HCCL_DEBUG_INFO_TEMP_FILE TORCH_WORKER_SERVER_SOCKET TORCH_HCCL_STATUS_SAVE_PATH"
@@ -185,7 +185,7 @@ class _Gatherer:
         return [pid] + [inner for inner in [self.ranks[pid]["inner"]] if inner]
 
     def path(self, pid: int, name: str) -> str:
-        """The path in a rank's variable, as seen from outside its container; empty if it is not absolute."""
+        """The path in a variable of a rank, as seen from outside its container; empty if it is relative."""
         path = self.ranks[pid]["environ"].get(name, "")
         return self.ranks[pid]["root"] + path if path.startswith("/") else ""
 

@@ -15,12 +15,12 @@ from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.turns import OwnerTurns
 
 LONGEST = 900_000
-"""Bytes of one message."""
+"""The most bytes of one message."""
 MOST_LINES = 400
 MOST_BETWEEN = 7
 FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 ROWS, WHOLE = 14.0, 22.0
-"""Seconds for the search for ranks: for reading what shows whether a process is a rank, and in total."""
+"""Seconds for the search for ranks: for reading the processes the first time, and in total."""
 PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
 """Seconds of a look for each part, one after another, if there is time for all of them."""
 LOOK = PROC + NETS + STACKS + LINES
@@ -29,7 +29,7 @@ APART = 2.0
 
 
 def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[dict[str, Any]], list[str]]":
-    """The members of this host's jobs, and what could not be read, within this number of seconds."""
+    """The members of this host's jobs, and what could not be read. It takes at most `within` seconds."""
     share = max(0.0, min(1.0, within / WHOLE))
     rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
     row_of = partial(proc.row, names=known.names)
@@ -65,7 +65,7 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
     for pid, loaded in carefully(
         proc.has_library, list(idle), owners=[m["user"] for m in idle.values()], until=over
     ):
-        idle[pid]["joins"] = loaded is not False  # it could, as far as is known
+        idle[pid]["joins"] = loaded is not False  # if nothing is known, it may join
         if loaded is None:
             unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
@@ -97,7 +97,7 @@ def _start(pid: int) -> int:
 
 
 class Looks:
-    """Looks at the members of jobs. `say` gets the messages; nothing here waits for the reader."""
+    """Looks at the members of jobs. The messages go to `say`; nothing here waits for their reader."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class Looks:
 
         nets_over = _until(over, NETS, 0.5)
         known, self.no_ages = sockets.connections(wanted, until=nets_over)
-        self._elsewhere(looks, known, wanted, nets_over)
+        self._add_other_namespaces(looks, known, wanted, nets_over)
         for look in looks.values():
             look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
@@ -184,7 +184,7 @@ class Looks:
         place = room.Room(whole, {member["user"] for member in self.members})
         return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
-    def _elsewhere(
+    def _add_other_namespaces(
         self,
         looks: "Mapping[int, dict[str, Any]]",
         known: "dict[str, dict[str, Any]]",
@@ -235,9 +235,8 @@ class Looks:
             looks[pid]["python"] = threads
         for pid, why in failed.items():
             looks[pid]["unread"].append("Python stack: " + why)
-        if (
-            seconds >= stacks.SECONDS / 2
-        ):  # in less, as between two looks, silence says nothing of the next one
+        # In less time, as between the two looks, a missing answer says nothing about the next look.
+        if seconds >= stacks.SECONDS / 2:
             self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
         self._sources(found, _until(over, LINES, 1.0))
 
@@ -260,13 +259,13 @@ class Looks:
 
 
 def _until(over: float, most: float, share: float) -> float:
-    """The deadline of a part of what ends at `over`: at most `most` seconds, and a share of the time left."""
+    """The deadline of a part of the work that ends at `over`: at most `most` seconds and this share of it."""
     now = time.monotonic()
     return now + max(0.0, min(most, share * (over - now)))
 
 
 def _inside(pid: int) -> str:
-    """The prefix for paths of a process that has other mounts than we have."""
+    """The prefix for paths of this process; empty if it has the same mounts as the agent."""
     its = _namespace(pid, "mnt")
     return "" if its in ("", _namespace("self", "mnt")) else f"/proc/{pid}/root"
 
@@ -286,7 +285,7 @@ def parts(apart: float) -> "list[float]":
 
 
 def _fitting(look: "dict[str, Any]", user: str, place: "room.Room") -> "dict[str, Any]":
-    """The look, or only its state if the processes of its user have used up their share of the room."""
+    """The look, or only its state if the user's processes have used up their share of the room."""
     look = bounded(look)
     if place.takes(user, look):
         return look

@@ -12,7 +12,7 @@ from typing import Any
 PROC = "/proc"
 MOST_THREADS = 512
 FIRST_PERSON = 1000
-"""Smaller UIDs belong to services, whose containers may be anybody's."""
+"""The first UID of a person. Smaller ones belong to services, whose containers may be anybody's."""
 MOST_FILES = 64
 LONGEST_WORD, LONGEST_TEXT = 256, 4096
 MOST_ENVIRON = 1 << 20
@@ -33,7 +33,7 @@ _SYSCALLS = {
 
 
 def read(path: str, most: int = 65536) -> str:
-    """Raises OSError."""
+    """The first `most` bytes of a file, as text. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     data = b""
     try:
@@ -67,7 +67,7 @@ def owners() -> "dict[int, int]":
 
 
 def stat_of(text: str) -> "tuple[str, list[str]]":
-    """The name, and the fields from the state on. The name may contain any characters."""
+    """The name in /proc/PID/stat, which may contain any characters, and the fields from the state on."""
     return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
 
 
@@ -219,7 +219,7 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
 
 
 def _files(home: str, look: "dict[str, Any]", refused: "list[str]") -> None:
-    """Add the targets of its descriptors. The targets themselves are not opened."""
+    """Add its sockets and open files to the look, by its descriptors. No file is opened."""
     try:
         descriptors = sorted(map(int, os.listdir(home + "/fd")))
     except OSError:

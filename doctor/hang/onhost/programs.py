@@ -31,13 +31,13 @@ def program(command: "Sequence[str]") -> str:
 
 
 def is_shell(command: "Sequence[str]") -> bool:
-    """A shell, or a wrapper that only runs another program."""
+    """Whether it is a shell, or a wrapper that only runs another program."""
     scripts = command[1:2] if "python" in program(command) else ()
     return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
 
 
 def is_doctor(command: "Sequence[str]") -> bool:
-    """A process of doctor: a controller or an agent."""
+    """Whether it is a process of doctor: a controller or an agent."""
     if any("begin(bytes(b[:" in word for word in command[:8]):
         return True
     names = [basename(word) for word in command[:2]]
@@ -45,7 +45,7 @@ def is_doctor(command: "Sequence[str]") -> bool:
 
 
 def is_notebook(command: "Sequence[str]") -> bool:
-    """A notebook's kernel or server, or IPython."""
+    """Whether it is a notebook's kernel or server, or IPython."""
     words = [basename(word) for word in command[:4]]
     after = words.index("-m") + 1 if "-m" in words else 1
     return any(map(_NOTEBOOK.match, words[:1] + words[after : after + 1]))

@@ -12,7 +12,7 @@ from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_shell,
 
 MOST = 4000
 MOST_HELPERS = 64
-"""Helpers of one rank."""
+"""The most helpers of one rank."""
 MOST_ABOVE = 16
 DEEPEST = 64
 """Levels of the process tree that are searched. No job has this many, but anybody can create more."""
@@ -39,7 +39,7 @@ def is_stale(row: Row) -> bool:
 
 
 class Tree:
-    """The process tree of a host, which knows launchers, seats and doctor's own processes."""
+    """The process tree of a host, with its launchers, its seats and doctor's own processes marked."""
 
     def __init__(self, known: Launchers, rows: "Sequence[Row]", own: int = 0) -> None:
         self.known = known
@@ -170,8 +170,8 @@ def _one_of_a_seat(tree: Tree, tops: "list[int]") -> "list[int]":
 
 
 def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[int]":
-    """Ranks without a rank in their variables, such as forked or spawned processes. They take part in process
-    groups. Of a process with such children, the children are the ranks.
+    """Ranks without a number in their variables, such as forked or spawned processes. They take part in
+    process groups. If a process has children that do so as well, the children are the ranks.
     """
     part = {
         pid
@@ -226,8 +226,8 @@ def _rank(tree: Tree, pid: int, seat: LaunchSeat) -> "dict[str, Any]":
 
 
 def _up_to_launcher(tree: Tree, pid: int) -> "list[int]":
-    """Its ancestors up to the topmost launcher. Without a launcher only its parent, and not process 1, which
-    adopts orphans.
+    """Its ancestors up to the topmost launcher. If there is no launcher, only its parent, unless that is
+    process 1, which adopts orphans.
     """
     above = [one for one in _above(tree, pid) if one in tree.rows]
     starts = [at for at, one in enumerate(above) if one in tree.launchers]
@@ -241,7 +241,7 @@ def _launchers(tree: Tree, pid: int) -> "Iterator[int]":
 
 
 def _launcher(tree: Tree, pid: int) -> str:
-    """The name of a launcher above it that sets no numbers itself, so that variables cannot show it."""
+    """The name of the launcher above it, if that sets no numbers, so that variables cannot show it."""
     above = (tree.launchers[one] for one in _launchers(tree, pid))
     return next((one["name"] for one in above if not one["numbers"] and not one["outer"]), "")
 
@@ -251,8 +251,8 @@ def _line(row: Row) -> str:
 
 
 def _unread(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") -> "list[dict[str, Any]]":
-    """Siblings of ranks whose variables cannot be read: they have ended and their launcher has not collected
-    them yet, or they are blocked in the kernel.
+    """Ranks whose variables cannot be read, found beside other ranks: they are blocked in the kernel, or they
+    have ended and their launcher has not collected them yet.
     """
     found = []
     by_parent = {}  # type: dict[int, list[dict[str, Any]]]
@@ -323,7 +323,7 @@ def _takes_part(tree: Tree, pid: int) -> bool:
 
 
 def _is_launched(tree: Tree, pid: int) -> bool:
-    """It is one of several equal processes below a launcher."""
+    """Whether it is one of several equal processes below a launcher."""
     row = tree.rows[pid]
     if not row["hidden"] or row["parent"] not in tree.launchers or pid in tree.ours:
         return False
@@ -332,7 +332,7 @@ def _is_launched(tree: Tree, pid: int) -> bool:
 
 
 def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
-    """A rank as the command lines above it describe it, which everybody may read."""
+    """A rank that may not be read, described by the command lines above it, which everybody may read."""
     rank = _rank(tree, pid, NOBODY)
     above = [one for one in _above(tree, pid) if one in tree.rows]
     commands = [tree.rows[one]["command"] for one in above]

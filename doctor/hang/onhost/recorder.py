@@ -9,7 +9,7 @@ import struct
 from typing import Any
 
 MOST = 32 << 20
-"""Bytes of a dump."""
+"""The most bytes of a dump."""
 MOST_STEPS = 2000000
 MOST_ENTRIES = 2000
 EACH = 8
@@ -37,7 +37,7 @@ class UnreadableDump(ValueError):
 
 
 class _Machine:
-    """The part of pickle that creates plain values."""
+    """Runs the part of pickle that creates plain values."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -203,7 +203,7 @@ def _rows(table: Any) -> "list[tuple[str, dict[Any, Any]]]":
 
 
 def _number(value: Any) -> "int | None":
-    """Older recorders write numbers as text."""
+    """The number, or None if it is not a valid one. Older recorders write numbers as text."""
     text = str(value) if isinstance(value, (int, str)) and len(str(value)[:30]) < 20 else ""
     return int(text) if text.lstrip("-").isdigit() and -1 <= int(text) <= 2**62 else None
 

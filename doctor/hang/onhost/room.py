@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 WHOLE = 64 << 20
-"""The weight of everything that one host may send. The controller drops a host that sends more."""
+"""The largest total weight that one host may send. The controller drops a host that sends more."""
 FOR_MEMBERS, FOR_LOOK, FOR_BETWEEN, FOR_LIBRARIES = 6 << 20, 14 << 20, 8 << 20, 16 << 20
 LINE, VALUE, GROUP, WIDE = 512, 24, 160, 4
 _ASCII = bytes(range(128))
@@ -20,7 +20,7 @@ def weight(line: bytes) -> int:
 
 
 def _is_ascii(line: bytes) -> bool:
-    """bytes.isascii needs Python 3.7."""
+    """The same as bytes.isascii, which needs Python 3.7."""
     return not line.translate(None, _ASCII)
 
 

@@ -11,10 +11,10 @@ from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
 MOST = 16 << 20
-"""Bytes of output that are not parsed yet."""
+"""The most bytes of output that may wait to be parsed."""
 MOST_OF_ONE = 1024
 Wanted = Any
-"""Whether an inode and its user are wanted."""
+"""A function of an inode and a UID: whether this socket is wanted."""
 WAYS = (["ss", "-tnieHO"], ["ss", "-tnie"])
 """Older versions of ss know neither -H nor -O."""
 _PAIRS = re.compile(r"(\w+):(\d+)")
@@ -72,7 +72,7 @@ class _Ss(Tool):
 
 def parse(text: str, wanted: "Wanted" = lambda *_: True) -> "dict[str, dict[str, Any]]":
     found = {}
-    # Names of control groups may hold whatever else ends a line.
+    # Not by splitlines: the names of control groups may contain other characters that end a line.
     for line in re.sub(r"\n[ \t]+", " ", text).split("\n"):
         own, _, rest = line.partition(" cgroup:")
         named = dict(_PAIRS.findall(own))

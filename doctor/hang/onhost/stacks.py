@@ -1,5 +1,5 @@
-"""Python stacks from py-spy, without stopping the processes. Of the local variables, only step, rank and
-world size leave this module.
+"""Python stacks from py-spy, without stopping the processes. The only local variables that leave this module
+are step, rank and world size.
 """
 
 import json
@@ -14,12 +14,12 @@ from typing import Any
 from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
-"""For one answer, while others wait for their turn."""
+"""Seconds for one answer, while other processes wait for their turn."""
 SILENT = "no answer within "
 MOST = 4 << 20
 MOST_THREADS = 256
 INNER, OUTER = 100, 40
-"""Frames of a stack that are kept."""
+"""How many of the innermost and the outermost frames of a stack are kept."""
 DUMP = ("dump", "--nonblocking", "--json", "--locals")
 """Never without --nonblocking: py-spy would stop the process, or wait forever if it cannot be stopped."""
 STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
@@ -30,7 +30,7 @@ _NOT_USERS = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
 
 
 class PySpy:
-    """`path`: the program. `descriptor`: the descriptor that holds it, if it is in memory only."""
+    """A py-spy. `path`: the program. `descriptor`: the descriptor that holds it, if it is only in memory."""
 
     def __init__(self, path: str, descriptor: "int | None" = None) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class PySpy:
         return [self.path, *DUMP, "--pid", str(pid)]
 
     def version(self, seconds: float = SECONDS) -> "tuple[str, str]":
-        """Its name and version, or why it does not start."""
+        """Its name and version, and why it cannot be used; one of the two is empty."""
         try:
             ((_, tool, code),) = run_all(
                 [lambda: Tool([self.path, "--version"], seconds, 4096, self.keep)], 1
@@ -56,9 +56,9 @@ class PySpy:
 def dumps(
     pyspy: PySpy, owners: "Mapping[int, str]", at_once: int, seconds: float = math.inf
 ) -> "tuple[dict[int, list[dict[str, Any]]], dict[int, str]]":
-    """The threads of each process, or why there are none, all within these seconds. A failed dump is tried
-    once more, because a running process may change while it is read and a busy host may be slow. `owners`
-    keeps one user's processes from delaying another's.
+    """The threads of each process, and for the others the reason why there are none, within `seconds`. A
+    failed dump is tried once more, because a running process may change while it is read and a busy host may
+    be slow. `owners` keeps one user's processes from delaying another's.
     """
     until = time.monotonic() + seconds
     found = {}  # type: dict[int, list[dict[str, Any]]]
@@ -103,7 +103,7 @@ def _words(err: bytes) -> str:
 
 
 def threads(said: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
-    """The output of py-spy as evidence. `rank` and `world` come from local variables, if there are any."""
+    """The output of py-spy as evidence. `rank` and `world` are added if local variables give them."""
     return [_thread(each) for each in said[:MOST_THREADS]]
 
 
@@ -146,7 +146,7 @@ def is_users(file: str) -> bool:
 
 
 def _number(frames: "list[dict[str, Any]]", names: "Sequence[str]") -> "int | None":
-    """The value of the first local variable with one of these names that is a number."""
+    """The value of the first local variable that has one of these names and is a number; None if none is."""
     for frame in frames:
         known = {each.get("name"): each.get("repr") for each in frame.get("locals") or () if each.get("repr")}
         for name in names:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class OwnerTurns:
-    """The next item belongs to the owner whose items have taken the least time."""
+    """Decides whose item is next: one of the owner whose items have taken the least time so far."""
 
     def __init__(self, owners: "Sequence[Any]") -> None:
         self.waiting = {}  # type: dict[Any, deque[int]]

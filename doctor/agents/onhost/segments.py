@@ -36,7 +36,7 @@ def segments_by_peer() -> "dict[str, list[int]]":
             peer = sock.getpeername()
             if sock.type == socket.SOCK_STREAM and sock.family in (socket.AF_INET, socket.AF_INET6):
                 sent, again = segments_of(sock)
-                total = found.setdefault(peer[0].removeprefix("::ffff:"), [0, 0])
+                total = found.setdefault(peer[0].replace("::ffff:", ""), [0, 0])
                 total[0] += sent
                 total[1] += again
     return found

@@ -290,7 +290,7 @@ the probe itself ends all of it soon."""
 
 
 def _ask_names(ask: Ask) -> str:
-    """The host's own name comes first: a dead DNS server ends the list early, but what came before counts."""
+    """The script that resolves the names, the host's own first: a dead DNS server may end the list early."""
     return _LOOK_UP.replace("NAMES", " ".join(shlex.quote(name) for name in ask.names))
 
 

@@ -139,7 +139,7 @@ class Tls:
 
 
 def _tls(call: ToolCall) -> Tls:
-    """The warning about an expired certificate goes to stderr and may precede the certificate itself."""
+    """Whether TLS is on. The warning about an expired certificate goes to stderr and may come first."""
     if "No certificate found" in call.text:
         return Tls(on=False)
     switch = re.search(r"\btls switch\[([01])\]", call.text)

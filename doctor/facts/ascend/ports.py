@@ -76,7 +76,7 @@ _CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
 
 
 def _time(text: str) -> datetime | None:
-    """Without strptime, whose month names depend on the locale."""
+    """The time, read without strptime, because its month names depend on the locale."""
     if not re.fullmatch(_WHEN, text):
         return None
     _, month, day, clock, year = text.split()

@@ -39,7 +39,7 @@ VERDICTS = {
 FROM_HERE = ("ssh ", "doctor ")
 """Commands that begin like this are typed where doctor runs."""
 VERIFIES_ITSELF = ("name-torch",)
-"""Remedies that run doctor in another way; to run it as before would only show the same again."""
+"""Remedies that run doctor with another option; the same run would only show the same fault again."""
 LONGEST = 90
 """The most characters of the names in the title."""
 MOST_QUOTED = 12
@@ -130,7 +130,7 @@ def _card(fault: Fault, report: Report, unheard: Set[str]) -> Card:
     finding = fault.first
     view = seen_from(finding)
     more = [*rows(fault, finding, report.called), *_evidence(fault, report)]
-    if fault.cause is None:  # what mends the cause mends the symptom
+    if fault.cause is None:  # fixing the cause fixes the symptom
         more += [*_typed(fault, finding, report, unheard), *_verify(fault, finding, report)]
     return Card(
         word(finding),

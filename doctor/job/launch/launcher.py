@@ -242,9 +242,9 @@ class Launcher:
     subcommand: str = ""
     """The word that must follow the command."""
     programs: tuple[str, ...] = ()
-    """Its own programs between it and the ranks of a host; their command lines say nothing."""
+    """Its own programs between it and the ranks of a host; their command lines do not describe the ranks."""
     by_name: bool = False
-    """Its own command line says nothing either: it is only known to be an ancestor of ranks."""
+    """Its own command line does not describe them either: it is only known to be an ancestor of ranks."""
     outer: bool = False
     """It starts any program that follows, even another launcher."""
     options: OptionNames = OptionNames()

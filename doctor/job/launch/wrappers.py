@@ -54,7 +54,7 @@ class Wrapped:
 
 
 ITSELF = Wrapped("")
-"""No wrapper."""
+"""Stands for a command without a wrapper."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -112,7 +112,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "screen": Wrapper(letters="dmDL", passes=True, detaches="dm"),
     **dict.fromkeys(("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi"), _ENVIRONMENT),
 }
-"""By name. Those in PREFIXES start the first launcher or Python behind them; their options are not needed."""
+"""Name -> wrapper. Those in PREFIXES start the first launcher or Python after them; no option is needed."""
 
 
 def program_name(word: str) -> str:

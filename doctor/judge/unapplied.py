@@ -11,13 +11,13 @@ from doctor.model import Result, Status
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a value of --only stands for; or, without --only, everything that --skip leaves."""
+    """The checks that a value of --only stands for; without --only, all that --skip leaves."""
 
     named: str
     checks: tuple[str, ...]
     """Those of them that the run makes."""
     why_none: str = ""
-    """Why the run makes none of them; empty if it makes some."""
+    """Why the run makes none of them, if that is so."""
 
 
 @dataclass(frozen=True, slots=True)

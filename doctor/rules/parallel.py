@@ -28,7 +28,7 @@ WRAPPED = {
 
 
 SAYS_SOMETHING = ("dp", "tp", "pp", "cp", "ep", "strategy", "mode", "parallel_mode", "dtype", "batch", "lr")
-"""Values of a plan that mean something alone. `devices_before` has its own reason; all others modify these."""
+"""Values of a plan that mean something alone. `devices_before` has its own reason; others modify these."""
 
 
 @dataclass(frozen=True, slots=True)

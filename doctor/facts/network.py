@@ -220,7 +220,7 @@ exec awk -v wanted='WANTED' 'BEGIN {
         sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
     close(look) } }'
 """
-"""Not `ss`, which makes the kernel load a module. Only the owners of the job's ports are looked up."""
+"""It does not call `ss`, which makes the kernel load a module. It looks up only owners of the job's ports."""
 
 
 def _ask_listeners(ask: Ask) -> str:

@@ -37,7 +37,7 @@ class Decision:
     manager: Manager | None = None
     reason: str = ""
     tool: str = ""
-    """What listed the rule, as `Table.tool`; rules of iptables-legacy, say, must be changed with it."""
+    """The tool that listed the rule: rules of iptables-legacy, for example, must be changed with it."""
     varies: bool = False
     """Unknown, and may differ for the next packet, so that a connection that worked does not settle it."""
     base: str = ""

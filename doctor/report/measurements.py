@@ -60,7 +60,7 @@ class Measurement:
     area: str
     text: str
     left: Literal["not tried", "not judged"] = "not tried"
-    """Why it is not ticked, if it is not."""
+    """The reason if it is not ticked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,8 @@ def for_one_more_host(report: Report, named: Sequence[str]) -> str:
 
 
 def of_check(way: Way, command: str, checks: Iterable[str]) -> Way:
-    """The way of a run of that command, for these checks alone: no host may fail them. A training expects
-    torch without being asked to, so `check` gets that expectation as an option.
+    """The way of a run of that command, for these checks alone: no host may fail them. A run with a training
+    expects torch by itself; `check` gets that expectation as an option.
     """
     asked = [option for option in way.asked if option[0] != "--need-hosts"]
     told = any(option[0] == "--expect" and option[1].startswith("torch=") for option in asked)

@@ -368,7 +368,7 @@ def _blocked(
             for what, (d, _) in stopped.items()
         ),
         commands=typed,
-        values={"typed": typed},  # hosts on which something else is to be typed are findings of their own
+        values={"typed": typed},  # hosts with other commands are separate findings
     )
 
 

@@ -108,7 +108,7 @@ def gpu_missing(
         return
     if plan.only_plugged_in:
         asked = {host: expect for host, expect in asked.items() if here[host].on_bus or expect.devices}
-        counted = words or any(e.devices or _counted(plan, host) for host, e in asked.items())
+        counted = words or any(e.devices or _ranks_are_given(plan, host) for host, e in asked.items())
         if not counted and all(_outside(own, views.get(host)) for host, own in here.items()):
             raise Undecided("the GPUs may belong to others: no container of the job was given one")
     scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES")
@@ -141,7 +141,7 @@ def _outside(own: FoundDevices, view: str | None) -> bool:
     return view == CONTAINER and bool(own.driver) and not own.numbers
 
 
-def _counted(plan: JobPlan, host: str) -> bool:
+def _ranks_are_given(plan: JobPlan, host: str) -> bool:
     """Whether the user said how many ranks the host has."""
     ranks = plan.host(host).ranks
     return bool(ranks and ranks.source not in UNSAID)

@@ -49,7 +49,7 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
     recent = [
         line
         for line in lines
-        if (line.age is None or line.age <= expect.kernel_log_hours * 3600) and not _told(line, plan)
+        if (line.age is None or line.age <= expect.kernel_log_hours * 3600) and not _has_own_check(line, plan)
     ]
     for summary, pattern in _KINDS:
         found = [
@@ -68,7 +68,7 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
             )
 
 
-def _told(line: KernelLine, plan: JobPlan) -> bool:
+def _has_own_check(line: KernelLine, plan: JobPlan) -> bool:
     """Whether another check judges the line."""
     own = (v.kernel_log for v in VENDORS if v.log_check and v.backend is plan.backend.value)
     return any(re.search(pattern, line.text, re.IGNORECASE) for pattern in own)

@@ -106,7 +106,7 @@ def _number_of_hosts(
     ((fewest, most), (process, said)) = spans.popitem()
     hosts = len(plan.hosts)
     if fewest <= hosts and (most >= needed or fewest < most):
-        return  # what is beyond a range waits to step in
+        return  # hosts beyond the range are spare
     if hosts == 1:
         yield f"{process.source} is for {fewest} hosts, and one was examined ({said})"
     elif fewest > hosts:
@@ -167,7 +167,7 @@ def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
     for process in names.launch.told:
         listed = _listed(process)
         if len(listed) > len(plan.hosts):
-            continue  # that there are more of them is told
+            continue  # a larger number of hosts is reported as such
         strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]
         seen = set(plan.names) <= names.directory.held.keys()
         if strange and seen and (len(strange) < len(listed) or all(map(as_address, strange))):

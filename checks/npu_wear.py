@@ -240,21 +240,24 @@ def device_link_errors(
         seats = tuple((host, number) for number in numbers)
         expected = ", ".join(f"{name} {usual[name]}" for name in names) + " (the median of all devices)"
         odd = OddDevices(
-            seats, True, expected, "; ".join(_counted(known[seat], seat, names) for seat in seats[:SHOWN])
+            seats,
+            True,
+            expected,
+            "; ".join(_counter_values(known[seat], seat, names) for seat in seats[:SHOWN]),
         )
         yield odd.problem(
             "its link has counted far more errors than the others'",
-            *(Evidence(f"hccn_tool -i {s[1]} -stat -g", _all_counted(known[s])) for s in seats[:SHOWN]),
+            *(Evidence(f"hccn_tool -i {s[1]} -stat -g", _error_counters(known[s])) for s in seats[:SHOWN]),
             values={"device": odd.numbers},
         )
     note_unknown(silent)
 
 
-def _counted(own: Mapping[str, int], seat: HostDevice, names: tuple[str, ...]) -> str:
+def _counter_values(own: Mapping[str, int], seat: HostDevice, names: tuple[str, ...]) -> str:
     return f"device {seat[1]}: " + ", ".join(f"{name} {own[name]}" for name in names)
 
 
-def _all_counted(own: Mapping[str, int]) -> str:
+def _error_counters(own: Mapping[str, int]) -> str:
     """Its error counters, and those of congestion."""
     shown = [f"{n} {v}" for n, v in own.items() if v and (n in ERRORS or CONGESTION.fullmatch(n))]
     return ", ".join(shown)

@@ -76,7 +76,7 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
     arrived = {(way.source, way.target) for way in touched if not way.failed} - lost.keys()
     guessed = all(_guessed(plan, way.target) for way in blame.links)
     subject = f"{fold(senders)} {'<->' if senders == receivers else '->'} {fold(receivers)}"
-    # What comes back of a ping is as large: it matters that both ends are tried, not which of them starts.
+    # The answer to a ping is as large as the ping, so it does not matter which of the two ends sends it.
     first = next((way for way in blame.links if blame.hosts[:1] == (way.source,)), blame.links[0])
     return Problem(
         _summary(blame),

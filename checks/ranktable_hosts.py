@@ -168,7 +168,7 @@ def _placed(
     by_name = False
     for host in hosts:
         named = names.of(plan.host(host), addresses.get(host, {}))
-        server = named or _by_devices(owners, _told(npus.get(host, {})))
+        server = named or _by_devices(owners, _live_addresses(npus.get(host, {})))
         by_name = by_name or named is not None
         if server:
             found[host] = server
@@ -180,7 +180,9 @@ def _placed(
         host: "neither a server_id nor a device_ip says which server of the table it is"
         for host in missed
         if not _is_none_of(
-            rest, host in (addresses if by_name else visible if not known else ()), _told(npus.get(host, {}))
+            rest,
+            host in (addresses if by_name else visible if not known else ()),
+            _live_addresses(npus.get(host, {})),
         )
     }
     if len(servers) == len(plan.hosts) == len(doubts) == 1:  # it can only be that one
@@ -198,7 +200,7 @@ def _of_another_cluster(
 ) -> Problem:
     listed = [entry.address for server in servers for entry in server.entries if entry.address]
     own = [a for held in addresses.values() for some in held.values() for a in some if not is_loopback(a)]
-    live = [str(ip) for known in npus.values() for ip in _told(known).values()]
+    live = [str(ip) for known in npus.values() for ip in _live_addresses(known).values()]
     return Problem(
         "the rank table is that of another cluster: none of its servers is among these hosts",
         expected=f"the servers {fold(plan.names)}",
@@ -236,7 +238,7 @@ def _is_none_of(shown: Iterable[tuple[bool, bool]], names_are_known: bool, told:
     return all((names_are_known and host) or (told and devices) for host, devices in shown)
 
 
-def _told(npus: PerDevice[Address | None]) -> dict[int, IP]:
+def _live_addresses(npus: PerDevice[Address | None]) -> dict[int, IP]:
     return {number: ip_address(live.ip) for number, live in npus.items() if isinstance(live, Address)}
 
 

@@ -114,7 +114,7 @@ class Skip(Exception):
 class Undecided(Exception):
     """Raised by a check that has its facts but cannot decide: unknown for `hosts`, or for all by default.
 
-    `essential`: without it these hosts are not proved healthy, although the check need not be decided always.
+    `essential`: these hosts are not proved healthy until it is decided, even if the check is not essential.
     """
 
     def __init__(self, reason: str, hosts: tuple[str, ...] = (), *, essential: bool = False) -> None:
@@ -281,8 +281,8 @@ class Check:
 
     @property
     def of_one_host(self) -> bool:
-        """Whether what it finds on a host is the same whoever else is examined. All that it can know is what
-        it needs.
+        """Whether what it finds on a host is the same whoever else is examined. Its needs decide that,
+        because it knows nothing else.
         """
         limited = self.backends or self.vendor or self.several_hosts
         return self.scope is Scope.HOST and not limited and all(map(_of_one_host, self.needs))

@@ -65,9 +65,9 @@ class Vendor:
     driver_version: str = ""
     """The pattern that finds the version in the file `driver`."""
     node_files: str = ""
-    """If other vendors' devices share its device files: one file for each device, which contains ..."""
+    """The files of its devices in sysfs, if devices of other vendors have the same device files."""
     node: str = ""
-    """... the number of its device file."""
+    """The pattern that finds the number of the device file in one of `node_files`."""
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """File -> the component, and the pattern that finds its version in the file."""
 

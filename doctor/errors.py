@@ -65,7 +65,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` of which the word is probably a misspelling."""
+    """The entry of `known` that the word probably misspells, if there is one."""
     import difflib  # slow to import, and only for mistakes
 
     names = {name.casefold(): name for name in reversed(list(known)[:2000])}

@@ -27,7 +27,7 @@ from doctor.transport import way as ways
 from doctor.transport.advice import read_back
 
 MOST_RANKS = 1_000_000
-"""On one host."""
+"""The most ranks on one host."""
 MOST_SEED = 2**32
 MOST_TRIES = 10
 """How often the gradient may be computed again to see whether a device is nondeterministic."""
@@ -55,7 +55,7 @@ class Recording:
     unreached: Mapping[str, UnreachedHost] = field(default_factory=dict)
     mesh: MeshResult | None = None
     offered: MeshResult | None = None
-    """The same for the addresses that ranks would offer, where those are not the data addresses."""
+    """The mesh over the addresses that ranks would offer, for hosts where they are not the data addresses."""
     mesh_mode: str = "auto"
     unfinished: tuple[str, ...] = ()
     """Hosts still outstanding when the run was interrupted or its deadline passed."""
@@ -77,7 +77,7 @@ class Recording:
 
 
 def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
-    """Equal captures become one object: thousands of hosts give much the same answers."""
+    """The recording. Equal captures become one object: thousands of hosts give much the same answers."""
     rest = {name: value for name, value in head.items() if name != "heard"}
     recording = msgspec.json.decode(msgspec.json.encode(rest), type=Recording)
     known: dict[Capture, Capture] = {}

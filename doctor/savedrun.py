@@ -35,7 +35,7 @@ class SavedRun(Generic[T]):
     """A sentence: the command that writes such files."""
     read: Callable[[Mapping[str, msgspec.Raw]], T]
     nonsense: Callable[[T], Iterable[str]]
-    """What no run would have saved: a file may come from anywhere."""
+    """Finds what no run would have saved, because a file may come from anywhere."""
     ours: Callable[[T], T]
     """The run with its commands made anew: no text of the file is printed as a command."""
     key: str = "schema"

@@ -121,7 +121,7 @@ DEMO_OPTIONS = (
     "--color",
     "--no-color",
 )
-"""The options that show a report; none that a script relies on."""
+"""The options of a demo: those that show a report, without those from whose output jobs are started."""
 TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
 FACTS = (
     *("--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAGE = 80
 """The columns without a terminal."""
 NARROW = 24
-"""If a title has fewer columns, it goes below its name."""
+"""If there are fewer columns for a title, it goes below its name."""
 SUCH_AS = 2
 """The number of symptoms that are shown as examples of their family."""
 SHORT = 20

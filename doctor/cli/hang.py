@@ -62,7 +62,7 @@ def hang(request: Request, wishes: HangWishes) -> int:
 
 def of_slurm(request: Request, wishes: HangWishes) -> tuple[Request, HangWishes, Mapping[str, str]]:
     """The request with the nodes of the Slurm job of `--job` as its hosts, unless hosts are named. If srun
-    reaches them, the variables of the job say so instead.
+    reaches the nodes, the environment of the job is returned and names them.
     """
     who = request.who
     if wishes.slurm_job is None or who.hosts or who.hostfile or who.local or who.rank_table:

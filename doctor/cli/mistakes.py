@@ -75,7 +75,7 @@ class _Typed:
 
     @classmethod
     def find(cls, name: str, arguments: Sequence[str]) -> _Typed:
-        """`name` is what typer reports; of `-format` that is -f."""
+        """`name` is what typer reports: for `-format` it is -f."""
         for at, word in enumerate(arguments):
             head, equals, value = word.partition("=")
             if attached := re.fullmatch(rf"({re.escape(name)})([0-9]+)", head):
@@ -88,8 +88,8 @@ class _Typed:
 
 
 def _of_option(typed: _Typed, context: Any) -> str:
-    """What was probably meant: what another program calls so, the same option of other commands, or a similar
-    option of this command.
+    """What was probably meant: an option under the name that other programs use, an option of another
+    command, or a similar option of this command.
     """
     own = [name for param in _shown(context.command) for name in param.opts if name.startswith("--")]
     doubled = f"--{typed.name.strip('-').replace('_', '-')}"
@@ -114,7 +114,7 @@ def _of_option(typed: _Typed, context: Any) -> str:
 
 
 def _names_something(command: Any, what: str) -> bool:
-    """Whether the command has such an argument."""
+    """Whether the command has an argument with this metavar."""
     return any(param.metavar == what for param in _shown(command))
 
 

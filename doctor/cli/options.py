@@ -185,7 +185,7 @@ def a_number(kind: type[float], option: Option, typed: str) -> float:
 
 
 def _in_seconds(typed: str) -> str:
-    """What `5m` is in the seconds that all such options take."""
+    """The suggestion for a duration such as `5m`: all options take plain seconds."""
     found = re.fullmatch(r"([0-9]{1,6}) ?([smh])\w*", typed.strip())
     return f"did you mean {int(found[1]) * _SECONDS[found[2]]} (seconds)?" if found else ""
 

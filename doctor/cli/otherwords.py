@@ -45,7 +45,7 @@ SAID: Mapping[str, str] = {
         "doctor changes nothing on hosts; its report says what to type.",
     ),
 }
-"""What is to be said of an option that has no counterpart."""
+"""The message for an option that has no counterpart here."""
 LOGS = (
     "-f",
     "-d",
@@ -59,7 +59,7 @@ LOGS = (
     "--input",
     "--dir",
 )
-"""Options for logs, which are named without one."""
+"""Options with which other programs name logs; here logs are named without an option."""
 
 _COMMANDS = {
     "--version": "version",

@@ -63,7 +63,7 @@ def _rules(capture: Capture) -> Ruleset:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """One failed section makes the whole answer unreadable: half a rule set decides nothing."""
+    """The sections by name. One that failed makes all unreadable, because half a rule set decides nothing."""
     found: dict[str, str] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():

@@ -37,7 +37,7 @@ class Ports:
 
 
 def port_list(ranges: Iterable[range]) -> str:
-    """As the kernel writes ranges: sorted, overlapping or adjacent ones merged: `29500,60000-60031`."""
+    """The ranges as the kernel writes them, sorted and with neighbours merged: `29500,60000-60031`."""
     joined: list[range] = []
     for each in sorted((each for each in ranges if each), key=lambda each: each.start):
         if joined and each.start <= joined[-1].stop:
@@ -89,7 +89,7 @@ PORTS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Soft limits of a non-interactive login; `INFINITE` means unlimited. Of memory and files in bytes."""
+    """Soft limits of a non-interactive login, for memory and files in bytes; `INFINITE` means unlimited."""
 
     nofile: int
     nproc: int

@@ -157,7 +157,7 @@ def _spaces(capture: Capture) -> Spaces:
 
 
 def _with_inodes(places: list[Space], text: str) -> list[Space]:
-    """`df -i` prints a line for each of the same directories. Without a total their number is not limited."""
+    """The places with their free inodes, by the lines of `df -i`; without a total there is no limit."""
     rows = re.findall(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+(/.*)$", text, re.MULTILINE)
     if [mount for *_, mount in rows] != [place.mount for place in places]:
         return places

@@ -220,7 +220,7 @@ exec awk -v wanted='WANTED' 'BEGIN {
         sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
     close(look) } }'
 """
-"""Not `ss`, which makes the kernel load a module. Only the owners of the job's ports are looked up."""
+"""It does not call `ss`, which makes the kernel load a module. It looks up only owners of the job's ports."""
 
 
 def _ask_listeners(ask: Ask) -> str:
@@ -290,7 +290,7 @@ the probe itself ends all of it soon."""
 
 
 def _ask_names(ask: Ask) -> str:
-    """The host's own name comes first: a dead DNS server ends the list early, but what came before counts."""
+    """The script that resolves the names, the host's own first: a dead DNS server may end the list early."""
     return _LOOK_UP.replace("NAMES", " ".join(shlex.quote(name) for name in ask.names))
 
 

@@ -23,7 +23,7 @@ class DeviceProcess:
 @dataclass(frozen=True, slots=True)
 class Processes:
     """Only suspicious processes: stuck, zombie, or workers whose launcher is gone. `init` is the program of
-    process 1, and empty if there are none."""
+    process 1; it is empty if no process is suspicious."""
 
     init: str
     shown: tuple[DeviceProcess, ...]

@@ -23,9 +23,9 @@ KERNELS = (MAIN, "default")
 class Rule:
     """One line of `ip rule`, for packets that a program of this host sends without marks.
 
-    `action` is a table, or how the packet is discarded. It is not known of which packets a rule is if
-    `unclear`: it depends on a user, a port or an interface. Routes with a prefix of up to `ignores` bits do
-    not count.
+    `action` is a table, or how the packet is discarded. `unclear`: it is unknown to which packets the rule
+    applies, because that depends on a user, a port or an interface. Routes with a prefix of up to `ignores`
+    bits do not count.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Policy:
     tables: Mapping[str, tuple[Route, ...]] | None = None
 
     def way(self, source: str, target: str) -> TableWay | None:
-        """The way by a rule before that of the main table; None if there is none, or it is not clear."""
+        """The way by a rule before that of the main table; None if there is none or it is unclear."""
         own, there = IPv4Address(source), IPv4Address(target)
         for rule in self.rules:
             if not rule.takes(own, there):

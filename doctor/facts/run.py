@@ -27,10 +27,10 @@ ANSWERED: RunValue[tuple[str, ...]] = RunValue("answered", of_hosts=True)
 CUT_OFF: RunValue[Mapping[str, PartialAnswer | None]] = RunValue("cut-off", of_hosts=True)
 
 MESH: RunValue[MeshResult] = RunValue("mesh", of_hosts=True)
-"""Missing if no mesh was run."""
+"""Who reached whom in the mesh; missing if no mesh was run."""
 
 OFFERED: RunValue[MeshResult] = RunValue("offered", of_hosts=True)
-"""Who reaches the addresses that ranks would offer; only hosts with other ones than their data address."""
+"""Who reaches the addresses that ranks would offer, for hosts where these are not the data addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,4 +52,4 @@ class Offset:
 
 
 CLOCKS: RunValue[Mapping[str, Offset | None]] = RunValue("clocks", of_hosts=True)
-"""None if the clock could not be read."""
+"""Host -> how far its clock is ahead; None if the clock could not be read."""

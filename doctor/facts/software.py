@@ -77,7 +77,7 @@ def _python(capture: Capture) -> Python:
 
 @cache
 def _look() -> str:
-    """`-B`: no files are written."""
+    """The arguments with which an interpreter runs look.py; `-B` keeps it from writing files."""
     return f"-B -c {shlex.quote((resources.files('doctor.facts') / 'look.py').read_text(encoding='utf-8'))}"
 
 

@@ -195,7 +195,7 @@ _MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.
 
 
 def _view(capture: Capture) -> View:
-    """An overlay root file system alone does not make a container: diskless hosts have one too."""
+    """Host or container. An overlay root file system alone proves nothing: diskless hosts have one too."""
     found = files(capture)
     if not found.keys() & {_CGROUP, _MOUNTS, _OLD_MOUNTS, *_MARKS}:
         raise NotUnderstood("neither its control group nor its mounts can be read")

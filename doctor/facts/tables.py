@@ -63,7 +63,7 @@ TABLE_FILES: Fact[Mapping[str, HostFile]] = Fact(
 
 
 def _architecture(capture: Capture) -> str:
-    """Derived from the dynamic loader, of which each architecture has its own; "" if there are several."""
+    """The architecture, by its own name of the dynamic loader; "" if the host has several loaders."""
     names = {
         "x86_64": r"/lib64/ld-linux-x86-64|/lib/ld-musl-x86_64",
         "aarch64": r"/lib/ld-linux-aarch64|/lib/ld-musl-aarch64",

@@ -56,7 +56,8 @@ class Ruleset:
         *,
         incoming: bool = True,
     ) -> tuple[PortSpan, ...]:
-        """New connections to these ports of our own `dest`; if not `incoming`, from our own `source`.
+        """The decisions for new connections to these ports: to our own `dest`, or from our own `source` if
+        not `incoming`.
 
         `interface` is where the peer's traffic passes in both directions; None is an unknown interface other
         than the loopback. The caller's own port is one of `ephemeral`. The answer is exact: one question for
@@ -98,7 +99,7 @@ class Ruleset:
         return {}
 
     def with_rules(self, title: str, tool: str, chain: str, first: tuple[Rule, ...]) -> Ruleset:
-        """The rule set with these rules at the head of a chain; one for all hosts that share this one."""
+        """The rule set with these rules at the head of a chain; made once for all hosts with this one."""
         key = (title, tool, chain, first)
         if key not in self._variants:
             tables = (

@@ -37,9 +37,9 @@ class Decision:
     manager: Manager | None = None
     reason: str = ""
     tool: str = ""
-    """What listed the rule, as `Table.tool`; rules of iptables-legacy, say, must be changed with it."""
+    """The tool that listed the rule: rules of iptables-legacy, for example, must be changed with it."""
     varies: bool = False
-    """It is unknown, and may be another for the next packet: no connection that worked decides it."""
+    """Unknown, and may differ for the next packet, so that a connection that worked does not settle it."""
     base: str = ""
     """The base chain from which the kernel came to `chain`, and the hook at which it is called."""
     hook: str = ""

@@ -1,7 +1,7 @@
 """What to type so that a rule set lets addresses through, proved on the rule set before it is typed.
 
 A rule that accepts is put in front of the one that stops a packet: in the same table, since no other can undo
-its verdict, and by the tool that owns it. If the packet is then stopped elsewhere, there too.
+its verdict, and by the tool that owns it. If the packet is then stopped elsewhere, a rule is added there too.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from doctor.firewall.values import Spans
 MOST = 8
 """The most doors: a packet passes few tables."""
 LOOK = ("sudo nft list ruleset", "sudo iptables-save")
-"""Shows the rules, if none that could be put in front of them opens them."""
+"""The commands that show the rules, for a rule set that no added rule opens."""
 INCOMING = ("ingress", "prerouting", "input")
 _BUILT_IN = "filter"
 """The table that iptables takes if none is named."""
 _NAMES = re.compile(r"[\w.+/-]+(?: [\w.+/-]+){2}")
-"""Names that mean nothing else to nft, whose arguments are a language."""
+"""Names that nft reads as nothing but names: it parses its arguments as a language."""
 Network = IPv4Network | IPv6Network
 Stops = Callable[[Ruleset], Collection[Decision]]
-"""What a rule set stops."""
+"""A function from a rule set to what it stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """An accepting rule at the head of a chain. `manager` is the tool that is told to put it there."""
+    """An accepting rule at the head of a chain. `manager` is the tool that puts it there."""
 
     manager: Manager
     table: str
@@ -77,7 +77,7 @@ class Door:
 
 
 def opening(rules: Ruleset, networks: Sequence[str], stops: Stops) -> tuple[str, ...]:
-    """The commands after which nothing of this is stopped any more."""
+    """The commands that let the networks through, or those that show the rules if no added rule does."""
     let_in = [ip_network(network) for network in networks]
     commands: list[str] = []
     tried: set[Door] = set()
@@ -94,7 +94,7 @@ def opening(rules: Ruleset, networks: Sequence[str], stops: Stops) -> tuple[str,
 
 
 def _doors(rules: Ruleset, stopped: Decision) -> Iterator[Door]:
-    """In front of that decision: by the tool that owns the rule, and else at the head of its base chain."""
+    """The doors to try for a decision: by the tool that owns the rule, then at the head of the base chain."""
     incoming = stopped.hook in INCOMING
     chains = next((t.chains for t in rules.tables if (t.title, t.tool) == (stopped.table, stopped.tool)), {})
     own = {

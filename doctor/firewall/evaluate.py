@@ -177,7 +177,7 @@ class Walk:
         after.live(state, way)
 
     def weigh(self, steps: Sequence[Step], state: PacketState) -> DoubtfulCondition | None:
-        """What the rest of a rule depends on; None if it only logs, or is about another port.
+        """What the rest of a rule depends on; None if the rest only logs, or is about another port.
 
         It varies with the traffic only if the rule is about every packet in question, not about a few ports.
         """
@@ -202,7 +202,7 @@ class Walk:
     def outcomes(
         self, step: Step, state: PacketState
     ) -> Iterator[tuple[RuleVerdict | None, DoubtfulCondition | None]]:
-        """Each possible outcome of a step, with what it depends on; None leaves the rule."""
+        """Each possible outcome of a step, with what it depends on; an outcome of None leaves the rule."""
         if isinstance(step, RuleVerdict):
             yield step, None
         elif isinstance(step, DoubtfulCondition):

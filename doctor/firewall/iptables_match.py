@@ -30,7 +30,7 @@ REASONS = {
     "string": "the bytes of the packet", "u32": "the bytes of the packet", "bpf": "the bytes of the packet",
 }  # fmt: skip
 FIXED = frozenset({"owner", "mac"})
-"""Those of REASONS that are the same for every packet from one host to another."""
+"""Modules of REASONS that treat every packet from one host to another alike."""
 
 
 def header(given: list[IptablesOption]) -> list[Step]:

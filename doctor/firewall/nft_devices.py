@@ -1,4 +1,4 @@
-"""The devices of chains that belong to one: `nft -j` leaves them out before version 1.0.9.
+"""The network devices to which chains belong: `nft -j` leaves them out before version 1.0.9.
 
 `nft list chains` shows them, in words:
 

@@ -59,7 +59,7 @@ class Spans:
         return cls(tuple(lows), tuple(highs))
 
     def holds(self, value: Interval) -> Truth:
-        """Whether a number in the interval `value` is one of ours."""
+        """Whether a number that lies in the interval `value` is in these spans."""
         low, high = value
         at = bisect_right(self.lows, high) - 1
         if at < 0 or self.highs[at] < low:

@@ -36,7 +36,7 @@ class LookedAgain:
     before: Before
     now: Now
     still: tuple[str, ...] = ()
-    """The hosts on which it is still there."""
+    """The hosts that still have it."""
     open: tuple[str, ...] = ()
     """The hosts on which it could not be decided."""
     why: str = ""
@@ -46,7 +46,7 @@ class LookedAgain:
 def compare(
     before: Iterable[Before], results: Sequence[Result], unheard: Mapping[str, str]
 ) -> tuple[LookedAgain, ...]:
-    """`results` are those of the new run; `unheard` are its hosts that did not answer, and why."""
+    """What has become of each finding. `unheard`: hosts that did not answer the new run -> why."""
     return tuple(
         _compare(each, [result for result in results if result.check == each.check], unheard)
         for each in before
@@ -66,7 +66,7 @@ def _compare(before: Before, own: Sequence[Result], unheard: Mapping[str, str]) 
 
 
 def _state(before: Before, host: str, own: Sequence[Result], unheard: Mapping[str, str]) -> tuple[Now, str]:
-    """What has become of it on a host, and why it could not be decided; without a host, in the whole run."""
+    """What has become of a finding on a host (in the whole run if it is empty), and why it is undecided."""
     touching = [result for result in own if not host or not result.hosts or host in result.hosts]
     if any(result.problem and _is_same(before, host, result) for result in touching):
         return Now.STILL, ""
@@ -81,7 +81,7 @@ def _state(before: Before, host: str, own: Sequence[Result], unheard: Mapping[st
 
 
 def _is_same(before: Before, host: str, result: Result) -> bool:
-    """Whether it may be the same fault: another device of the host has one of its own."""
+    """Whether the result may show the same fault: a fault of another device of the host is another fault."""
     assert result.problem is not None
     was, now = _devices(before.where, host, before.hosts), _devices(result.problem.where, host, result.hosts)
     return not (was and now) or bool(was & now)

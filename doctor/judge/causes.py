@@ -18,7 +18,7 @@ _MAY_EXPLAIN = {(Status.FAIL, Status.FAIL), (Status.FAIL, Status.WARN), (Status.
 
 
 def link_causes(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
-    """Point each symptom at its cause. A cause certain of one host also clears the symptom's others."""
+    """Point each symptom at its cause. A cause that explains all of it also clears the other suspects."""
     linked = []
     because: dict[str, str] = {}
     causes = _Causes(found)
@@ -95,7 +95,7 @@ def _narrow_to_cause(finding: Finding, cause: _Cause) -> Finding:
 
 
 def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
-    """A finding, its cause, that one's cause and so on; endless if a check led back to itself."""
+    """A finding, its cause, the cause of that, and so on; endless if a finding led back to itself."""
     while id is not None:
         yield id
         id = because.get(id)

@@ -1,4 +1,4 @@
-"""Fits the commands of findings to this run: they reach the same hosts, and none was just executed.
+"""Fits the commands of findings to this run: they reach its hosts, and do not repeat what it just did.
 
 Older recordings do not say how their hosts were reached, so their commands stay as they were.
 """
@@ -26,13 +26,13 @@ from doctor.transport.way import Typed, Way, reaches_hosts
 
 COMMENT = "    # "
 JOB = ("--backend", "--ranks-per-host", "--master-port")
-"""Options of the job that were given, and hold for a part of its hosts too."""
+"""Options about the job that are also valid for a part of its hosts."""
 SSH = {"--ssh-config": "-F", "--port": "-p", "--identity": "-i", "--jump": "-J"}
-"""The same options of ssh."""
+"""Our option -> the option of ssh with the same meaning."""
 NO_PYTHON = ("--python", PLAIN)
-"""Left out: the doctor finds this interpreter by itself."""
+"""Left out of commands, because doctor finds this interpreter by itself."""
 ADDRESSED = ("device-ip-missing", "device-ip-duplicate")
-"""Checks whose devices need another address."""
+"""Checks whose findings name devices that need another address."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _fit_command(command: str, run: LastRun) -> str | None:
 
 
 def _doctor(words: Sequence[str], run: LastRun) -> str | None:
-    """The command; empty if it was just executed, None if it reaches no host."""
+    """The command with fitting options; empty if it was just executed, None if it reaches no host."""
     at = 3 if words[1] == "ranktable" else 2
     command = " ".join(words[1:at])
     if not reaches_hosts(command):
@@ -181,7 +181,7 @@ def _seats(finding: Finding) -> list[HostDevice]:
 
 
 def _free(found: Sequence[Finding], run: LastRun, facts: Facts) -> dict[HostDevice, Address]:
-    """Each device that needs an address -> the free one of its rail, no two the same."""
+    """Each device that needs an address -> a free address of its rail, a different one for each device."""
     lost = dict.fromkeys(seat for each in found if _lacks_addresses(each) for seat in _seats(each))
     if not lost:
         return {}

@@ -26,7 +26,7 @@ class ParserCrash(MissingFact):
 
 
 class Facts:
-    """The facts of all hosts, parsed when first used; if hosts gave the same answer, it is parsed once."""
+    """The facts of all hosts, parsed when first used; an answer that several hosts gave is parsed once."""
 
     def __init__(
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
@@ -92,7 +92,7 @@ class Inputs:
     plan: JobPlan
     facts: Facts
     expect: Mapping[str, Expect]
-    """Per host."""
+    """Host -> what is expected of it."""
     common: Expect
     givens: Mapping[str, Any]
     severities: Mapping[str, Severity]

@@ -72,7 +72,7 @@ class PreparedExam:
     """What the user chose by name."""
 
     def asks(self, wanted: Need[Any]) -> bool:
-        """Whether some check can use it."""
+        """Whether at least one check can use the value."""
         return any(need is wanted for need in _needs(self.checks))
 
     def before_smoke(self) -> PreparedExam:
@@ -129,7 +129,7 @@ def build_report(
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     unread = frozenset() if tentative else to_be_read(plan, products, reading.smoke)
     rules = replace(prepared.rules, npu_network=unread)
-    asked = () if tentative or not facts.hosts else prepared.choices  # of silent hosts nothing is known
+    asked = () if tentative or not facts.hosts else prepared.choices  # nothing is known about silent hosts
     unapplied = tuple(find_unapplied(asked, results))
     return Report(
         run=RunInfo(
@@ -179,8 +179,8 @@ def build_report(
 
 
 def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:
-    """The way with the number of ranks on a host, if only the scheduler or the job around the run gave it:
-    commands to type name the hosts, and do not ask these.
+    """The way, with the number of ranks per host if it came from the scheduler or the running job: commands
+    to type name the hosts and ask neither.
     """
     told = {host.ranks for host in plan.hosts}
     ranks = told.pop() if len(told) == 1 else None
@@ -210,7 +210,9 @@ def _cut(givens: Mapping[str, Any]) -> set[str]:
 
 
 def _views(facts: Facts) -> Views:
-    """A host's neighbour table shows its size only in the host's first network namespace."""
+    """Where each host was seen from. Only the host's own network namespace shows the size of its neighbour
+    table, so a container that sees the size has no network of its own.
+    """
     seen = {host: facts.get(host, VIEW) for host in facts.hosts}
     views = {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
     return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
@@ -240,7 +242,7 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts, plan: Job
             *defaults_of(recording.wishes.launch, plan),
         ]
         notes += [f"launch: {text}" for text in open_questions]
-    if prepared.left_out and not recording.command.startswith("ranktable"):  # nobody asked for it there
+    if prepared.left_out and not recording.command.startswith("ranktable"):  # not a choice there
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
         notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]

@@ -18,7 +18,7 @@ from doctor.judge.run_facts import clock_offsets
 
 Kind = Literal["same", "near", "own"]
 NEAR = 0.05
-"""By what share hosts of one kind may differ in size: firmware reserves a part."""
+"""The share by which sizes may differ between equal hosts, because firmware reserves a part."""
 CLOCK_SKEW = 1.0
 
 
@@ -141,7 +141,7 @@ def _row(column: _Column, seen: Sequence[HostReading], products: Mapping[str, An
 
 
 def _odd(column: _Column, told: Mapping[str, Told]) -> Iterator[str]:
-    """If no more hosts agree than disagree, no host is called odd."""
+    """The hosts that differ from the most frequent value; none if two values are equally frequent."""
     if column.kind == "near":
         numbers = {host: float(value) for host, (value, _) in told.items() if isinstance(value, int | float)}
         middle = median(numbers.values()) if numbers else 0.0

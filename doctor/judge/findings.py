@@ -161,8 +161,8 @@ def _places(result: Result) -> tuple[Place, ...]:
 
 
 def _order(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
-    """Faults before warnings, and of these the most damage first: then a common cause before culprits, and
-    what most hosts have before what few have. Each symptom comes right after its cause.
+    """Faults come before warnings. Within each, the order is: the most damage first, findings without a
+    culprit before those with one, and many hosts before few. Each symptom comes right after its cause.
     """
     hosts = Counter[tuple[str, Status]]()
     for finding in found:

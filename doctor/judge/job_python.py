@@ -1,4 +1,4 @@
-"""Where the job runs in Python: a host on which that does not start is not proved healthy."""
+"""The hosts on which the job needs Python: a host is not proved healthy if Python does not start there."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def needed_on(
     launches: tuple[Launch, ...] | MissingFact,
     seen: SmokeRounds | None,
 ) -> frozenset[str]:
-    """The hosts whose interpreter the job needs, for all that is known, and no training has proved.
+    """The hosts whose interpreter the job seems to need, except those on which a training has used it.
 
-    Somebody named it, or torch is expected of it, or the launch starts Python, or the interpreter of another
-    host of the job has torch or MindSpore.
+    The job needs it if the user named it or expects torch of it, if the launch starts Python, or if the
+    interpreter of any host has torch or MindSpore.
     """
     named = {host.name for host in hosts if host.python}
     wanted = {name for name, expect in expects.items() if expect.torch}
@@ -50,7 +50,7 @@ def _starts_python(launches: tuple[Launch, ...] | MissingFact) -> bool:
 
 
 def weighed(result: Result, needed: frozenset[str]) -> Result:
-    """The result, essential if it leaves open whether a Python starts that the job needs."""
+    """The result; essential if the job needs Python there and it is unknown whether it starts."""
     if result.check != CHECK or result.status is not Status.UNKNOWN or not needed.issuperset(result.hosts):
         return result
     why = (result.reason or "").removeprefix(f"{PYTHON.name}: ")

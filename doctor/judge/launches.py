@@ -59,7 +59,7 @@ def launches_of(reading: Reading, table: JobTable | MissingFact) -> tuple[Launch
 
 
 def defaults_of(launch: Launch, plan: JobPlan) -> Iterator[str]:
-    """The figures of the plan that the launch does not say, and what would tell them."""
+    """The figures of the plan that are defaults because the launch lacks them, and how to give them."""
     if launch.live:
         return
     tell = "or examine the job while it runs, or from inside with --in-job"
@@ -84,7 +84,7 @@ def _at_home(launch: Launch, plan: JobPlan) -> Launch:
 
 
 def _is_dump(process: ProcessEnv) -> bool:
-    """Whether it is what a process printed about itself after it was started."""
+    """Whether it is the environment that a started process printed."""
     return process.whole and not process.command
 
 
@@ -101,7 +101,7 @@ def _may_be_one(given: Launch | None, running: Launch) -> bool:
 
 
 class _Seats:
-    """The ranks of processes that only know their device, by the rank table: the host gives the server."""
+    """Finds the ranks of processes that only know their device: their host is a server of the rank table."""
 
     def __init__(self, plan: JobPlan, facts: Facts) -> None:
         self._plan = plan
@@ -112,7 +112,7 @@ class _Seats:
     def given(self, launch: Launch, table: JobTable | MissingFact) -> Launch:
         """`table` is that of the given launch; a running one has its own."""
         if not all(map(is_by_device, ranks_of(launch))):
-            return launch  # if other processes have a number, those without lack it
+            return launch  # if other processes have a rank, it is a fault that these have none
         if launch.live:
             path, known = self._of_most(launch)
         else:

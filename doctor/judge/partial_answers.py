@@ -47,7 +47,7 @@ def cut_off(heard: HostAnswer, reading: Reading, hung: HungTools | None = None) 
 
 
 def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> MissingFact | None:
-    """The job's devices if no tool listed them: then only a training on them shows their state."""
+    """Why the state of the job's devices is unknown, if no tool listed them and no training used them."""
     vendor, recording, facts = reading.plan.vendor, reading.recording, reading.facts
     found = facts.get(heard.host, DEVICES)
     if vendor is None or isinstance(found, MissingFact) or not found.of(vendor).numbers:

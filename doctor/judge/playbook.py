@@ -26,7 +26,7 @@ from doctor.model import Remedy, Severity, Values
 from doctor.text.yamlfile import Document, plain, read_yaml, walk
 
 if TYPE_CHECKING:
-    from doctor.api import Check  # with all that checks may use, it is imported where checks are chosen
+    from doctor.api import Check  # imports all that checks may use, which takes long
 
 MeshMode = Literal["auto", "full", "ring", "none"]
 ESSENTIAL = (
@@ -192,7 +192,7 @@ def _fails(id: str, checks: Sequence[Check]) -> bool:
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """The message that there is no such name, with the names that may be meant."""
+    """The message for an unknown name, with the names that may be meant."""
     near = suggest(name, known)
     return f"There is no {what} {name!r}" + (f"; {near}" if near else ".")
 
@@ -266,14 +266,14 @@ def select(
 
 
 def is_always_made(check: Check) -> bool:
-    """Whether a host could be asked, and its answer read completely, is always examined."""
+    """Whether it is one of the checks of every run: the host could be asked, and its answer is complete."""
     from doctor.facts.run import CUT_OFF, UNREACHED
 
     return bool({UNREACHED, CUT_OFF} & set(check.needs))
 
 
 def _meets(check: Check) -> bool:
-    """Whether it needs hosts to reach each other: the mesh, or a second round among them."""
+    """Whether it needs hosts to reach each other, in the mesh or in a second round."""
     from doctor.api import Fact
     from doctor.facts.run import MESH
 

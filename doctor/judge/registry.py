@@ -113,8 +113,8 @@ def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Br
 
 
 def _why_not_run(folder: Path) -> str:
-    """Files there run as the user who calls doctor. A sticky folder protects its files, but lets everybody
-    add more, including compiled ones.
+    """Why the files of a folder must not run as the user who calls doctor. A sticky folder protects its
+    files, but everybody can add more, including compiled ones.
     """
     mode = folder.stat().st_mode
     return why_not_ours(folder) or (

@@ -63,7 +63,7 @@ def _table(recording: Recording, plan: JobPlan, facts: Facts) -> JobTable | Miss
 
 
 def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
-    """The reason, and whether there is no table at all: an unreadable one does not justify a skip."""
+    """Why there is no table, and whether that is certain: an unreadable table does not justify a skip."""
     for host in facts.hosts if plan.table_paths else ():
         found = facts.get(host, TABLE_FILES)
         if isinstance(found, MissingFact):

@@ -1,4 +1,4 @@
-"""What was chosen by name but applied to no host: nothing is known of it, so it is not called healthy."""
+"""What was chosen by name but applied to no host: nothing is known about it, so it is not called healthy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from doctor.model import Result, Status
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a value of --only stands for; or, without --only, everything that --skip leaves."""
+    """The checks that a value of --only stands for; without --only, all that --skip leaves."""
 
     named: str
     checks: tuple[str, ...]
     """Those of them that the run makes."""
     why_none: str = ""
-    """Why it makes none of them, if so."""
+    """Why the run makes none of them, if that is so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Unapplied:
 
 
 def find_unapplied(choices: Iterable[Choice], results: Sequence[Result]) -> Iterator[Unapplied]:
-    """The choices of which no check applied anywhere, in a run in which a host answered."""
+    """The choices whose checks applied to no host, in a run in which at least one host answered."""
     for choice in choices:
         own = [result for result in results if result.check in choice.checks]
         if any(result.status is not Status.SKIP for result in own):

@@ -16,7 +16,7 @@ from doctor.text.nodeset import fold
 
 SHOWN = 8
 MOST = 200
-"""Characters of a reason: hosts wrote some of it."""
+"""The most characters of a reason, because a host may have written part of it."""
 
 
 def unread_facts(

@@ -5,7 +5,7 @@ A host is healthy only if all of this is proved:
 - the host answered, and its answer was read completely;
 - no fault names it;
 - each essential check was decided for it, and no check broke on it;
-- what only this job cannot do without was decided too (a firewall's limit, a Python that starts);
+- what this job in particular needs was decided too (a firewall's limit, a Python that starts);
 - each name that was given with --only examined something;
 - if the job uses the network of its NPUs, that was read, or the last smoke run passed over it;
 - every source of checks could be loaded;
@@ -159,7 +159,7 @@ class Report:
     unapplied: tuple[Unapplied, ...] = ()
     """What was chosen by name, and applied to no host."""
     nothing_examined: bool = False
-    """Whether that is all that was chosen."""
+    """Whether nothing that was chosen applied to a host."""
     again: tuple[LookedAgain, ...] = ()
     """What has become of the findings of an earlier run, if only these were looked at again: they decide."""
     again_from: str = ""
@@ -189,8 +189,8 @@ class Report:
 
     @cached_property
     def called(self) -> Mapping[str, str]:
-        """The own names of hosts that were named by their addresses, as the servers of a rank table are.
-        What a host calls its name counts only if it can be one.
+        """Address -> own name, for hosts that were named by their addresses, as the servers of a rank table
+        are. Invalid names do not count.
         """
         told = next((row.values for row in self.facts if row.key == "host_name"), {})
         own = {host.name: str(told[host.name]) for host in self.hosts if host.name in told}
@@ -213,7 +213,7 @@ class Report:
 
     @property
     def npu_network_left_out(self) -> tuple[str, ...]:
-        """Its checks that were left out on request, if the job uses the network and nothing proved it.
+        """The checks of the NPU network that were left out on request, if the job uses it without a proof.
 
         `doctor ranktable` only asks about the table.
         """
@@ -250,7 +250,9 @@ class Report:
         }[self.verdict]
 
     def _enough_hosts(self, needed: int) -> bool:
-        """A fault without culprits belongs to the hosts that show it, or to all hosts if none is named."""
+        """Whether that many hosts are healthy. A fault without culprits counts against the hosts that show
+        it, or against all if it names none.
+        """
         healthy = set(self.healthy_hosts)
         for finding in self.findings:
             struck = set(finding.hosts) or {place.host for place in finding.where if place.host}

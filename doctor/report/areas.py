@@ -51,7 +51,7 @@ _GLOBS = (
     ),
     ("training", ("smoke-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
 )
-"""The first match counts."""
+"""An area, and the checks that belong to it; the first match counts."""
 
 
 @cache

@@ -19,7 +19,7 @@ _FORMULA = tuple("=+-@\t\r＝＋－＠")
 
 
 def facts_json(report: Report) -> bytes:
-    """Without a verdict: facts are not judged."""
+    """The report with the facts; it has no verdict, because facts are not judged."""
     silent = report.silent
     data = {
         "schema": SCHEMA,

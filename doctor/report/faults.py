@@ -128,7 +128,7 @@ def _card(fault: Fault, report: Report, unheard: Set[str]) -> Card:
     finding = fault.first
     view = seen_from(finding)
     more = [*rows(fault, finding, report.called), *_evidence(fault, report)]
-    if fault.cause is None:  # what mends the cause mends the symptom
+    if fault.cause is None:  # fixing the cause fixes the symptom
         more += [*_typed(fault, finding, report, unheard), *_verify(fault, finding, report)]
     return Card(
         word(finding),

@@ -73,7 +73,7 @@ def named_or_counted(hosts: Sequence[str], called: Called = _AS_NAMED) -> str:
 
 
 def named(hosts: Sequence[str], called: Called = _AS_NAMED) -> str:
-    """ "node[1-4]"; "node2 (198.18.0.3)" if the host was named by its address and told its own name."""
+    """ "node[1-4]"; "node2 (198.18.0.3)" if the host was named by its address and reported its own name."""
     own = [called[host] for host in hosts if host in called]
     return f"{fold(own)} ({fold(hosts)})" if own and len(own) == len(hosts) else fold(hosts)
 

@@ -27,7 +27,7 @@ class HostRow:
 
 
 def host_rows(report: Report) -> tuple[HostRow, ...]:
-    """In the order of the hosts."""
+    """The rows, in the order of the hosts."""
     unheard = unheard_hosts(report)
     seen = _statuses(report, unheard)
     areas = [area for area in (*AREAS, OTHER) if any(area in found for found in seen.values())]
@@ -36,7 +36,7 @@ def host_rows(report: Report) -> tuple[HostRow, ...]:
     for host in report.hosts:
         own = seen[host.name]
         cells = tuple(
-            troubles.told(host.name, area) or _untroubled(own, area, host.name in unheard) for area in areas
+            troubles.worst(host.name, area) or _untroubled(own, area, host.name in unheard) for area in areas
         )
         rows.setdefault((cells, troubles.verdict(host)), []).append(host.name)
     return tuple(
@@ -117,7 +117,7 @@ class _Troubles:
             known = self._undecided.setdefault(area, set())
             self._undecided[area] = known | struck if struck and known is not None else None
 
-    def told(self, host: str, area: str) -> str:
+    def worst(self, host: str, area: str) -> str:
         """The worst of the area in a word or two; empty if nothing is wrong."""
         kinds = self._kinds.get((host, area), Counter())
         for kind in ("fault", "broken check", "warning"):

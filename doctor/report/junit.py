@@ -44,7 +44,7 @@ class _Case:
 
 def as_junit(envelope: Envelope) -> bytes:
     root = Xml.Element("testsuites", name=NAME, time=f"{envelope.run.seconds:.3f}")
-    table, told = outcomes(envelope), _told(envelope)
+    table, told = outcomes(envelope), _finding_words(envelope)
     hosts = {host.name: _examined(host) for host in envelope.hosts}
     whole = [_verdict(envelope), *_unloaded(envelope), *_cases(envelope, told, table.get(NO_HOST, {}))]
     _add_suite(root, envelope, ALL_HOSTS, whole)
@@ -124,7 +124,7 @@ class _FindingWords:
     text: str
 
 
-def _told(envelope: Envelope) -> Mapping[str, _FindingWords]:
+def _finding_words(envelope: Envelope) -> Mapping[str, _FindingWords]:
     by_id = {finding.id: finding for finding in envelope.findings}
     return {
         id: _FindingWords(f"{_word(found, envelope.KEY)}  {found.headline}", "\n".join(_lines(found, by_id)))

@@ -28,7 +28,7 @@ def check_markdown(report: Report) -> bytes:
     if report.again:
         pairs = map(pair_line, looked_again(report).pairs)
         text += "\n### Looked at again\n\n" + fit(pairs, _room(text, 0.5), "finding")
-    if well := _well(report):
+    if well := _measurements(report):
         text += f"\n### Measured\n\n{well}"
     if rows := unexamined(report).pairs:
         text += "\n### Not examined\n\n" + fit(map(pair_line, rows), _room(text, 0.3), "row")
@@ -68,7 +68,7 @@ def _hosts(report: Report, room: int) -> str:
     return table(("Host", *areas, "Verdict"), ()) + fit(rows, room, "row")
 
 
-def _well(report: Report) -> str:
+def _measurements(report: Report) -> str:
     """What was measured and found healthy, and what was not tried."""
     seen = measured(report)
     lines = [

@@ -60,12 +60,12 @@ class Measurement:
     area: str
     text: str
     left: Literal["not tried", "not judged"] = "not tried"
-    """Why it is not ticked, if it is not."""
+    """The reason if it is not ticked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was found healthy; what was, but for something undecided; and what was not tried, with reasons."""
+    """What is healthy, what is healthy except for an undecided part, and what was not tried, with reasons."""
 
     ticked: tuple[Measurement, ...]
     doubtful: tuple[Measurement, ...]
@@ -190,7 +190,7 @@ class _PassedResults:
         return self.why_not(checks) if checks else "left out"
 
     def unjudged_rates(self) -> str:
-        """The rates of links that nothing tells to be good or bad, and why; empty if there are none."""
+        """The rates of links that could not be judged, and why; empty if there are none."""
         assert self.report.smoke is not None
         run = self.report.smoke.runs[-1]
         slowest = next(iter(smoke.links(run)), None)

@@ -34,7 +34,7 @@ def write_page(page: Page, outputs: Outputs, envelope: Envelope) -> None:
 
 
 def _markdown(page: Page) -> bytes:
-    """Slow imports happen only when they are needed."""
+    """The page as Markdown. This import is slow, so it is made only when it is needed."""
     from doctor.report.markdown_page import as_markdown
 
     return as_markdown(page)

@@ -58,7 +58,7 @@ def verify(report: Report, finding: Finding) -> str:
 
 
 def for_one_more_host(report: Report, named: Sequence[str]) -> str:
-    """What was chosen, on another host besides; HOSTS is to be replaced."""
+    """The command that runs the chosen checks with another host added; the user replaces HOSTS."""
     way = _way(report)
     way = replace(way, reached=tuple(option for option in way.reached if option[0] != "--local"))
     return way.typed(
@@ -67,8 +67,8 @@ def for_one_more_host(report: Report, named: Sequence[str]) -> str:
 
 
 def of_check(way: Way, command: str, checks: Iterable[str]) -> Way:
-    """The way of a run of that command, for these checks alone: no host may fail them, and what a run with a
-    training expects, `check` is told.
+    """The way of a run of that command, for these checks alone: no host may fail them. A run with a training
+    expects torch by itself; `check` gets that expectation as an option.
     """
     asked = [option for option in way.asked if option[0] != "--need-hosts"]
     told = any(option[0] == "--expect" and option[1].startswith("torch=") for option in asked)

@@ -43,7 +43,7 @@ class Fault:
 
 
 def fold_faults(findings: Sequence[Finding]) -> tuple[Fault, ...]:
-    """In the order of the findings; consequences stay behind their cause."""
+    """The faults, in the order of the findings; consequences stay behind their cause."""
     known = {finding.id: finding for finding in findings}
     keys: dict[str, object] = {}
     groups: dict[object, list[Finding]] = {}

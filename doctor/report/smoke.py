@@ -22,8 +22,8 @@ from doctor.text.ranks import ranks_text
 Outcome = Literal["pass", "fail", "skipped"]
 SHOWN = ("start", "join", "collectives", "train", "audit", "bandwidth")
 MANY_RESENT = 0.01
-"""The share of TCP segments from which on it is shown: links that lost nothing sent up to 0.4 % again on a
-busy machine, and those that lost 2 % sent 2 %.
+"""The least share of resent TCP segments that is shown: on a busy machine, links without losses resent up to
+0.4 %, and links that lost 2 % resent 2 %.
 """
 _PART_OF = {"spawned": "start", "ready": "start", "done": "bandwidth"}
 

@@ -44,7 +44,7 @@ def _ticket(report: Report, host: HostReport, against: list[Finding], heads: Map
     rows += [
         ("Examined", f"{cell(started(report))} to {cell(ended(report))} by cluster-doctor {__version__}")
     ]
-    faults = (heads[finding.id] + _seen(report, host.name, finding) for finding in against)
+    faults = (heads[finding.id] + _evidence_and_commands(report, host.name, finding) for finding in against)
     return table(("Host", cell(host.name)), rows) + "".join(faults)
 
 
@@ -79,7 +79,7 @@ def _head(finding: Finding, report: Report) -> str:
     return f"{text}{''.join(said)}\n"
 
 
-def _seen(report: Report, host: str, finding: Finding) -> str:
+def _evidence_and_commands(report: Report, host: str, finding: Finding) -> str:
     _, seen = evidence(finding, report, host)
     text = ""
     if seen:

@@ -29,7 +29,7 @@ def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple
 
 
 def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[HostDevice, T], dict[str, str]]:
-    """The same for all hosts: the known values, and host -> why a value is unknown."""
+    """The known values of the job's devices on all hosts, and host -> why values are unknown there."""
     known: dict[HostDevice, T] = {}
     silent: dict[str, str] = {}
     reason = "there is no NPU"
@@ -99,7 +99,7 @@ def problem_of(
 
 
 def unless_on_cpus(plan: JobPlan) -> str:
-    """What to type if nobody meant to use the devices that are plugged in; follows the expected value."""
+    """The advice for a job that does not use the plugged-in devices; it follows the expected value."""
     return "; if the job trains on CPUs: --backend gloo" if plan.only_plugged_in else ""
 
 

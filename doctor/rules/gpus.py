@@ -48,7 +48,7 @@ def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gp
 
 
 def hip_words(plan: JobPlan) -> tuple[str, ...] | None:
-    """The numbers of the GPUs that the variables leave, as HIP counts all GPUs.
+    """The GPUs that the variables leave, by the numbers that HIP gives to all GPUs.
 
     ROCR_VISIBLE_DEVICES counts all of them, the other two count those that it leaves. HIP_VISIBLE_DEVICES
     overrides CUDA_VISIBLE_DEVICES.

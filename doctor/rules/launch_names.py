@@ -83,7 +83,7 @@ class LaunchNames:
 
 
 def number(process: ProcessEnv) -> int | None:
-    """The process's rank if it has a numeric one; not that of a scheduler, which inherits a worker's."""
+    """The numeric rank of a process; None for a scheduler, which may have inherited the rank of a worker."""
     rank = rank_of(process) if role_of(process) == "rank" else None
     return rank.value if rank is not None else None
 

@@ -157,7 +157,7 @@ def goes_by_node_rank(process: ProcessEnv) -> bool:
 
 
 def _node_rank(process: ProcessEnv) -> ToldNumber | None:
-    """The node rank; some launchers take a host for the first one if none is given."""
+    """The node rank; if none is given, some launchers take the host for the first one."""
     agent, number = launcher(process), node_rank_of(process)
     first = agent.launcher.first_node if agent else ""
     if number is not None or agent is None or not first:

@@ -62,7 +62,7 @@ def another_size(names: LaunchNames) -> Iterator[Problem]:
 
 
 def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
-    """Ranks that were given another file than most, unless its content is the same.
+    """Ranks that were given a different file from most ranks, unless its content is the same.
 
     If all were given one path, this does not compare its content across hosts.
     """

@@ -20,10 +20,11 @@ def free_addresses(
     hosts: Sequence[str],
     taken: Set[str] = frozenset(),
 ) -> dict[HostDevice, Address]:
-    """Device -> the address that the sequence of its host, or else its rail, leaves for it, if one is free.
+    """Device -> a free address: the one that continues the sequence of its host, or else one of its rail.
 
     `held` are the addresses of the other devices, `hosts` are all hosts in rank order, `taken` are addresses
-    in other use, such as gateways. A machine that was not examined may still have the address.
+    in other use, such as gateways. A device without a free address is left out. A machine that was not
+    examined may still have the address.
     """
     used = {int(IPv4Address(a.ip)) for a in held.values() if not is_six(a)}
     used |= {int(IPv4Address(ip)) for ip in taken if ":" not in ip}

@@ -26,9 +26,9 @@ def is_six(address: Address | None) -> bool:
 
 
 def fabric_unused(plan: JobPlan, *products: str) -> bool:
-    """Whether the job stays inside one server, whose devices HCCS connects, so the network cannot stop it.
+    """Whether the job stays inside one server, whose devices HCCS connects, so it needs no network.
 
-    Not on Atlas training servers: HCCL and MindSpore need the address plan there even on one server.
+    It is False on Atlas training servers, where HCCL and MindSpore need the address plan even on one server.
     """
     alone = not plan.several_hosts and len(plan.servers) < 2
     return alone and "atlas-training" not in products
@@ -84,7 +84,7 @@ class AddressSeries(NamedTuple):
 
 
 def line_of(known: Mapping[int, int]) -> AddressSeries | None:
-    """The line that addresses follow by their places; one of them may deviate."""
+    """The series that the addresses at these places form; one address may deviate."""
     steps = Counter((known[b] - known[a]) // (b - a) for a, b in pairwise(sorted(known)))
     if not steps:
         return None

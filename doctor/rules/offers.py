@@ -25,7 +25,7 @@ def offer_of(
     login: Environment | None,
     links: Mapping[str, Counters] | None,
 ) -> Offer | None:
-    """None if the library's rules do not tell, or if a rank table gives it the addresses."""
+    """What the ranks of a host offer; None if the library's rules leave it open or a rank table decides."""
     if plan.backend.value is Backend.HCCL and (plan.servers or plan.told_tables):
         return None
     library = LIBRARIES[plan.backend.value]
@@ -46,7 +46,7 @@ def offers_of(
     logins: Mapping[str, Environment],
     links: Mapping[str, Mapping[str, Counters]],
 ) -> dict[str, Offer]:
-    """The hosts of which it is known."""
+    """Host -> what its ranks offer, for the hosts for which this is known."""
     offers = {
         host: offer_of(plan, host, names[host], addresses[host], logins.get(host), links.get(host))
         for host in filter(addresses.__contains__, names)
@@ -55,7 +55,9 @@ def offers_of(
 
 
 def offers_to_try(plan: JobPlan, offers: Mapping[str, Offer]) -> dict[str, str]:
-    """Host -> an address that its peers may reach and that is not its data address, which is tried anyway."""
+    """Host -> the address that its ranks offer, if peers may reach it and it is not the data address, which
+    is tried anyway.
+    """
     return {
         host: offer.address
         for host, offer in offers.items()

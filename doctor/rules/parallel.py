@@ -28,7 +28,7 @@ WRAPPED = {
 
 
 SAYS_SOMETHING = ("dp", "tp", "pp", "cp", "ep", "strategy", "mode", "parallel_mode", "dtype", "batch", "lr")
-"""Values of a plan that can be wrong; `devices_before` has its own reason, and the others go with these."""
+"""Values of a plan that mean something alone. `devices_before` has its own reason; others modify these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class ParallelJob:
         return world // pp if world and world % pp == 0 else None
 
     def found_on(self, hosts: Iterable[str]) -> tuple[Place, ...]:
-        """The hosts whose ranks are the devices that they show: their devices may be at fault."""
+        """The hosts whose number of ranks is that of their visible devices: a device may be missing there."""
         ranks = {host.name: host.ranks for host in self.plan.hosts}
         return tuple(Place(host=h) for h in hosts if (own := ranks[h]) and own.source == DEVICES_FOUND)
 

@@ -11,14 +11,15 @@ from doctor.facts.routing import Policy, TableWay
 from doctor.mesh import MeshResult
 
 MOST = 64
-"""From this number of hosts on, only those are looked at that tried to connect."""
+"""If there are more hosts, only those that tried to connect are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detour:
     """A rule that takes the packets to `peers`.
 
-    `failed`: all connections with them did; None if none was tried. If not `sure`, something else may be why.
+    `failed`: all connections with them failed; None if none was tried. If not `sure`, there may be another
+    cause.
     """
 
     way: TableWay
@@ -30,10 +31,10 @@ class Detour:
 def detours(
     host: str, policy: Policy, job: str | None, plan: JobPlan, mesh: MeshResult | None
 ) -> list[Detour]:
-    """The rules that lead packets out of another interface than `job`, or to where none arrives.
+    """The rules that send packets out of another interface than `job`, or lose them.
 
-    A rule that throws packets away takes none of the job's if its connections succeed. A gateway on the way
-    to a neighbour is the reason if nobody answers for it: the kernel then says that there is no route.
+    A rule that discards packets does not affect the job if its connections succeed. A gateway on the way to a
+    neighbour is at fault if it does not answer: the kernel then reports that there is no route.
     """
     own = plan.data_address(host)
     if not policy.rules or own is None or ":" in own:
@@ -67,7 +68,7 @@ def lost_by_rules(
     plan: JobPlan,
     mesh: MeshResult,
 ) -> dict[frozenset[str], str]:
-    """Pairs of hosts whose connections fail by a rule of one of them, and that host."""
+    """Pair of hosts -> the one of them whose rules make their connections fail."""
     return {
         frozenset((host, peer)): host
         for host, policy in policies.items()

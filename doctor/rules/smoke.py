@@ -230,7 +230,7 @@ def _places(charge: SmokeCharge, plan: SmokePlan, hosts: tuple[str, ...]) -> tup
 
 
 def _peer(charge: SmokeCharge, host: str, hosts: tuple[str, ...]) -> str | None:
-    """The other end of a link; for two suspects each other, so that a cause at one clears the other."""
+    """The other end of a link. Two suspects are each other's peers: a cause at one clears the other."""
     if charge.peer or not charge.undecided or len(hosts) != 2:
         return charge.peer
     return hosts[1] if host == hosts[0] else hosts[0]

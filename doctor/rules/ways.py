@@ -1,4 +1,4 @@
-"""Whether a host has a route to another: what its routes and neighbours decide about failed connections."""
+"""Whether a host has a route to another: how its routes and neighbour entries explain failed connections."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def lost_routes(
 
 
 def _discarding_routes(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
-    """The hosts whose packets a route discards, whatever was tried."""
+    """Route -> the hosts whose packets it discards, whether or not a connection was tried."""
     found: dict[Route, list[Stretch]] = defaultdict(list)
     for stretch in plan.holders.stretches(4, routes.cuts) if any(r.kind for r in routes.routes) else ():
         route = routes.route_to(str(plan.holders.address[stretch.first]))
@@ -105,7 +105,9 @@ def wrong_neighbours(
     plan: JobPlan,
     pairs: Pairs,
 ) -> list[WrongNeighbour]:
-    """If a connection succeeded, a switch or router answers for that address, and nothing is wrong."""
+    """Manual entries with a MAC address that is not the peer's. If a connection succeeded, a switch or router
+    answers for that address, and nothing is wrong.
+    """
     owners = {address: name for name in plan.names if (address := plan.data_address(name))}
     found = []
     for host, entries in fixed.items():
@@ -126,7 +128,7 @@ def proved_blames(
     mesh: MeshResult,
     by_rules: Mapping[frozenset[str], str],
 ) -> list[MeshBlame]:
-    """The failed connections that the facts of one of the two hosts explain, by that host."""
+    """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
     pairs = mesh.between
     guilty = dict(by_rules)
     for host, own in routes.items():

@@ -60,10 +60,10 @@ def commands(root: Any) -> list[CompletionCommand]:
     words = dict(_words())
     every = [root, *below(root)]
     words["COMMAND"] = Values(tuple(root.command.commands))
-    return [_known(each, words) for each in every]
+    return [_command(each, words) for each in every]
 
 
-def _known(context: Any, words: dict[str, Values]) -> CompletionCommand:
+def _command(context: Any, words: dict[str, Values]) -> CompletionCommand:
     inner = getattr(context.command, "commands", {})
     found = entries(context.command, context)
     arguments = [_values(each, words) for each in found if not each.is_option]

@@ -41,14 +41,14 @@ def script(commands: Sequence[CompletionCommand]) -> Iterator[str]:
         if not each.commands and (offered := _offer(each.arguments)):
             yield f"{here}{offered}\n"
         for option in each.options:
-            yield f"{here}{_names(option)}{_taken(option.values)} -d {quote(option.about)}\n"
+            yield f"{here}{_names(option)}{_value_flags(option.values)} -d {quote(option.about)}\n"
 
 
 def _names(option: CompletionEntry) -> str:
     return "".join(f" -l {name[2:]}" if name.startswith("--") else f" -s {name[1:]}" for name in option.names)
 
 
-def _taken(values: Values | None) -> str:
+def _value_flags(values: Values | None) -> str:
     if values is None:
         return ""
     return f" -{'r' if values.kind == 'files' else 'x'}{_offer(values)}"

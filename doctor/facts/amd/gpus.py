@@ -147,7 +147,7 @@ AMD_HEALTH = Fact(
     partial=True,
     group=GROUP,
 )
-"""By the tool's GPU number."""
+"""The tool's GPU number -> the health of the GPU."""
 
 
 @dataclass(frozen=True, slots=True)

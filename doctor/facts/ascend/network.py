@@ -88,7 +88,7 @@ NPU_ADDRESSES: Fact[PerDevice[Address | None]] = hccn(
     then="case $o in *'no ip was preset'*) q $n -i $n -ip -inet6 -g; esac",
     everywhere=True,
 )
-"""None if no address is set."""
+"""The address of each device; None if no address is set."""
 
 
 def _link(call: ToolCall) -> bool:
@@ -107,7 +107,7 @@ def _net_health(call: ToolCall) -> str:
 
 
 NPU_NET_HEALTH: Fact[PerDevice[str]] = hccn("npu-net-health", "-i $n -net_health -g", _net_health)
-"""As printed. Some versions say "Socket fail", others "Socket failed"."""
+"""The health as the tool prints it: some versions print "Socket fail", others "Socket failed"."""
 
 
 def _detect(call: ToolCall) -> str | None:
@@ -127,7 +127,7 @@ def _gateway(call: ToolCall) -> str | None:
 
 
 NPU_GATEWAYS: Fact[PerDevice[str | None]] = hccn("npu-gateways", "-i $n -gateway -g", _gateway)
-"""None if no gateway is set."""
+"""The gateway of each device; None if no gateway is set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Tls:
 
 
 def _tls(call: ToolCall) -> Tls:
-    """The warning about an expired certificate goes to stderr and may precede the certificate itself."""
+    """Whether TLS is on. The warning about an expired certificate goes to stderr and may come first."""
     if "No certificate found" in call.text:
         return Tls(on=False)
     switch = re.search(r"\btls switch\[([01])\]", call.text)

@@ -25,7 +25,7 @@ class Optics:
 
 
 def _optics(call: ToolCall) -> Optics | None:
-    """An answer may say that the module is "not present" and still list its values."""
+    """The module's values. An answer may say that the module is "not present" and still list values."""
     if "Optical module is not present" in call.text:
         return None
     present: bool | None = None
@@ -49,7 +49,7 @@ def _optics(call: ToolCall) -> Optics | None:
 
 
 NPU_OPTICS: Fact[PerDevice[Optics | None]] = hccn("npu-optics", "-i $n -optical -g", _optics)
-"""None if there is no optical module."""
+"""The optical module of each device; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ _CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
 
 
 def _time(text: str) -> datetime | None:
-    """Without strptime, whose month names depend on the locale."""
+    """The time, read without strptime, because its month names depend on the locale."""
     if not re.fullmatch(_WHEN, text):
         return None
     _, month, day, clock, year = text.split()

@@ -133,7 +133,7 @@ GPU_HEALTH = Fact(
     partial=True,
     group=GPU,
 )
-"""By index."""
+"""GPU index -> its health."""
 
 
 @dataclass(frozen=True, slots=True)

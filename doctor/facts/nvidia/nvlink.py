@@ -47,7 +47,7 @@ def _links(name: str, found: Mapping[int, bool]) -> Links:
 
 
 NVLINKS = Fact("nvlinks", asking(8, "q nvlink nvlink --status"), _nvlinks, timeout=8, cap=65536, group=GPU)
-"""By index; a GPU without NVLink, or in MIG mode, is left out."""
+"""GPU index -> its links; a GPU without NVLink, or in MIG mode, is left out."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]{0,8}m")
 

@@ -51,7 +51,7 @@ def read_dump(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
 
 
 def read_env_file(text: str) -> dict[str, str]:
-    """Like docker, but quotes around a whole value are removed. The last of two values counts."""
+    """The variables, read as docker does, but without quotes around a whole value; the last value counts."""
     env: dict[str, str] = {}
     for line in text.splitlines():
         match = _ASSIGNMENT.fullmatch(line.strip())

@@ -87,8 +87,8 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one file says: its processes, the tables it leaves behind, what was not understood, in words, and
-    the ports and addresses in its text.
+    """The contents of one file: its processes, the tables it leaves behind, what was not understood (in
+    words), and the ports and addresses in its text.
     """
 
     told: Sequence[ProcessEnv]

@@ -22,8 +22,8 @@ Read = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Directives:
-    """What the comments at the head of a script tell a scheduler: options of its launcher, and the variables
-    that it will set.
+    """What the comments at the head of a script give to a scheduler: options of its launcher, and the
+    variables that it will set.
     """
 
     options: Mapping[Launcher, tuple[str, ...]]
@@ -31,7 +31,7 @@ class Directives:
     ranks: str = ""
 
     def for_others(self, launcher: Launcher, words: Sequence[str]) -> tuple[str, ...]:
-        """Another launcher of processes starts as many as the scheduler would, if it is given no number."""
+        """The options for another launcher: by default it starts as many ranks as the scheduler would."""
         given = read_options(words, launcher.options).values
         if (
             not launcher.outer
@@ -110,7 +110,7 @@ def _configured_in(words: Sequence[str], launcher: Launcher) -> str:
 
 
 def configuration(text: str, file: str, launcher: Launcher) -> tuple[str, ...] | None:
-    """The options in a configuration file of this launcher; None if it is no such file."""
+    """The options in a configuration file of this launcher; None if the file is not one."""
     try:
         tree = plain(parse_yaml(text, file).root)
     except InputErrors:

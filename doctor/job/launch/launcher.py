@@ -17,7 +17,7 @@ Role = Literal["rank", "scheduler", "server"]
 Meeting = Literal["rank 0", "scheduler", "any host"]
 MASTER, PORT = "MASTER_ADDR", "MASTER_PORT"
 DEFAULT_OF = "the default of "
-"""The beginning of what said a number that nobody gave."""
+"""The beginning of the source of a number that nobody gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,9 +242,9 @@ class Launcher:
     subcommand: str = ""
     """The word that must follow the command."""
     programs: tuple[str, ...] = ()
-    """Its own programs between it and the ranks of a host; their command lines say nothing."""
+    """Its own programs between it and the ranks of a host; their command lines do not describe the ranks."""
     by_name: bool = False
-    """Its own command line says nothing either: it is only known to be an ancestor of ranks."""
+    """Its own command line does not describe them either: it is only known to be an ancestor of ranks."""
     outer: bool = False
     """It starts any program that follows, even another launcher."""
     options: OptionNames = OptionNames()
@@ -259,11 +259,11 @@ class Launcher:
     first_node: str = ""
     """The node rank if none is given."""
     directive: str = ""
-    """The comments of a batch script with options that hold if its command line does not have them."""
+    """The comments of a batch script with options that count if its command line does not have them."""
     sets_for_job: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The options that these may be, and the variables that a job then has."""
+    """An option among these comments -> the variables that a job has if it is given."""
     configured: Callable[[Mapping[str, object]], Sequence[tuple[str, object]] | None] | None = None
-    """The options in its configuration file; None for a file of others."""
+    """The options in its configuration file; None if the file belongs to another program."""
     ignores: str = ""
     """Variables that it creates for its ranks and does not read itself."""
 

@@ -21,7 +21,7 @@ PORT = "23456"
 
 
 def script_of(text: str, file: str) -> str | None:
-    """The commands of its containers; None if this is no manifest. Raises InputErrors if it is not YAML."""
+    """The commands of its containers; None if it is not a manifest. Raises InputErrors if it is not YAML."""
     trees = [plain(parse_yaml(part, file).root) for part in _documents(text)]
     manifests = [tree for tree in trees if isinstance(tree, dict) and {"apiVersion", "kind"} <= tree.keys()]
     if not manifests:

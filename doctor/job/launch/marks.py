@@ -39,6 +39,8 @@ def marks_in(text: str) -> tuple[Mark, ...]:
 
 
 def _has_a_choice(words: str, line: str, text: str) -> bool:
-    """Whether the script goes on without: it looks for the file first, bears its absence, or knows gloo."""
+    """Whether the script works without these devices: it tests for the file, tolerates its absence, or knows
+    gloo.
+    """
     looks = re.search(rf"-[defrs]\s+[\"']?{re.escape(words)}", text)
     return bool(looks) or "||" in line.partition(words)[2] or _ON_CPUS.search(text) is not None

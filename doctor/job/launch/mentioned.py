@@ -52,7 +52,7 @@ LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A port or an address, and where it stands; line 0 is a default that does not stand there."""
+    """A port or an address, and its line; line 0 means a default that is not in the text."""
 
     kind: str
     text: str

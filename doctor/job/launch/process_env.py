@@ -57,9 +57,9 @@ class ProcessEnv:
 
 @dataclass(frozen=True, slots=True)
 class NearbyTable:
-    """A rank table beside the script, at `path`, while the ranks look for it elsewhere, in vain.
+    """A rank table beside the script, at `path`, although the ranks look for it in other folders.
 
-    `said` is the variable, `text` its value, `folders` where the script is by then.
+    `said` is the variable, `text` its value. `folders` are those in which the script starts the ranks.
     """
 
     path: str
@@ -74,7 +74,7 @@ class Launch:
     """Processes that belong to one job. `complete`: every rank that exists should be among `told`.
 
     `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
-    job was started and the run is about it, so its processes hold their resources rightly. `beside`: the rank
+    job was started and the run is about it, so its processes may hold their resources. `beside`: the rank
     tables that its script leaves behind. `unread`: the parts of it that could not be read, and other jobs.
     `met`: its ranks have found each other. `mentioned`: the ports and addresses in its text, used or not.
     """

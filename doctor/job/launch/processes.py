@@ -117,7 +117,7 @@ def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
 
 
 def _home(told: ProcessEnv) -> str | None:
-    """The host of a job that, by its own account, stays on one host, and that no other process could join."""
+    """The host of a job that by its own variables stays on one host, so that no other process can join it."""
     master = master_of(told)
     if master is not None and not is_loopback_name(master.address):
         return None

@@ -24,7 +24,7 @@ from doctor.job.launch.told_table import is_by_device
 from doctor.text.ranks import ranks_text
 
 MOST_RANKS = 200_000
-"""No job has a larger world."""
+"""The most ranks of a job; a larger number is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]
 
     No one else can join ranks that meet at a loopback address. If the plan also has one host, another host
     would have another number of ranks than this one. A process with its number from Slurm alone may be any
-    command of a step: those of a step do not end together.
+    command of a step, and the commands of a step do not end together.
     """
     seen = {process.host for process in present}
     if len(seen) != 1 or None in seen or any(map(local_world_of, present)):

@@ -118,7 +118,7 @@ class ShellWithScripts(ShellFlow):
         return started
 
     def given(self, prefix: Mapping[str, Value], perform: Callable[[], bool]) -> bool:
-        """Whether this starts ranks, with the variables before the command, which only this command has."""
+        """Whether `perform` starts ranks. `prefix`: the variables before the command, set for it alone."""
         before, exported = dict(self.values), set(self.exported)
         self.values.update(prefix)
         self.exported |= {name for name in prefix if is_kept(name)}

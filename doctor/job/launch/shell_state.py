@@ -138,7 +138,7 @@ class ShellState:
         parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
         value, said = one(parts, self.values), written(parts, self.values)
         if append:
-            return name, _joined(known, value, said), 1
+            return name, _appended(known, value, said), 1
         if value is None and name in TABLES:
             return name, said.shown, 1  # so that a message can quote it as written
         return name, said if value is None else value, 1
@@ -200,7 +200,7 @@ class ShellState:
         return path.replace(START, self.folder)
 
 
-def _joined(before: Value, value: str | None, said: Partly) -> Value:
+def _appended(before: Value, value: str | None, said: Partly) -> Value:
     """The value of `NAME+=…`."""
     if isinstance(before, str) and value is not None:
         return (before + value)[:LONGEST]

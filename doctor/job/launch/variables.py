@@ -38,20 +38,20 @@ PER_PROCESS = re.compile(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
 """Variables that are meant to differ from rank to rank, so they never hold for a whole launch."""
 
 HOW_MANY_HERE = "LOCAL_WORLD_SIZE|(PET_)?NPROC_PER_NODE|DEVICE_NUM|\\w+_COMM_WORLD_LOCAL_SIZE"
-"""How many ranks this host has; other hosts may have more."""
+"""Variables with the number of ranks on this host; other hosts may have more."""
 
 PER_HOST = re.compile(
     r"HCCL_IF_IP|HCCL_LOGIC_SUPERPOD_ID|HCCL_WHITELIST_FILE|\w+_SOCKET_IFNAME|CM_WORKER_IP|MS_WORKER_IP"
     r"|NCCL_(?:IB_HCA|IB_GID_INDEX|HOSTID|TOPO_FILE|GRAPH_FILE|CONF_FILE|OOB_NET_IFNAME)"
     r"|NCCL_(?:HOME|VERSION|INSTALL_PATH)|NCCL_(?:ROOT|LIB|INCLUDE)\w*"
 )
-"""May differ between hosts, which name their devices and the places of their libraries differently."""
+"""Variables that may differ between hosts, because names of devices and paths of libraries differ."""
 
 ONLY_WORDS = re.compile(
     r"NCCL_(?:DEBUG|TOPO_DUMP|GRAPH_DUMP|PROFILE|RAS|SET_THREAD_NAME)\w*"
     r"|HCCL_(?:ENTRY_LOG_ENABLE|DIAGNOSE_ENABLE|DEBUG_CONFIG)"
 )
-"""Affects only what is logged."""
+"""Variables that affect only what is logged."""
 
 ONLY_PRESENCE = frozenset(
     {
@@ -61,7 +61,7 @@ ONLY_PRESENCE = frozenset(
         "HCCL_HOST_SOCKET_PORT_RANGE",
     }
 )
-"""Set for every rank or for none; their values may differ."""
+"""Variables that are set for every rank or for none; their values may differ."""
 
 _EVERYWHERE = re.compile(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
 _MATTERS = re.compile(JOB_VARIABLES)

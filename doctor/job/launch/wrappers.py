@@ -54,7 +54,7 @@ class Wrapped:
 
 
 ITSELF = Wrapped("")
-"""No wrapper."""
+"""Stands for a command without a wrapper."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -112,7 +112,7 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "screen": Wrapper(letters="dmDL", passes=True, detaches="dm"),
     **dict.fromkeys(("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi"), _ENVIRONMENT),
 }
-"""By name. Those in PREFIXES start the first launcher or Python behind them; their options are not needed."""
+"""Name -> wrapper. Those in PREFIXES start the first launcher or Python after them; no option is needed."""
 
 
 def program_name(word: str) -> str:
@@ -218,7 +218,7 @@ def _from_known(words: Sequence[str], joins: bool = False) -> list[str]:
 
 
 def _is_program(words: Sequence[str], joins: bool) -> bool:
-    """Whether a word is a program that is known here, or a text for a shell where one is taken."""
+    """Whether a word is a known program, or a text for a shell in a place that takes one."""
     name = program_name("".join(words))
     return name in COMMANDS or name in WRAPPERS or is_python(name) or (joins and " " in name)
 

@@ -107,7 +107,9 @@ def _launch_source(wishes: JobWishes) -> str:
 
 
 def _said_world(wishes: JobWishes, table: RankTable | None) -> SourcedValue[int] | None:
-    """The largest of all: a queue that is too short for the real job costs more than one that is too long."""
+    """The largest number of ranks that any source gives: a queue that is too short for the real job costs
+    more than one that is too long.
+    """
     said = list(_worlds_told(wishes))
     layout = wishes.layout
     if layout and layout.value.world:

@@ -54,7 +54,7 @@ def fitting(wish: str, interfaces: Iterable[str]) -> list[str]:
 
 
 def interface_with(address: str, interfaces: Mapping[str, Sequence[str]]) -> str:
-    """The interface that has the address; empty if nothing tells."""
+    """The interface that has the address; empty if it is unknown."""
     named = (name for name, held in interfaces.items() if address in held)
     return next(named, "lo" if is_loopback(address) else "")
 

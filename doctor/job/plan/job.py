@@ -75,7 +75,7 @@ class JobPlan:
     told_tables: tuple[ToldTable, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
-    """Where a rank table may be on the hosts: first where the launch says so."""
+    """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
     said_world: SourcedValue[int] | None = None
     """The largest number of ranks that the launch, the rank table or --plan gives for the whole job."""
 

@@ -20,7 +20,7 @@ Interfaces = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """`interface` is empty if nothing says which one has the address. `why` tells what chose it."""
+    """`interface` is empty if it is unknown which one has the address. `why` names what chose the address."""
 
     address: str
     interface: str
@@ -38,7 +38,7 @@ class Library:
     variable: str
     offer: Callable[[Mapping[str, str], Interfaces, Sequence[str]], Offer | None]
     """From the ranks' environment, the interfaces, and what the host's own name resolves to; None if the
-    rules do not tell."""
+    rules leave it open."""
     emulated: bool = True
 
     def __call__(self, env: Mapping[str, str], interfaces: Interfaces, own: Sequence[str]) -> Offer | None:

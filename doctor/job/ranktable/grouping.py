@@ -17,7 +17,7 @@ REFUSAL = "devNum must be divisible by 8, or equal to 1, 2 or 4"
 """The error text of HCCL, which MindSpore's init repeats."""
 
 _FORMS: Mapping[Form, str] = {"1.2": ATLAS_A3, "2.0": ATLAS_950, "group-list": ATLAS_TRAINING}
-"""The only product for which a form is documented."""
+"""Form -> the only product for which it is documented."""
 
 _COUNTS = (1, 2, 4, 8)
 _HALF = 4

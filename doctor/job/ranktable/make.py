@@ -34,7 +34,7 @@ class LiveServer:
 
 
 def make_table(servers: Sequence[LiveServer], form: MakeForm, architecture: str = "aarch64") -> str:
-    """Servers are in the given order (in 1.2, those of a superpod together), devices ascending.
+    """The text of a table. Servers keep the given order (in 1.2, those of a superpod together).
 
     `legacy` is the oldest form, of MindSpore 0.x, which identifies a server by its address. Raises UsageError
     if no table can be made from the servers.

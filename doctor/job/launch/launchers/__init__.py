@@ -47,7 +47,7 @@ FORMS: Mapping[str, LaunchForm] = {name: form for each in LAUNCHERS for name, fo
 
 _RANKS = tuple(variables for each in LAUNCHERS for variables in each.ranks)
 NUMBERS: dict[str, RankVariables] = {}
-"""By the variable with the rank. If several launchers set it, the one with the fewest conditions."""
+"""Variable with the rank -> its row. If several rows have it, the one with the fewest conditions."""
 for _each in _RANKS:
     if _each.rank not in NUMBERS or not _each.only_with:
         NUMBERS[_each.rank] = _each
@@ -64,7 +64,7 @@ BY_LAUNCHERS = frozenset(
     for name in (each.local_rank, "" if each.by_hand else each.rank)
     if name
 )
-"""Set only by launchers, never by hand."""
+"""Variables that only launchers set, never people."""
 LOCAL_RANKS = tuple(dict.fromkeys(each.local_rank for each in _RANKS if each.local_rank))
 LOCAL_WORLDS = tuple(dict.fromkeys(each.local_world for each in _RANKS if each.local_world))
 MASTERS = tuple(dict.fromkeys(each.master for each in _RANKS))
@@ -88,7 +88,7 @@ PER_RANK = _alternatives(*NUMBERS, *LOCAL_RANKS, *ROLES, *(each.per_rank for eac
 PER_HELPER = tuple(
     dict.fromkeys([*NUMBERS, *ROLES, *LOCAL_RANKS, *(name for each in LAUNCHERS for name in each.per_helper)])
 )
-"""Equal in a rank and in the helpers that it started, such as data loaders."""
+"""Variables that are equal in a rank and in the helpers that it started, such as data loaders."""
 MUST_AGREE = _alternatives(
     *MASTERS,
     *PORTS,

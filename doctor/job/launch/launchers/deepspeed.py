@@ -10,7 +10,7 @@ from doctor.job.launch.launchers.torchrun import STATIC
 
 
 def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
-    """With the hosts and ranks that `--include node1:0,1@node2:0,1` selects; unknown if hosts differ."""
+    """The options, with the numbers of hosts and ranks that `--include node1:0,1@node2:0,1` selects."""
     if "exclude" in options:
         return {name: value for name, value in options.items() if name not in ("nnodes", "nproc_per_node")}
     selected = [part.partition(":") for part in options.get("include", "").split("@") if part]

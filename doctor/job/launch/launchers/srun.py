@@ -37,7 +37,7 @@ _DEVICES = re.compile(r"(?:^|,)(?:gres/)?(?:gpu|npu|ascend)\w*(?::[A-Za-z_][^,:$
 
 
 def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
-    """With the number of devices of each node, and the tasks of all nodes."""
+    """The options, with the number of devices of each node and the tasks of all nodes."""
     found, nodes, each = dict(options), options.get("nnodes", "1"), options.get("each", "")
     per_node = _COUNT.fullmatch(found.pop("gpus", ""))
     of_task = _COUNT.fullmatch(options.get("gpus_per_task", ""))

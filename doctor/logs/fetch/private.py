@@ -21,7 +21,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """A new folder. The run holds a lock on it, which disappears with the run, however it ends."""
-    _remove_those_of_the_dead()
+    _remove_abandoned()
     folder, handle = _locked()
     try:
         yield folder
@@ -31,19 +31,19 @@ def private_folder() -> Iterator[Path]:
 
 
 def _locked() -> tuple[Path, int]:
-    """A new folder and its lock. Until it is locked, another starting run may remove it; then try again."""
+    """A new folder and its lock. If another run removes it before it is locked, a new one is made."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         with contextlib.suppress(FileNotFoundError):
             handle = os.open(folder, FOLDER)
-            with contextlib.suppress(OSError):  # the file system has no locks: nobody removes the folder
+            with contextlib.suppress(OSError):  # the file system has no locks: then no run removes the folder
                 fcntl.flock(handle, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, handle
             os.close(handle)
 
 
-def _remove_those_of_the_dead() -> None:
+def _remove_abandoned() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             handle = os.open(folder, FOLDER)

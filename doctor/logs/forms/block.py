@@ -16,7 +16,7 @@ from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form
 
 FAR = 40
-"""Lines before and after a line that are examined."""
+"""The most lines before and after a line that are examined."""
 
 _FIELD = re.compile(
     r" {2}(?P<key>time|host|rank|exitcode|error_file|traceback) {0,6}: (?P<value>.{0,300})", re.DOTALL
@@ -45,7 +45,7 @@ class LineContext(Protocol):
 
 
 def in_block(text: str, said: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
-    """Fill in what the line itself does not say."""
+    """Fill in what the line itself does not state."""
     if _FIELD.match(text, said.start):
         _table(text, said, around.above(), around.below(), layout, clock)
     elif FIRST in text:
@@ -95,7 +95,7 @@ def _near_frame(lines: Sequence[str]) -> bool:
 
 
 def _head(text: str, said: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
-    """Fill in from the line that it continues: the nearest header above blank and indented lines."""
+    """Fill in values from the line that it continues: the nearest header above blank and indented lines."""
     if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
         return
     for line in around.above()[:FAR]:

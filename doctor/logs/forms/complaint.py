@@ -1,4 +1,4 @@
-"""Lines that complain and match no symptom. Strict: lines of healthy logs do not count."""
+"""Recognises lines that complain. It is strict: lines of healthy logs do not count."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LONE = re.compile(rb"0(?!\w)(?<!\w0)")
 _DIGITS = bytes.maketrans(b"0123456789", b"1" * 10)
 _MOST = 600
-"""Characters; longer lines are data."""
+"""The most characters of a message; longer lines are data."""
 _SERIOUS = frozenset({"ERROR", "FATAL"})
 _NOISE = frozenset({Form.KERNEL, Form.RAS})
-"""Forms whose unknown lines say nothing about the job."""
+"""Forms whose lines say nothing about the job if they match no symptom."""
 
 
 def may_complain(raw: bytes) -> bool:

@@ -18,11 +18,11 @@ _AMERICAN = re.compile(
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
 _AHEAD = 120
-"""The level of a Python logger stands within this number of characters."""
+"""A Python logger writes the level within this number of characters."""
 
 
 def writer_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
-    """Only the writer, by the launcher's prefix, and the time of a script's logger: faster than `said_of`."""
+    """Only the writer, from the launcher's prefix, and a logger's time: faster than `said_of`."""
     said = LineFacts()
     strip(text, layout, clock, said)
     _logged(text, said, clock)

@@ -45,7 +45,7 @@ _WORDS = """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
-"""A host name has a digit, but is not a label of digits alone and not a program of Slurm."""
+"""A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PrefixLayout:
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
-    """The layout by the first lines of a file. A prefix counts only if nearly all of them have it."""
+    """The layout, from the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
     brackets = total = 0
     hosts: Counter[str] = Counter()

@@ -45,7 +45,7 @@ _KERNEL_TEXT = re.compile(
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
 _XID = "NVRM: Xid (PCI:"
-"""The kernel's, whoever repeats it."""
+"""A line with this text is the kernel's, whichever program repeats it."""
 _UCX = re.compile(
     rf"\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}\] "
     r" {0,9}\S{1,60}  UCX  (?P<level>\w{3,6}) "

@@ -10,7 +10,7 @@ from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.model import Form, LogLine, Symptom
 
 MOST = 4000
-"""Sightings of one file; after that, those of further parties are counted together."""
+"""The most sightings of one file; after that, those of further parties are counted together."""
 
 
 class UnresolvedParty(NamedTuple):

@@ -1,4 +1,4 @@
-"""Offers the lines of one file that print a loss in their order, lines of a known shape many at once."""
+"""Offers the lines of one file that print a loss, in order; those of a known shape are taken many at once."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from doctor.logs.sources import DamagedInput, InputFile, pieces
 from doctor.text.redact import redact
 
 HEAD = 200
-"""First and last lines that are all examined."""
+"""This number of first and of last lines are all examined."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
@@ -39,7 +39,7 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 _NEAR_END = 30
 """If more lines follow an exception without frames, it did not end the script."""
 _LOOKED = 20_000
-"""Lines of one file that are examined for complaints, and for ranks."""
+"""The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
 _FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'

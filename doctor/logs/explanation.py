@@ -66,7 +66,7 @@ class Explanation:
 
     @property
     def exit_code(self) -> int:
-        """A named cause counts, whatever the hosts show now. If a host gave no logs, it is not clean."""
+        """A named cause counts, whatever the hosts show now. If a host gave no logs, the job is not clean."""
         if self.conclusion.outcome is LogOutcome.NAMED:
             return EXIT_FAULT
         clean = self.conclusion.outcome is LogOutcome.CLEAN and not self.silent

@@ -21,7 +21,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 @contextmanager
 def private_folder() -> Iterator[Path]:
     """A new folder. The run holds a lock on it, which disappears with the run, however it ends."""
-    _remove_abandoned()
+    _remove_those_of_the_dead()
     folder, handle = _locked()
     try:
         yield folder
@@ -43,7 +43,7 @@ def _locked() -> tuple[Path, int]:
             os.close(handle)
 
 
-def _remove_abandoned() -> None:
+def _remove_those_of_the_dead() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             handle = os.open(folder, FOLDER)

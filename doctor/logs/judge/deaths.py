@@ -77,7 +77,7 @@ def _of_another_job(case: LogCase, event: Event) -> bool:
 
 
 def _follows(case: LogCase, event: Event) -> bool:
-    """Whether it is the end of a rank that had complained of others, or that its launcher wanted to end."""
+    """Whether a rank ended that had complained of others, or that its launcher had ordered to end."""
     if lacks_memory(event.sighting):
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):

@@ -32,7 +32,7 @@ class PartyMaps:
     host_of_address: Mapping[str, str]
     rank_of_device: Mapping[tuple[str, int], int]
     rank_of_pid: Mapping[tuple[str, int], int]
-    """By process and its host, or its file if the host is unknown."""
+    """The key is a host and a process; a file replaces the host if that is unknown."""
     host_of_rank: Mapping[int, str]
     moved: frozenset[int] = frozenset()
     """Ranks with two hosts in the logs: all lines of a shared file may have been taken for one host's."""

@@ -88,7 +88,7 @@ def read_targets(
 def local_if_alone(found: Targets) -> Targets:
     """If the only host is this machine under one of its own names, examine it without a login.
 
-    A host with a login, a port or another address is still reached by a login, and so are several hosts.
+    A host with a user, a port or another address is still dialled, and so are several hosts.
     """
     host = found.hosts[0]
     dialled = host.user or host.port or host.jump or host.address != host.name

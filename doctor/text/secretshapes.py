@@ -136,7 +136,7 @@ PLACES = (
     ("alias host", r"\bmc (?:alias set|config host add) \S{1,100} \S{1,256} ", r"[^\n|;&]+"),
     ("wandb", r"\bwandb\b[^\n]{0,60}?\bkey[ :=]{1,3}", r"(?=[\w-]{40})[\w-]+"),
 )
-"""Words as above, the pattern of the text before a secret, which is kept, and the pattern of the secret."""
+"""Three values each: words, the pattern of the text before a secret (it is kept), the secret's pattern."""
 
 TAKEN = {
     "mysql mariadb 7z": (r"(?:mysql|mariadb)[\w-]*|7z[ar]?", "-p"),

@@ -21,7 +21,7 @@ LIMIT = 10_000_000
 """The most bytes of a file. 100,000 hosts with settings need less; a larger file is the wrong one."""
 
 PATIENCE = 60.0
-"""The seconds to wait for a pipe: `<(command)` may query another machine, but without a writer none ends."""
+"""Seconds to wait for a pipe: `<(command)` may query another machine; without a writer a pipe never ends."""
 
 PIECE = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Reads the logs of a job that ended, names the rank that ended it, and the checks that can prove it.
+"""Reads the logs of a job that ended, and names the rank that ended it and the checks that can prove it.
 
     inputs -> sources/ -> forms/ + symptoms/ -> Logs -> judge/ -> Conclusion -> Report
 

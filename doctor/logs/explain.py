@@ -84,7 +84,7 @@ def explain_logs(
     fetched: LogOrigin | None = None,
     check: Request | None = None,
 ) -> int:
-    """The exit code: 1 if a cause is named, 0 if nothing complains, 3 if neither or nothing was read.
+    """The exit code: 1 if a cause is named, 0 if nothing complains, 3 if neither or if nothing was read.
 
     `check` is the request for the checks that prove the cause, with the hosts to run them on.
     """
@@ -93,7 +93,7 @@ def explain_logs(
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()
     matcher = matcher_of(wishes.symptoms, request.what.checks)
-    deadline = request.way.deadline if fetched is None else None  # for fetched logs, it was for the hosts
+    deadline = request.way.deadline if fetched is None else None  # with hosts, it is a limit on fetching
     logs = _read(paths, pasted, matcher, request, deadline, apart=fetched is not None)
     source = fetched or LogOrigin()
     folder = "" if source.named else common_folder(logs)
@@ -169,7 +169,7 @@ def _progress(request: Request) -> Iterator[Callable[[str], None]]:
 
 
 def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
-    """What else is known about the job: a rank table, and the hosts of a recording."""
+    """The facts about the job that are not from logs: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:
         file = table_file(path, str(path))

@@ -58,7 +58,7 @@ class Explanation:
     asked: tuple[str, ...] = ()
     """Hosts that were asked for logs."""
     in_vain: LogSearch | None = None
-    """What they were asked for, if no log of a job was found."""
+    """The search that was made on these hosts, if it found no log of a job."""
     transport: str = ""
     """How these hosts were reached."""
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Explanation:
 
     @property
     def exit_code(self) -> int:
-        """A named cause counts whatever the hosts show now; a host that gave nothing is not clean."""
+        """A named cause counts, whatever the hosts show now. If a host gave no logs, the job is not clean."""
         if self.conclusion.outcome is LogOutcome.NAMED:
             return EXIT_FAULT
         clean = self.conclusion.outcome is LogOutcome.CLEAN and not self.silent
@@ -216,7 +216,9 @@ def place_of(line: LogLine) -> str:
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:
-    """The time line; the day is shown only if it changes. Entries without a time are last, but not later."""
+    """The time line as pairs of time and text; the day is shown only if it changes. Entries without a time
+    come last, which does not mean that they are later: the first of them is marked with NO_TIME.
+    """
     day = ""
     timed = max((place for place, (at, _) in enumerate(story, 1) if _when(at)), default=0)
     for place, (at, says) in enumerate(story):

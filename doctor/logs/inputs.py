@@ -1,4 +1,4 @@
-"""The input of `doctor explain`: files and folders, stdin, or words. Opens files only to recognise them."""
+"""The input of `doctor explain`: files and folders, stdin, or words. Opens a file only to recognise it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONE = "One at a time: doctor explain FILE…, or doctor explain 'TEXT'."
 HEAD = 4_000_000
 """A longer file counts as a log: no other kind of input is that long."""
 FEW = 100
-"""Files and folders of a folder that are examined, to see whether all are another kind of input."""
+"""The most files and folders examined in a folder, to see whether all are another kind of input."""
 _SUFFIX = re.compile(
     r"\.(?:(?:txt|out|err|gz|tgz|zip|tar|xz|bz2|zst|json|jsonl|csv|ya?ml)(?:\.\d{1,4}|\.gz)?|log[\w.*?-]*)\Z",
     re.IGNORECASE,
@@ -37,7 +37,7 @@ class LogInputs:
 
 
 def given(words: Sequence[str], *, piped: bool = False) -> LogInputs:
-    """A path that exists wins over everything else. `piped`: stdin is not a terminal.
+    """The paths or the text that the words mean; existing paths come first. `piped`: stdin is not a terminal.
 
     Raises UsageError if nothing was given or files and words are mixed, InputErrors for a missing path.
     """
@@ -123,7 +123,7 @@ def _like_path(word: str) -> bool:
 
 
 def _near(word: str) -> str:
-    """A hint: the file with the nearest name, or why there is none."""
+    """A hint: the file with the nearest name, or why none is near."""
     path = Path(word)
     try:
         names = sorted(os.listdir(path.parent))[:5000]

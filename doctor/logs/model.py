@@ -162,7 +162,7 @@ class Curve:
     """The line number of each loss."""
     total: int = 0
     counted: bool = False
-    """The log does not number steps: `steps` counts its losses from 1."""
+    """Whether the log does not number steps: `steps` then counts its losses from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Logs:
     left_out: tuple[str, ...] = ()
     """Inputs that were not read, each with its reason."""
     missed: bool = False
-    """A log with complaints may be among `left_out`: one was unreadable or too large."""
+    """Whether a log with complaints may be among `left_out`: one was unreadable or too large."""
     earlier: tuple[Logs, ...] = ()
     """If the job was started more than once: all attempts but the last, in their order."""
     job: str = ""
@@ -221,7 +221,7 @@ class LogOutcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogCause:
-    """One cause, or one consequence of another: `because` is the index of that one in Conclusion.charges."""
+    """One cause, or one consequence: `because` is the index of what led to it in Conclusion.charges."""
 
     symptom: str | None
     """None if it follows from a curve, or from something that is missing."""
@@ -239,7 +239,7 @@ class LogCause:
     confidence: Confidence = Confidence.STRONG
     count: int = 1
     brief: str = ""
-    """What happened in two or three words, if no symptom id says it."""
+    """What happened in two or three words, if it has no symptom whose id says it."""
     job: str = ""
     """The job that it belongs to, if several were read."""
     unseen: str = ""

@@ -28,7 +28,7 @@ def without_folder(logs: Logs, folder: str) -> Logs:
 
 
 def renamed(logs: Logs, name: Name, host: Callable[[str], str | None] = lambda _: None) -> Logs:
-    """`host` maps an old name to the host it was fetched from; lines that name no host get that one."""
+    """`host` maps an old name to the host of the file, which is entered in lines that name no host."""
     return Logs(
         tuple(_file(file, name, host(file.name)) for file in logs.files),
         tuple(_sighting(each, name, host(each.first.file)) for each in logs.sightings),

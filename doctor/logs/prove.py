@@ -1,4 +1,4 @@
-"""`--check` of `doctor explain` and `doctor logs`: runs the checks of a conclusion on the hosts and says
+"""`--check` of `doctor explain` and `doctor logs`: runs the checks of a conclusion on the hosts, and reports
 what they prove.
 """
 
@@ -65,7 +65,7 @@ def examined(request: Request, explained: Explanation, ready: Ready | None = Non
     if not only:
         return None
     told = launch_told(explained.logs) if MASTER in only else None
-    if told is not None:  # it knows the master, but too little about the ranks
+    if told is not None:  # the logs give the master, but too little about the ranks
         only = tuple(id for id in only if not id.startswith("launch-"))
     asked = replace(
         request,
@@ -109,7 +109,7 @@ def _is_training(check: str) -> bool:
 
 
 def hosts_of_addresses(reading: Reading, ssh_config: str | None) -> dict[str, str]:
-    """Host names by address: each host's own addresses, or what the others resolve if it did not answer."""
+    """Host names by address: a host's own addresses, or those that others resolve if it did not answer."""
     found: dict[str, str] = {}
     views = reading.facts.all(NAMES).values()
     held = reading.facts.all(ADDRESSES)

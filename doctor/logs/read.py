@@ -26,7 +26,7 @@ from doctor.logs.reading.sentences import Sentences
 from doctor.logs.sources import Input, ReadLimits, Sources
 
 MOST_SIGHTINGS = 200_000
-"""In all files together; if there are more, each file keeps an equal share."""
+"""The most sightings of all files together; if there are more, each file keeps an equal share."""
 
 
 def read(

@@ -114,7 +114,7 @@ def _cause(explained: Explanation, place: int) -> Card:
 
 
 def _rows(explained: Explanation, place: int, *, alone: bool = True) -> Iterator[Row]:
-    """The rows of a charge. Not `alone`: it is a consequence; the remedy of its cause is enough."""
+    """The rows of a charge. If not `alone`, it is a consequence, and the remedy of its cause is enough."""
     charge = explained.conclusion.charges[place]
     yield Row("known by", charge.how)
     yield Row("lines", _quoted(charge.lines), RowForm.QUOTED, Medium.ALL if alone else Medium.FULL, LINES)

@@ -41,7 +41,7 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> LogsRe
     verdict = verdict_of(explained.exit_code)
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
     seen = (*explained.fetched, *(file.who.host for file in explained.logs.files if file.who.host))
-    hosts = host_entries(seen, explained.silent, findings, Verdict.INCONCLUSIVE)  # no log proves one healthy
+    hosts = host_entries(seen, explained.silent, findings, Verdict.INCONCLUSIVE)  # no log proves health
     results = result_entries(hosts, findings)
     return LogsReport(
         run=EnvelopeRun(

@@ -1,6 +1,6 @@
-"""Which logs on hosts were looked for, and whether one of those that were read is of a job.
+"""Which logs were looked for on hosts, and whether a log of a job is among those that were read.
 
-The kernel's log and other people's files complain of nothing either when a job dies: they are no all-clear.
+The kernel's log and other people's files do not complain when a job dies, so they do not prove it healthy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLACES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogSearch:
-    """What hosts were asked for. `named`: the user said where the logs of the job are."""
+    """A search for logs on hosts. `named`: the user named the places of the job's logs."""
 
     patterns: tuple[str, ...]
     since: str = ""

@@ -42,7 +42,7 @@ def allocation(environ: Mapping[str, str]) -> tuple[tuple[Host, ...], str] | Non
 
 
 def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
-    """Refuse to examine this machine in place of a Slurm job with several nodes whose names are lost."""
+    """Refuse to examine this machine in place of a Slurm job's nodes if their names are lost."""
     if environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NUM_NODES", environ.get("SLURM_NNODES")) != "1":
         raise UsageError(
             f"The nodes of Slurm job {shown(environ['SLURM_JOB_ID'])} are unknown: "
@@ -52,9 +52,10 @@ def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> SourcedValue[int] | None:
-    """The tasks per node, as in `8(x4)`. A single task does not count: it may be a launcher of more ranks.
+    """The tasks per node, if all nodes have the same number, as in `8(x4)`.
 
-    Without a request for tasks, Slurm may count CPUs there.
+    A single task does not count: it may be a launcher of more ranks. If the job requested no tasks, Slurm may
+    count CPUs there.
     """
     if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
         return None

@@ -8,7 +8,7 @@
     # a comment                  on a line of its own or after a host
 
 Slots become the ranks of the host; if a host is on several lines, they are added up, as in OpenMPI. Plain
-lines say nothing about slots, unless one of them is repeated: then each line is one slot, as in a PBS node
+lines do not give slots, unless one of them is repeated: then each line is one slot, as in a PBS node
 file. Ports and jump hosts cannot be given here; they go into the inventory.
 """
 
@@ -26,7 +26,7 @@ from doctor.text.nodeset import MOST_HOSTS, check_host, check_user, split_number
 from doctor.text.textfile import read_text, refuse, said, shown
 
 MOST_NAMES = 3 * MOST_HOSTS
-"""The most names in a file, where a host may be on as many lines as it has slots."""
+"""The most names in a file: a host may be on as many lines as it has slots."""
 
 _KEYS = {
     **dict.fromkeys(("slots", "cpu", "cpus", "count"), "slots"),
@@ -41,7 +41,7 @@ _BLANKS = re.compile(r"[ \t]+")  # str.split() treats control characters as blan
 
 @dataclass(frozen=True, slots=True)
 class _HostfileLine:
-    """What one line says about each of its hosts."""
+    """The values that one line gives to each of its hosts."""
 
     number: int
     hosts: tuple[str, ...]

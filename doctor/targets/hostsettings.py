@@ -16,7 +16,7 @@ from doctor.text.textfile import shown
 from doctor.transport.containers import check_entry
 
 MOST_RANKS = 1024
-"""More than any host has."""
+"""No host has more."""
 
 
 def check_text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A word of a command line that stands where a host belongs, but is a file, a URL or a host with a port."""
+"""Refuses words of a command line that should be hosts, but are files, URLs or hosts with a port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _NEVER_A_HOST = re.compile(r".+\.(?:json|ya?ml|log|txt|ini|csv|html)(?:\.gz)?", re.IGNORECASE)
-"""No host has such a name, whether or not there is such a file."""
+"""Names that no host has, whether or not there is such a file."""
 _NO_ASCII = str.maketrans(
     {**dict.fromkeys("–—−‐‑", "-"), **dict.fromkeys("“”„‘’", ""), "、": ",", "\u00a0": " "}
 )
@@ -41,7 +41,7 @@ _OPTION = {
 def refuse_other_words(texts: Iterable[str], *, listed: bool = False) -> None:
     """Raises UsageError if one of the texts, which should name hosts, is something else.
 
-    `listed`: an inventory says which names there are.
+    `listed`: an inventory lists the names, so a number may be one of them.
     """
     for text in texts:
         plain = unicodedata.normalize("NFKC", re.sub("^[–—](?=[a-z])", "--", text)).translate(_NO_ASCII)
@@ -99,13 +99,13 @@ class FileWord:
 
     called: str
     hint: str
-    """What to type instead of it after a command."""
+    """Advice on what to type instead."""
     command: str = ""
-    """A command that takes it; empty if there is no such file."""
+    """A command that takes the file; empty if there is no such file."""
 
 
 def file_word(word: str) -> FileWord | None:
-    """What a file is; None if the word may be a host."""
+    """The file or folder that the word names; None if the word may be a host."""
     try:
         path = Path(word).expanduser()
         is_file, is_folder = path.is_file(), path.is_dir()

@@ -1,6 +1,6 @@
 """Detect the kind of an input file from its contents, to help when it was given to the wrong option.
 
-Only certain results are returned. A log, or a file with mistakes in it, has none of these kinds.
+A kind is returned only if it is certain. A log, or a file with mistakes in it, has none of these kinds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from doctor.errors import InputErrors, Mistake
 
 MOST = 2_000_000
-"""How many characters are examined."""
+"""The most characters that are examined."""
 
 
 class InputKind(Enum):
@@ -97,7 +97,7 @@ def _without_comment(line: str) -> str:
 
 
 def _of_lines(lines: list[str], head: str, name: str) -> InputKind | None:
-    """The files of other programs, in which hosts are named too."""
+    """The kind of another program's file that names hosts."""
     groups = sum(_GROUP_LINE.fullmatch(line) is not None for line in lines)
     rest = [line for line in lines if not _GROUP_LINE.fullmatch(line)]
     if (groups or _ANSIBLE_VARIABLE.search(head)) and rest and all(map(_ANSIBLE_LINE.fullmatch, rest)):
@@ -150,7 +150,7 @@ class OtherKind(Mistake):
 
 
 def refuse_other(path: str, text: str, *wanted: InputKind) -> None:
-    """One sentence and the right command if the file is clearly of another kind. Raises InputErrors."""
+    """Raises InputErrors with one sentence and the right command if the file is certainly of another kind."""
     kind = input_kind(text, path)
     if kind is not None and kind not in wanted:
         raise InputErrors([OtherKind(path, None, f"is {kind.called}. Type: {kind.command(path)}")])

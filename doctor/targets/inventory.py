@@ -1,12 +1,12 @@
 """The hosts to examine: node sets, hostfile, inventory or a scheduler's allocation -> hosts in rank order.
 
-Hosts are named in one way: node sets, a hostfile or --local. Otherwise they come from a rank table, else from
-the inventory, else from the Slurm, PBS or LSF job, else it is this machine. But an inventory without hosts,
-or a Slurm job of more than one node, means other hosts, and this machine does not replace them. An inventory
-beside named hosts adds its settings to them: if it lists hosts, a named host that it does not list is a
-mistake; if it lists none, its `defaults` hold for all. What a hostfile says about a host (user, slots)
-overrides the inventory. The order in which hosts are named is the order of ranks; a host named twice counts
-once.
+Hosts may be named in one of three ways: node sets, a hostfile or --local. If they are not, they come from a
+rank table, else from the inventory, else from the Slurm, PBS or LSF job; else the only host is this machine.
+But an inventory without hosts, or a Slurm job of several nodes, means other hosts: this machine is not
+examined in their place. An inventory beside named hosts adds its settings to them: if it lists hosts, a named
+host that it does not list is a mistake; if it lists none, its `defaults` hold for all. A host's values in a
+hostfile (user, slots) override the inventory. The order in which hosts are named is the order of ranks; a
+host named twice counts once.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Targets:
     local: bool
     wishes: JobWishes
     unnamed: bool = False
-    """Whether nobody named a host, so that it is this machine."""
+    """Whether no host was named, so that the only host is this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def read_targets(
     environ: Mapping[str, str],
     rank_table: Path | None = None,
 ) -> Targets:
-    """The hosts of this run. Raises UsageError; mistakes of all input files are one InputErrors."""
+    """The hosts of this run. Raises UsageError, or one InputErrors with the mistakes of all input files."""
     _refuse_two_ways(nodesets, hostfile, local)
     refuse_other_words(nodesets, listed=inventory is not None)
     if hostfile is not None:
@@ -88,7 +88,7 @@ def read_targets(
 def local_if_alone(found: Targets) -> Targets:
     """If the only host is this machine under one of its own names, examine it without a login.
 
-    This does not hold if it has a login, a port or another address, or if there are other hosts.
+    A host with a user, a port or another address is still dialled, and so are several hosts.
     """
     host = found.hosts[0]
     dialled = host.user or host.port or host.jump or host.address != host.name
@@ -113,7 +113,7 @@ def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool
 
 
 def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _HostSource | None]:
-    """Read both files, even if the first has mistakes, so that a person can fix all of them at once."""
+    """Read both files, even if the first has mistakes, so that all mistakes can be fixed at once."""
     stock = Inventory()
     listed: _HostSource | None = None
     mistakes: list[Mistake] = []
@@ -233,8 +233,8 @@ def _this_machine(name: str, stock: Inventory) -> Host:
 
 
 def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) -> tuple[Host, ...]:
-    """Remove the excluded hosts. A host that only the inventory lists may be excluded too; a name that is
-    unknown everywhere is a mistake."""
+    """Remove the excluded hosts. A host that only the inventory lists may be excluded too; any other name is
+    a mistake."""
     known = {host.name for host in hosts} | set(stock.hosts)
     out: set[str] = set()
     for text in exclude:

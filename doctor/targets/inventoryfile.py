@@ -1,4 +1,4 @@
-"""The inventory file (YAML) -> hosts, groups, and what the person requests of the job.
+"""The inventory file (YAML) -> hosts, groups, and the values requested for the job.
 
     hosts:                      # node sets, in rank order: a list, or a mapping with settings
       node[1-4]: {user: root, jump: bastion, devices: 8}
@@ -242,7 +242,7 @@ class _InventoryReader:
             yield node, None
 
     def _compare(self, hosts: Mapping[str, Host], lines: Mapping[str, int]) -> None:
-        """Report names that share one machine, which would examine and train with itself."""
+        """Report names that share one machine: it would be examined twice, and would train with itself."""
         dialled: dict[object, str] = {}
         data: dict[str, str] = {}
         for host in hosts.values():

@@ -1,6 +1,6 @@
 """Addresses of hosts: read as the kernel's filters see them, and sorted.
 
-What holds for a stretch of addresses (a route, a firewall rule) is looked up once for the stretch: a look-up
+A route or a firewall rule holds for a stretch of addresses and is looked up once for the stretch: a look-up
 for each pair of thousands of hosts would take hours.
 """
 
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 AnyAddress: TypeAlias = "IPv4Address | IPv6Address"
 LOOPBACK = (int(IPv4Address("127.0.0.0")), int(IPv4Address("128.0.0.0")), 1, 2)
-"""The bounds of the loopback addresses of both versions."""
+"""The loopback addresses of IPv4 and of IPv6 as numbers: the first one, and the one after the last."""
 
 
 def canonical(address: str | AnyAddress) -> AnyAddress:
@@ -48,7 +48,7 @@ def fewest_networks(addresses: Iterable[AnyAddress]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Hosts with neighbouring addresses. The list is not copied, since each host may ask for thousands."""
+    """Hosts with neighbouring addresses: a slice of the list of all hosts, which is not copied."""
 
     start: int
     end: int

@@ -1,4 +1,4 @@
-"""What a host name that cannot be resolved was probably meant to be, by the names beside it."""
+"""Guesses what was meant by a host name that cannot be resolved, from the names given with it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from doctor.errors import nearest
 
 _RANGE = re.compile(r"(.*[A-Za-z_-]|(?:[0-9]+\.){3})([0-9]{1,6})-(?:\1)?([0-9]{1,6})")
-"""A range without brackets, `node1-4` or `node1-node4`: valid as a name, and rarely one."""
+"""A range without brackets, `node1-4` or `node1-node4`: a valid host name, but rarely meant as one."""
 _DIGITS = re.compile(r"([0-9]+)")
 
 
 def probably(name: str, known: Iterable[str]) -> str:
     """The probable name or node set; empty if nothing is near. `known`: names that can be resolved.
 
-    A name that only differs from a known one in its numbers is one of a series and gives no hint.
+    A name that differs from a known one only in its numbers belongs to the same series: nothing is guessed.
     """
     if (found := _RANGE.fullmatch(name)) and int(found[2]) < int(found[3]):
         return f"{found[1]}[{found[2]}-{found[3]}]"

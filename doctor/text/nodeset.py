@@ -1,7 +1,7 @@
 """Names of hosts: node sets unfolded and folded, and which texts are valid hosts, users and jump hosts.
 
 A name that is accepted here is safe as an argument of ssh: no leading '-', no blanks, no control characters.
-Ranges are ClusterShell's; `node1..4` means `node[1-4]` without the brackets, which shells take for a pattern.
+Ranges are those of ClusterShell. `node1..4` also means `node[1-4]`: shells take the brackets for a pattern.
 The text of a node set keeps its order (`node[3,1]` is node3, then node1, as in Slurm), because the order of
 hosts is the order of ranks; set operators (`!`, `&`, `^`) are left to --exclude.
 """
@@ -56,7 +56,7 @@ def unfold(text: str, groups: Groups | None = None) -> list[str]:
 
 
 def unfold_users(text: str, groups: Groups | None = None) -> list[UserHosts]:
-    """Like `unfold`, piece by piece; a piece may begin with `user@`. `@name` is a group, if there are any."""
+    """Like `unfold`, piece by piece; a piece may begin with `user@`. `@name` is a group of `groups`."""
     found: list[UserHosts] = []
     total = 0
     for piece in pieces(text):
@@ -182,7 +182,7 @@ def cut(folded: str, room: int) -> str:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """The names as one node set, quoted for a shell: it takes plain brackets for a pattern of file names."""
+    """The names as one node set, quoted for a shell, which takes plain brackets for a file name pattern."""
     return shlex.quote(fold(names))
 
 
@@ -235,9 +235,7 @@ def _unfold_piece(piece: str) -> list[str]:
 
 
 def _element(text: str, piece: str) -> tuple[str, int]:
-    """One of the comma-separated elements of a bracket, and the number of its names, counted without building
-    them.
-    """
+    """One of the comma-separated elements of a bracket, and the number of its names, which are not built."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise UsageError(f"{shown(piece)} is not a node set: {shown(text)} is not a range such as 1-4")

@@ -25,7 +25,7 @@ class Option:
     """The usage in --help: "-F, --hostfile FILE"; without a dash, such as HOSTS, it is an argument."""
     help: str
     not_with: tuple[str, ...]
-    """Those of IN_JOB, REPLAY and NO_SMOKE with which it cannot be combined."""
+    """Which of IN_JOB, REPLAY and NO_SMOKE it cannot be combined with."""
     commas: bool = False
     """Whether "a,b" is two values."""
     min: float | None = None
@@ -35,7 +35,7 @@ class Option:
     panel: str = ""
     """Its group in --help, if it is not the group of its class."""
     alone: tuple[str, str] = ("", "")
-    """For those three options: why they cannot be combined with others, and what to do instead."""
+    """Only for these three options: why they cannot be combined with others, and what to do instead."""
     aliases: tuple[str, ...] = ()
     """Older names, still accepted but not shown."""
 
@@ -64,7 +64,7 @@ class Option:
 
 
 def identifier(name: str) -> str:
-    """The name as a Python identifier; an argument gets another one than an option of the same name, as in
+    """The name as a Python identifier. An argument and an option of the same name get different ones, as in
     `list symptoms` and `list --symptoms`.
     """
     word = re.sub(r"\W", "_", name.lstrip("-").lower())

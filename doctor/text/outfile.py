@@ -27,8 +27,8 @@ _DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
 
 
 def write_file(path: Path, data: bytes, *, for_all: bool = False) -> None:
-    """Raises OSError; the old file is then unchanged. A file `for_all` is readable by everyone if the umask
-    allows it.
+    """Writes the file; if it raises OSError, the old one is unchanged. A file `for_all` is readable by all
+    users, unless the umask forbids it.
     """
     stream = _stream(path)
     if stream is not None:
@@ -112,7 +112,7 @@ def why_not_ours(folder: Path) -> str:
 
 
 def why_others_can_change(about: os.stat_result) -> str:
-    """The same of a file or folder that is open; empty if it is ours alone."""
+    """Why others could change the file or folder with this status; empty if it is ours alone."""
     if not _trusted(about.st_uid):
         return f"it belongs to another user ({_user(about.st_uid)})"
     return "others can write to it" if _open_to_others(about) else ""
@@ -147,8 +147,8 @@ def _trusted(owner: int) -> bool:
 
 
 def _open_to_others(about: os.stat_result) -> bool:
-    """Whether others can replace files in the folder: in a sticky folder, such as /tmp, they cannot. A
-    private group of the user, as many distributions have it, does not count as others.
+    """Whether others can replace files in the folder; in a sticky folder, such as /tmp, they cannot. The
+    user's private group, which many distributions create, does not count as others.
     """
     if about.st_mode & stat.S_ISVTX:
         return False
@@ -171,7 +171,7 @@ def _group(gid: int) -> str:
 
 
 def _stream(path: Path) -> Path | None:
-    """The stream at the path, or None. Only links in /dev are followed: anybody may make others."""
+    """The stream at the path, or None. Only links in /dev are followed: elsewhere anybody may make links."""
     for _ in range(MOST_LINKS):
         folder = os.path.realpath(path.parent)
         path = Path(folder, path.name)
@@ -250,7 +250,7 @@ class _Draft:
                 self.__exit__()
                 self._fill()
                 self.publish(path)
-            else:  # a file system without links: the name is taken first
+            else:  # a file system without hard links: an empty file takes the name first
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | _NEW, PRIVATE_FILE))
                 os.replace(self._named, path)
                 self._named = None
@@ -261,7 +261,7 @@ class _Draft:
             self._handle = os.open(named, os.O_CREAT | os.O_EXCL | _NEW, self._mode)
             self._named = named
         if self._mode == PRIVATE_FILE:
-            with contextlib.suppress(OSError):  # only matters if the umask removes even the owner's rights
+            with contextlib.suppress(OSError):  # only needed if the umask removes even the owner's rights
                 os.fchmod(self._handle, PRIVATE_FILE)
         with open(self._handle, "wb", closefd=False) as file:
             file.write(self._data)
@@ -273,5 +273,5 @@ class _Draft:
     def _link(self, path: Path) -> None:
         if self._named is not None:
             os.link(self._named, path)
-        else:  # the link is followed only if a folder's handle is given, which an absolute path ignores
+        else:  # os.link follows /proc only if src_dir_fd is given; its value does not matter for a full path
             os.link(f"/proc/self/fd/{self._handle}", path, src_dir_fd=self._handle, follow_symlinks=True)

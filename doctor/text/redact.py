@@ -34,8 +34,8 @@ _NAMED = re.compile(
     )
 )
 """The text before a value: an option, alone or in a list of words; a name, also in a pair or a tag."""
-_SAID_BY = {"option": "", "item": "", "tag": ":", "pair": "=", "property": "=", "set": "="}
-"""The sign to which each of these forms is equivalent."""
+_SIGN_OF_FORM = {"option": "", "item": "", "tag": ":", "pair": "=", "property": "=", "set": "="}
+"""The sign between name and value to which each of these forms is equivalent."""
 _NARROW = {"＝": "=", "：": ":", "=>": "=", "->": "=", "%3d": "=", "%3a": ":"}
 
 
@@ -72,7 +72,7 @@ def _without_named(line: str) -> Iterator[str]:
     done = 0
     for named in _NAMED.finditer(line):
         end = named.end()
-        if named.start() < done or not _says_so(named, line[end : end + 80].lstrip("\\")):
+        if named.start() < done or not _precedes_secret(named, line[end : end + 80].lstrip("\\")):
             continue
         value = _VALUE.match(line, end)
         if value:
@@ -81,8 +81,8 @@ def _without_named(line: str) -> Iterator[str]:
     yield line[done:]
 
 
-def _says_so(named: re.Match[str], value: str) -> bool:
-    for kind, sign in _SAID_BY.items():
+def _precedes_secret(named: re.Match[str], value: str) -> bool:
+    for kind, sign in _SIGN_OF_FORM.items():
         if name := named[kind]:
             return is_secret(name, sign, value)
     sign = named["sign"].lower()

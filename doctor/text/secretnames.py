@@ -32,7 +32,7 @@ _SHORT = frozenset({"pass", "pw", "pwd", "auth", "sig", "signature"})
 _JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
 _CODES = frozenset({"otp", "totp", "psk"})
 _PAIR = frozenset({"ak", "sk", "aksk"})
-"""Names of clouds for an access key and its secret."""
+"""Cloud providers' names for an access key and its secret."""
 _BEHIND = frozenset({"id", "value", "base"})
 _DATA = (("key", "data"), ("authority", "data"), ("certificate", "data"))
 """The ends of names of secrets in a kubeconfig."""
@@ -49,7 +49,7 @@ _ABOUT = re.compile(
     r"|(?:en|dis)abled?|required|cache|dispatch(?:er)?|drop(?:out|ping)?|parallel(?:ism)?|level|embeddings?|shift"
     r"|merg(?:e|ing)|mask|rate|budget|groups?|index|idx|ids|order|prob)"
 )
-"""Words after a word for a secret in a variable's name that make it something else: its place, its length."""
+"""Words that, after a secret's word in a variable's name, make the value harmless: its path, its length."""
 _ALIKE = {
     "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
     " order search column metric label name dict map barrier",
@@ -59,7 +59,7 @@ _ALIKE = {
     " each",
     "data": "public cache sort group",
 }
-"""Words before one of these that make it something else: a table's key, a model's token, a pass over data."""
+"""Words before these that make them harmless: a table's key, a model's token, a pass over data."""
 _END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
 _NOTHING = re.compile(
     rf"""["']?(?:true|false|null|none|nil|VALUE\.?|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE
@@ -74,7 +74,7 @@ _HARMLESS = re.compile(
 _AMOUNT = re.compile(
     rf"[-+]?(?:\d{{1,5}}|\d{{1,9}}\.\d{{1,9}}(?:e[-+]?\d{{1,3}})?)(?:\s?(?:m?s|k|/s))?{_END}"
 )
-"""A number of a language model's tokens."""
+"""A number, as of a language model's tokens or of tokens per second."""
 _NUMBER = rf"""["']?(?:0x[\da-f]+|[-+]?[\d.,:x_/]{{1,40}}(?:e[-+]?\d+)?){_END}"""
 _PLAIN = re.compile(
     rf"""{_NUMBER}|["']?(?:(?-i:[A-Z]?[a-z]{{0,14}}|[A-Z]{{0,5}})|(?:bf|fp|u?int|b?float)\d+
@@ -152,14 +152,14 @@ def is_secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1] in _BEHIND:
         words.pop()
-    if _says(words, name, sign, value, quoted):
+    if _words_mark_secret(words, name, sign, value, quoted):
         return True
     if name != name.upper() or not (sign == "=" or quoted) or _HARMLESS.match(value):
         return False
-    return _says(_of_variable(words), name, sign, value, quoted)
+    return _words_mark_secret(_of_variable(words), name, sign, value, quoted)
 
 
-def _says(words: list[str], name: str, sign: str, value: str, quoted: bool) -> bool:
+def _words_mark_secret(words: list[str], name: str, sign: str, value: str, quoted: bool) -> bool:
     """Whether these words of the name mark the value as a secret."""
     *before, last = words or [""]
     if _NOTHING.match(value):

@@ -1,5 +1,4 @@
-"""Secrets that are recognized without a name: by their shape, by their place, or by the program that takes
-them.
+"""Secrets that are recognized without a name: by their shape, their place, or the program that takes them.
 
 The keys of each table are words in lower case; every text that a pattern finds contains one of its words. The
 words are searched for first, which is many times faster. Every pattern is bounded, so that hostile text costs
@@ -137,7 +136,7 @@ PLACES = (
     ("alias host", r"\bmc (?:alias set|config host add) \S{1,100} \S{1,256} ", r"[^\n|;&]+"),
     ("wandb", r"\bwandb\b[^\n]{0,60}?\bkey[ :=]{1,3}", r"(?=[\w-]{40})[\w-]+"),
 )
-"""The words, the text before a secret, which is kept, and the secret."""
+"""Three values each: words, the pattern of the text before a secret (it is kept), the secret's pattern."""
 
 TAKEN = {
     "mysql mariadb 7z": (r"(?:mysql|mariadb)[\w-]*|7z[ar]?", "-p"),
@@ -176,7 +175,7 @@ HINTS = tuple(
 
 
 def hide_places(text: str) -> str:
-    """Hides secrets by their place, private keys of several lines included."""
+    """Hides secrets that are recognized by their place, including private keys of several lines."""
     return _PLACE.sub(lambda found: found[found.lastgroup or 0] + HIDDEN, text)
 
 

@@ -142,7 +142,7 @@ def styled(text: str, style: str, on: bool) -> str:
 
 def taken(stream: TextIO | None) -> bool:
     """Whether another program uses the terminal now: a pager, an editor, a password prompt or a shell that
-    reads its next line. All of these read single keys or hide them.
+    reads its next line. All of these read single keys or hide what is typed.
     """
     try:
         flags = termios.tcgetattr(stream.fileno())[3] if stream is not None else 0

@@ -21,12 +21,12 @@ LIMIT = 10_000_000
 """The most bytes of a file. 100,000 hosts with settings need less; a larger file is the wrong one."""
 
 PATIENCE = 60.0
-"""The seconds to wait for a pipe: `<(command)` may query another machine; without a writer it never ends."""
+"""Seconds to wait for a pipe: `<(command)` may query another machine; without a writer a pipe never ends."""
 
 PIECE = 1 << 20
 
 MOST_MISTAKES = 100
-"""With more mistakes it is another kind of file, and a list does not help."""
+"""A file with more mistakes is probably of another kind, and a longer list does not help."""
 
 BINARY = "is a binary file, not text"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -48,8 +48,8 @@ def read_bytes(
 ) -> bytes:
     """The bytes of the file; a binary file is refused unless it begins with `magic`. Raises InputErrors.
 
-    `opened` is called with what was really opened and may raise: another file may be there by now under the
-    name of one that was examined.
+    `opened` is called with the status of the file that was really opened, and may raise: another file may
+    have taken the name since it was examined.
     """
     file = str(path)
     try:
@@ -65,7 +65,7 @@ def read_bytes(
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise InputErrors([Mistake(file, None, _why(error))]) from error
     binary = magic is not None and data.startswith(magic)
-    if not binary and b"\0" in data and not data.startswith(_UTF16):  # `text_of` has a better message for it
+    if not binary and b"\0" in data and not data.startswith(_UTF16):  # UTF-16: see `text_of`
         raise InputErrors([Mistake(file, None, BINARY)])
     if len(data) > limit:
         message = f"is larger than {limit // 1_000_000} MB: is it the right file?"
@@ -91,7 +91,7 @@ def _read(handle: int, limit: int, magic: bytes | None) -> bytes:
             data += piece
             if b"\0" in piece and (magic is None or not data.startswith(magic)):
                 break
-        elif named and not data:  # nobody has opened it yet
+        elif named and not data:  # no writer has opened the pipe yet
             named = False
             _await(handle, until)
         else:
@@ -117,7 +117,7 @@ def text_of(data: bytes, file: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         refuse(Mistake(file, line, f"is not UTF-8 text: {byte}") for line, byte in _undecodable(data))
-        raise  # not reached: what cannot be decoded as a whole cannot be in each of its lines
+        raise  # not reached: if the whole cannot be decoded, at least one of its lines cannot
 
 
 def posix_cksum(data: bytes) -> str:

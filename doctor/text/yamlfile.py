@@ -1,9 +1,9 @@
 """YAML with the line of every key and value; plain data only, and bounded.
 
 The tree is built from the parser's events, so that no objects are constructed, nesting is bounded and aliases
-cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal numbers are more
-than text (`no`, `010`, `22:30` and dates stay as written). The text as written is kept beside the value,
-since `driver: 24.10` means text.
+cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal numbers are not
+text (`no`, `010`, `22:30` and dates stay as written). The text as written is kept beside the value, since
+`driver: 24.10` means text.
 """
 
 from __future__ import annotations

@@ -31,12 +31,12 @@ def private_folder() -> Iterator[Path]:
 
 
 def _locked() -> tuple[Path, int]:
-    """A new folder and its lock. Until it is locked, another starting run may remove it; then try again."""
+    """A new folder and its lock. If another run removes it before it is locked, a new one is made."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         with contextlib.suppress(FileNotFoundError):
             handle = os.open(folder, FOLDER)
-            with contextlib.suppress(OSError):  # the file system has no locks: nobody removes the folder
+            with contextlib.suppress(OSError):  # the file system has no locks: then no run removes the folder
                 fcntl.flock(handle, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, handle

@@ -37,13 +37,13 @@ class LogRequest:
     paths: tuple[str, ...] = ()
     """Globs; if empty, the usual places."""
     minutes: int | None = None
-    """Only files written in the last minutes; None: any file."""
+    """Only files written within this number of minutes; None: any file."""
     a_file: int = 8 * MEGABYTE
     a_host: int = 64 * MEGABYTE
     folders: tuple[str, ...] = ()
     """The folders of the job, in which its program may have written logs."""
     rank_user: str = ""
-    """A user whose logs in world-writable places are read as well as those of the login."""
+    """A user whose logs in world-writable places are read too, like those of the login."""
 
     def globs(self) -> tuple[str, ...]:
         """The patterns to look for; relative ones start in the home of the login."""

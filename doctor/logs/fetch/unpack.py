@@ -25,12 +25,12 @@ from doctor.text.printable import clean_line
 
 MOST_FOLDERS = 5000
 MOST_WORDS = 100
-"""Reasons that are kept for one host; it has more only if it is hostile or nearly everything is closed."""
+"""The most reasons kept for one host: only a hostile or an almost unreadable host gives more."""
 LONGEST_WORD = 1000
 LONGEST_LINE = 64 * 1024
 DEEPEST = 12
 LONGEST_PART = 120
-"""Bytes of a file or folder name here."""
+"""The most bytes of a file or folder name here."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 TOO_MUCH = "its answer was more than asked, and only its beginning counts"
 UNREADABLE = "its answer cannot be unpacked, and only its beginning counts"
@@ -42,13 +42,13 @@ _NONE = re.compile(rb'(?:^|\n)\{"say":"none","detail":"([^"\n]{1,200})"\}')
 
 @dataclass(frozen=True, slots=True)
 class HostLogs:
-    """What a host gave: each file here with its name there, and what was left out."""
+    """The logs from one host: the path of each file here with its name there, and what was left out."""
 
     files: dict[Path, str]
     missed: tuple[str, ...] = ()
     """Logs that may hold complaints and could not be read."""
     told: tuple[str, ...] = ()
-    """Notes: only the end of a long log was read, the host's own logs are for root."""
+    """Notes, such as: only the end of a long log was read; the host's own logs are for root."""
 
 
 class _BadAnswer(Exception):
@@ -75,7 +75,7 @@ def unpack(answer: Answer, token: str, folder: Path, limit: int) -> HostLogs:
 
 
 def _most(limit: int) -> int:
-    """Bytes of a whole answer, unpacked."""
+    """The most bytes of a whole answer, unpacked."""
     return limit + HEADS + KERNEL_BYTES + 16 * _most_pieces(limit)
 
 

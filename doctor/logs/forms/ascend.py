@@ -35,74 +35,74 @@ _MINDSPORE = re.compile(
 )
 
 
-def ascend(text: str, said: LineFacts, clock: Clock) -> bool:
-    """Whether the line is one of these; if so, `said` is filled in."""
-    at = said.start
+def ascend(text: str, facts: LineFacts, clock: Clock) -> bool:
+    """Whether the line is one of these; if so, `facts` is filled in."""
+    at = facts.start
     first = text[at : at + 1]
     if first == "[":
-        return _plog(text, said, clock) or _npu(text, said, clock) or _cann(text, said, clock)
-    if first == "E" and _cann(text, said, clock):
+        return _plog(text, facts, clock) or _npu(text, facts, clock) or _cann(text, facts, clock)
+    if first == "E" and _cann(text, facts, clock):
         return True
-    if first in " \t" and _npu(text, said, clock):
+    if first in " \t" and _npu(text, facts, clock):
         return True
     if _GOES_ON.match(text, at):
-        said.form = Form.CANN
+        facts.form = Form.CANN
         return True
     if _MINDSPORE.match(text, at):
-        said.form = Form.MINDSPORE
+        facts.form = Form.MINDSPORE
         return True
     return False
 
 
-def _plog(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _PLOG.match(text, said.start)
+def _plog(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _PLOG.match(text, facts.start)
     if not found:
         return False
-    said.headed = True
-    said.level = level_of(found["level"])
+    facts.headed = True
+    facts.level = level_of(found["level"])
     ours = "," in (found["rest"] or "") or text.startswith("[mindspore/", found.end())
-    said.form = Form.MINDSPORE if ours or found["pid"] is None else Form.PLOG
+    facts.form = Form.MINDSPORE if ours or found["pid"] is None else Form.PLOG
     if found["pid"] and found["pid"].isdigit():
-        said.pid = int(found["pid"])
+        facts.pid = int(found["pid"])
     if found["year"]:
-        said.at, said.zoned = clock.at(found)
-    said.start = found.end()
+        facts.at, facts.zoned = clock.at(found)
+    facts.start = found.end()
     return True
 
 
-def _npu(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _TORCH_NPU.match(text, said.start)
+def _npu(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _TORCH_NPU.match(text, facts.start)
     if found:
-        said.form, said.level, said.headed = Form.TORCH_NPU, level_of(found["level"]), True
-        said.pid = int(found["pid"])
-        said.at, said.zoned = clock.at(found)
+        facts.form, facts.level, facts.headed = Form.TORCH_NPU, level_of(found["level"]), True
+        facts.pid = int(found["pid"])
+        facts.at, facts.zoned = clock.at(found)
         if int(found["device"]) >= 0:
-            said.device = int(found["device"])
-        if int(found["rank"]) >= 0 and said.rank is None:
-            said.rank = int(found["rank"])
-        said.start = found.end()
+            facts.device = int(found["device"])
+        if int(found["rank"]) >= 0 and facts.rank is None:
+            facts.rank = int(found["rank"])
+        facts.start = found.end()
         return True
-    if _TORCH_NPU_MORE.match(text, said.start):
-        said.form, said.level = Form.TORCH_NPU, "ERROR"
+    if _TORCH_NPU_MORE.match(text, facts.start):
+        facts.form, facts.level = Form.TORCH_NPU, "ERROR"
         return True
     return False
 
 
-def _cann(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _CONSOLE.match(text, said.start)
+def _cann(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _CONSOLE.match(text, facts.start)
     if found and (found["code"] or found["pid"]):
-        said.form, said.level, said.headed = Form.CANN, "ERROR", True
+        facts.form, facts.level, facts.headed = Form.CANN, "ERROR", True
         if found["pid"]:
-            said.pid = int(found["pid"])
+            facts.pid = int(found["pid"])
         if found["year"]:
-            said.at, said.zoned = clock.at(found)
-        said.start = found.end()
+            facts.at, facts.zoned = clock.at(found)
+        facts.start = found.end()
         return True
-    if _ERR_MSG.match(text, said.start):
-        said.form, said.level, said.headed = Form.CANN, "ERROR", True
+    if _ERR_MSG.match(text, facts.start):
+        facts.form, facts.level, facts.headed = Form.CANN, "ERROR", True
         return True
-    if _MINDSPORE.match(text, said.start):
-        said.form, said.headed = Form.MINDSPORE, True
-        said.level = level_of(text[said.start + 1 : said.start + 10].partition("]")[0])
+    if _MINDSPORE.match(text, facts.start):
+        facts.form, facts.headed = Form.MINDSPORE, True
+        facts.level = level_of(text[facts.start + 1 : facts.start + 10].partition("]")[0])
         return True
     return False

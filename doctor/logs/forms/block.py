@@ -16,7 +16,7 @@ from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form
 
 FAR = 40
-"""Lines before and after a line that are examined."""
+"""The most lines before and after a line that are examined."""
 
 _FIELD = re.compile(
     r" {2}(?P<key>time|host|rank|exitcode|error_file|traceback) {0,6}: (?P<value>.{0,300})", re.DOTALL
@@ -44,49 +44,54 @@ class LineContext(Protocol):
         """Whether there are long lines of dashes before and after it."""
 
 
-def in_block(text: str, said: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
-    """Fill in what the line itself does not say."""
-    if _FIELD.match(text, said.start):
-        _table(text, said, around.above(), around.below(), layout, clock)
+def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+    """Fill in what the line itself does not state."""
+    if _FIELD.match(text, facts.start):
+        _table(text, facts, around.above(), around.below(), layout, clock)
     elif FIRST in text:
-        _table(text, said, (), around.below()[1:], layout, clock)  # below "[0]:"
+        _table(text, facts, (), around.below()[1:], layout, clock)  # below "[0]:"
     elif (
-        said.form is Form.PLAIN
+        facts.form is Form.PLAIN
         and around.dashes()
         and _near_frame(around.above())
         and _near_frame(around.below())
     ):
-        said.form = Form.MPI
-    elif not said.headed and said.at is None:
-        _head(text, said, around, layout, clock)
+        facts.form = Form.MPI
+    elif not facts.headed and facts.at is None:
+        _head(text, facts, around, layout, clock)
 
 
 def _table(
-    text: str, said: LineFacts, above: Sequence[str], below: Sequence[str], layout: PrefixLayout, clock: Clock
+    text: str,
+    facts: LineFacts,
+    above: Sequence[str],
+    below: Sequence[str],
+    layout: PrefixLayout,
+    clock: Clock,
 ) -> None:
     """Fill in the other fields of the same entry of torchrun's table."""
-    said.form = Form.ELASTIC
+    facts.form = Form.ELASTIC
     for lines in ([text], above, below):
         for line in lines[:8]:
             own = said_of(line, layout, clock)
             field = _FIELD.match(line, own.start)
             if not field:
                 break
-            _field(field["key"], field["value"], said, clock)
+            _field(field["key"], field["value"], facts, clock)
 
 
-def _field(key: str, value: str, said: LineFacts, clock: Clock) -> None:
-    if key == "time" and said.at is None:
+def _field(key: str, value: str, facts: LineFacts, clock: Clock) -> None:
+    if key == "time" and facts.at is None:
         time = _TIME.match(value)
         if time:
-            said.at, said.zoned = clock.at(time)
-    elif key == "host" and said.host is None:
+            facts.at, facts.zoned = clock.at(time)
+    elif key == "host" and facts.host is None:
         host = value.strip()[:253]
-        said.host = host if host not in ("", "localhost") else None
+        facts.host = host if host not in ("", "localhost") else None
     elif key == "rank" and (rank := _RANK.match(value)):
-        said.rank, said.local = int(rank["rank"]), int(rank["local"])
+        facts.rank, facts.local = int(rank["rank"]), int(rank["local"])
     elif key == "exitcode" and (pid := _PID.match(value)):
-        said.pid = int(pid["pid"])
+        facts.pid = int(pid["pid"])
 
 
 def _near_frame(lines: Sequence[str]) -> bool:
@@ -94,18 +99,18 @@ def _near_frame(lines: Sequence[str]) -> bool:
     return any(_FRAME.search(line.rstrip()) for line in lines[:FAR])
 
 
-def _head(text: str, said: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
-    """Fill in from the line that it continues: the nearest header above blank and indented lines."""
-    if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
+def _head(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+    """Fill in values from the line that it continues: the nearest header above blank and indented lines."""
+    if not (text[facts.start : facts.start + 1] in " \t" or facts.form is Form.CANN):
         return
     for line in around.above()[:FAR]:
         head = said_of(line, layout, clock)
-        if head.rank != said.rank and said.rank is not None:
+        if head.rank != facts.rank and facts.rank is not None:
             continue  # another rank's line in between
         own = line[head.start :]
         if head.headed:
-            if head.form in _GO_ON and (said.form in (Form.PLAIN, head.form) or said.form is Form.CANN):
-                said.inherit(head)
+            if head.form in _GO_ON and (facts.form in (Form.PLAIN, head.form) or facts.form is Form.CANN):
+                facts.inherit(head)
             return
         if own.strip() and own[0] not in " \t" and head.form is not Form.CANN:
             return

@@ -1,4 +1,4 @@
-"""Lines that complain and match no symptom. Strict: lines of healthy logs do not count."""
+"""Recognises lines that complain. It is strict: lines of healthy logs do not count."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LONE = re.compile(rb"0(?!\w)(?<!\w0)")
 _DIGITS = bytes.maketrans(b"0123456789", b"1" * 10)
 _MOST = 600
-"""Characters; longer lines are data."""
+"""The most characters of a message; longer lines are data."""
 _SERIOUS = frozenset({"ERROR", "FATAL"})
 _NOISE = frozenset({Form.KERNEL, Form.RAS})
-"""Forms whose unknown lines say nothing about the job."""
+"""Forms whose lines say nothing about the job if they match no symptom."""
 
 
 def may_complain(raw: bytes) -> bool:
@@ -76,24 +76,24 @@ def like(raw: bytes) -> bytes:
     return _LONE.sub(b"O", raw).translate(_DIGITS)
 
 
-def complains(text: str, said: LineFacts) -> bool:
-    own = text[said.start :]
+def complains(text: str, facts: LineFacts) -> bool:
+    own = text[facts.start :]
     begins = own[:_MOST]
-    if own[:1].isspace() and not said.headed and said.form is Form.PLAIN:
+    if own[:1].isspace() and not facts.headed and facts.form is Form.PLAIN:
         return False  # it continues a message
-    if said.form in _NOISE or said.level in ("INFO", "DEBUG"):
+    if facts.form in _NOISE or facts.level in ("INFO", "DEBUG"):
         return False
     if _ADVICE.search(begins):
         return False
-    if said.level in _SERIOUS:
+    if facts.level in _SERIOUS:
         return bool(own.strip())
-    if said.form is Form.NCCL:
-        return said.level == "WARN"
-    if said.level == "WARN" or said.form is not Form.PLAIN or _NOT_ONE.search(begins):
+    if facts.form is Form.NCCL:
+        return facts.level == "WARN"
+    if facts.level == "WARN" or facts.form is not Form.PLAIN or _NOT_ONE.search(begins):
         return False
     return bool(_STARTS.match(begins) or (len(own) <= _MOST and _FAILED.search(own)))
 
 
-def wording(text: str, said: LineFacts) -> str:
+def wording(text: str, facts: LineFacts) -> str:
     """A key that is equal for lines that differ only in their values."""
-    return _VALUE.sub("0", text[said.start :][:160]).strip()
+    return _VALUE.sub("0", text[facts.start :][:160]).strip()

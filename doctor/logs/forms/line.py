@@ -18,35 +18,35 @@ _AMERICAN = re.compile(
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
 _AHEAD = 120
-"""The level of a Python logger stands within this number of characters."""
+"""A Python logger writes the level within this number of characters."""
 
 
 def writer_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
-    """Only the writer, by the launcher's prefix, and the time of a script's logger: faster than `said_of`."""
-    said = LineFacts()
-    strip(text, layout, clock, said)
-    _logged(text, said, clock)
-    return said
+    """Only the writer, from the launcher's prefix, and a logger's time: faster than `said_of`."""
+    facts = LineFacts()
+    strip(text, layout, clock, facts)
+    _logged(text, facts, clock)
+    return facts
 
 
-def _logged(text: str, said: LineFacts, clock: Clock) -> None:
-    found = _DATED.match(text, said.start) or _AMERICAN.match(text, said.start)
+def _logged(text: str, facts: LineFacts, clock: Clock) -> None:
+    found = _DATED.match(text, facts.start) or _AMERICAN.match(text, facts.start)
     if found:
-        said.at, said.zoned = clock.at(found)
-        said.headed = True
-        said.start = found.end()
+        facts.at, facts.zoned = clock.at(found)
+        facts.headed = True
+        facts.start = found.end()
 
 
 def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
-    said = LineFacts()
-    strip(text, layout, clock, said)
-    if not text[said.start :].strip():
-        return said
-    if system(text, said, clock) or ascend(text, said, clock) or torch(text, said, clock):
-        return said
-    _logged(text, said, clock)
-    level = _LEVEL.search(text, said.start, said.start + _AHEAD)
+    facts = LineFacts()
+    strip(text, layout, clock, facts)
+    if not text[facts.start :].strip():
+        return facts
+    if system(text, facts, clock) or ascend(text, facts, clock) or torch(text, facts, clock):
+        return facts
+    _logged(text, facts, clock)
+    level = _LEVEL.search(text, facts.start, facts.start + _AHEAD)
     if level:
-        said.level = level_of(level[1])
-        said.headed = True
-    return said
+        facts.level = level_of(level[1])
+        facts.headed = True
+    return facts

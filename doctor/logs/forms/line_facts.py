@@ -1,4 +1,4 @@
-"""What one line says about itself: its form, its level, its time, and who wrote it."""
+"""What one line shows about itself: its form, its level, its time, and who wrote it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LineFacts:
     """Where a time stands in the prefix; it differs from line to line."""
     start: int = 0
     headed: bool = False
-    """It has a header of its own, so it does not continue the line before."""
+    """Whether it has a header of its own, so that it does not continue the line before."""
 
     @property
     def party(self) -> Party:

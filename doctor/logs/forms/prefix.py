@@ -45,7 +45,7 @@ _WORDS = """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
-"""A host name has a digit, but is not a label of digits alone and not a program of Slurm."""
+"""A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PrefixLayout:
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
-    """The layout by the first lines of a file. A prefix counts only if nearly all of them have it."""
+    """The layout, from the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
     brackets = total = 0
     hosts: Counter[str] = Counter()
@@ -91,56 +91,56 @@ def _counts(labels: list[int]) -> bool:
     return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
-def strip(text: str, layout: PrefixLayout, clock: Clock, said: LineFacts) -> None:
-    """Remove all prefixes: `said` gets the writer of the line, and where its own text begins."""
+def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> None:
+    """Remove all prefixes: `facts` gets the writer of the line, and where its own text begins."""
     at = 0
     grep = _GREP.match(text)
     if grep:
         at = grep.end()
     for _ in range(MOST_PREFIXES):
-        end = _one(text, at, layout, clock, said)
+        end = _one(text, at, layout, clock, facts)
         if end == at:
             break
         at = end
-    said.start = said.prefix = at
+    facts.start = facts.prefix = at
 
 
-def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, said: LineFacts) -> int:
+def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> int:
     found = _ANY.match(text, at)
     if found:
         rank = found["rank"] or found["tagged"] or found["actor_rank"]
         if rank is not None:
-            said.rank = int(rank)
+            facts.rank = int(rank)
         if found["local"] is not None:
-            said.local = int(found["local"])
+            facts.local = int(found["local"])
         if found["stamp"]:
-            said.at, said.zoned = clock.at(found)
-            said.stamp = found.span("stamp")
+            facts.at, facts.zoned = clock.at(found)
+            facts.stamp = found.span("stamp")
         if found["pid"]:
-            said.pid, said.host = int(found["pid"]), found["ip"] or said.host
+            facts.pid, facts.host = int(found["pid"]), found["ip"] or facts.host
         return found.end()
     found = _POD.match(text, at)
     if found:
         if found["pod"]:
-            said.host = found["pod"]
+            facts.host = found["pod"]
         else:
-            said.at, said.zoned = clock.at(found)
-            said.stamp = found.span()
+            facts.at, facts.zoned = clock.at(found)
+            facts.stamp = found.span()
         return found.end()
     found = next(filter(None, (each.match(text, at) for each in _SYSLOG)), None) if at == 0 else None
     if found and not (level_of(found["host"]) or found["tag"] == "kernel" or SERVICES.match(found["tag"])):
-        said.at, said.zoned = clock.at(found)
-        said.host = found["host"]
-        said.stamp = at, found.start("host")
+        facts.at, facts.zoned = clock.at(found)
+        facts.host = found["host"]
+        facts.stamp = at, found.start("host")
         return found.end()
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None
         if found:
-            said.rank = int(found["task"])
+            facts.rank = int(found["task"])
             return found.end()
     if layout.hosts:
         found = _AHEAD.match(text, at)
         if found and found["host"] in layout.hosts:
-            said.host = found["host"]
+            facts.host = found["host"]
             return found.end()
     return at

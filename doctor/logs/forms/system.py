@@ -45,7 +45,7 @@ _KERNEL_TEXT = re.compile(
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
 _XID = "NVRM: Xid (PCI:"
-"""The kernel's, whoever repeats it."""
+"""A line with this text is the kernel's, whichever program repeats it."""
 _UCX = re.compile(
     rf"\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}\] "
     r" {0,9}\S{1,60}  UCX  (?P<level>\w{3,6}) "
@@ -58,89 +58,89 @@ SERVICES = re.compile(
 _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 
-def system(text: str, said: LineFacts, clock: Clock) -> bool:
-    """Whether the line is one of these; if so, `said` is filled in."""
-    return _slurm(text, said, clock) or _kernel(text, said, clock) or _mpi(text, said) or _ucx(text, said)
+def system(text: str, facts: LineFacts, clock: Clock) -> bool:
+    """Whether the line is one of these; if so, `facts` is filled in."""
+    return _slurm(text, facts, clock) or _kernel(text, facts, clock) or _mpi(text, facts) or _ucx(text, facts)
 
 
-def _ucx(text: str, said: LineFacts) -> bool:
-    found = _UCX.match(text, said.start)
+def _ucx(text: str, facts: LineFacts) -> bool:
+    found = _UCX.match(text, facts.start)
     if not found:
         return False
-    said.host, said.pid, said.headed = found["host"], int(found["pid"]), True
-    said.at, said.zoned, said.level = float(found["at"]), True, level_of(found["level"])
-    said.start = found.end()
+    facts.host, facts.pid, facts.headed = found["host"], int(found["pid"]), True
+    facts.at, facts.zoned, facts.level = float(found["at"]), True, level_of(found["level"])
+    facts.start = found.end()
     return True
 
 
-def _slurm(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _SLURM.match(text, said.start) or _SLURMD.match(text, said.start)
+def _slurm(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _SLURM.match(text, facts.start) or _SLURMD.match(text, facts.start)
     if not found:
         return False
-    said.form, said.headed = Form.SLURM, True
-    said.level = level_of((found["level"] or "").rstrip("0123456789"))
+    facts.form, facts.headed = Form.SLURM, True
+    facts.level = level_of((found["level"] or "").rstrip("0123456789"))
     if found["year"]:
-        said.at, said.zoned = clock.at(found)
+        facts.at, facts.zoned = clock.at(found)
     named = found.groupdict()
-    said.host = named.get("step") or said.host
+    facts.host = named.get("step") or facts.host
     if named.get("host"):
-        said.host = named["host"]
+        facts.host = named["host"]
         if not named["more"]:
-            said.rank = int(named["task"])
-    said.start = found.end()
-    ended = _ON.match(text, said.start)
+            facts.rank = int(named["task"])
+    facts.start = found.end()
+    ended = _ON.match(text, facts.start)
     if ended:
-        said.host = ended["host"]
-        if said.at is None:
-            said.at, said.zoned = clock.at(ended)
+        facts.host = ended["host"]
+        if facts.at is None:
+            facts.at, facts.zoned = clock.at(ended)
     return True
 
 
-def _mpi(text: str, said: LineFacts) -> bool:
-    found = _MPI.match(text, said.start)
+def _mpi(text: str, facts: LineFacts) -> bool:
+    found = _MPI.match(text, facts.start)
     if not found:
         return False
-    said.form, said.headed = Form.MPI, True
+    facts.form, facts.headed = Form.MPI, True
     host = found["host"] or found["proxy"] or found["main"]
-    said.host = host or said.host
+    facts.host = host or facts.host
     if found["pid"]:
-        said.pid = int(found["pid"])
+        facts.pid = int(found["pid"])
     if found["rank"]:
-        said.rank = int(found["rank"])
+        facts.rank = int(found["rank"])
     if found["host"]:
-        said.start = found.end()
+        facts.start = found.end()
     return True
 
 
-def _kernel(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _SYSLOG.match(text, said.start) or _JOURNAL.match(text, said.start)
+def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _SYSLOG.match(text, facts.start) or _JOURNAL.match(text, facts.start)
     host = found["words"].split()[-1] if found else ""
     if found and (found["tag"] == "kernel" or (not level_of(host) and found["pid"])):
-        said.at, said.zoned = clock.at(found)
-        said.host = host
-        said.headed = True
-        said.start = found.end()
+        facts.at, facts.zoned = clock.at(found)
+        facts.host = host
+        facts.headed = True
+        facts.start = found.end()
         if found["tag"] == "kernel":
-            said.form, said.pid = Form.KERNEL, None
+            facts.form, facts.pid = Form.KERNEL, None
         elif SERVICES.match(found["tag"]):
-            said.level = "INFO"
+            facts.level = "INFO"
         return True
     for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO):
-        found = pattern.match(text, said.start)
+        found = pattern.match(text, facts.start)
         if found:
             break
     else:
-        if _KERNEL_TEXT.match(text, said.start) or _XID in text:
-            said.form, said.headed = Form.KERNEL, True
+        if _KERNEL_TEXT.match(text, facts.start) or _XID in text:
+            facts.form, facts.headed = Form.KERNEL, True
             return True
         return False
-    said.form, said.headed = Form.KERNEL, True
+    facts.form, facts.headed = Form.KERNEL, True
     values = found.groupdict()
     if values.get("level"):
-        said.level = level_of(values["level"])
+        facts.level = level_of(values["level"])
     if values.get("priority"):
-        said.level = _PRIORITIES[int(values["priority"]) % 8]
+        facts.level = _PRIORITIES[int(values["priority"]) % 8]
     if values.get("hour"):
-        said.at, said.zoned = clock.at(found)
-    said.start = found.end()
+        facts.at, facts.zoned = clock.at(found)
+    facts.start = found.end()
     return True

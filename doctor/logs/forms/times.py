@@ -51,7 +51,7 @@ class Clock:
         return seconds - _offset(zone), zone is not None
 
     def _latest(self, rest: tuple[int, int, int, int, int]) -> datetime:
-        """The time in the latest year in which it is not later than the file, give or take a time zone."""
+        """The time in the latest year in which it is not later than the file, with a day for time zones."""
         limit = datetime(1970, 1, 1) + timedelta(seconds=self.written + _DAY)
         for year in range(limit.year, limit.year - 9, -1):
             try:

@@ -56,90 +56,90 @@ _RAS = re.compile(
 )
 
 
-def torch(text: str, said: LineFacts, clock: Clock) -> bool:
-    """Whether the line is one of these; if so, `said` is filled in."""
-    return _nccl(text, said, clock) or _logger(text, said, clock) or _bare(text, said)
+def torch(text: str, facts: LineFacts, clock: Clock) -> bool:
+    """Whether the line is one of these; if so, `facts` is filled in."""
+    return _nccl(text, facts, clock) or _logger(text, facts, clock) or _bare(text, facts)
 
 
-def _nccl(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _NCCL.match(text, said.start) if ":" in text[said.start : said.start + 300] else None
+def _nccl(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _NCCL.match(text, facts.start) if ":" in text[facts.start : facts.start + 300] else None
     if found and (found["nccl"] or found["device"] is not None):
-        said.form, said.headed = Form.NCCL, True
-        said.level = level_of(found["level"])
-        said.host, said.pid = found["host"], int(found["pid"])
+        facts.form, facts.headed = Form.NCCL, True
+        facts.level = level_of(found["level"])
+        facts.host, facts.pid = found["host"], int(found["pid"])
         if found["device"] is not None:
-            said.device = int(found["device"])
+            facts.device = int(found["device"])
         if found["year"]:
-            said.at, said.zoned = clock.at(found)
-        said.start = found.end()
+            facts.at, facts.zoned = clock.at(found)
+        facts.start = found.end()
         return True
-    found = _NCCL_BARE.match(text, said.start)
+    found = _NCCL_BARE.match(text, facts.start)
     if found:
-        said.form, said.headed = Form.NCCL, True
-        said.level = level_of(found["level"] or "")
+        facts.form, facts.headed = Form.NCCL, True
+        facts.level = level_of(found["level"] or "")
         if found["year"]:
-            said.at, said.zoned = clock.at(found)
+            facts.at, facts.zoned = clock.at(found)
         return True
-    if _RAS.match(text, said.start):
-        said.form = Form.RAS
+    if _RAS.match(text, facts.start):
+        facts.form = Form.RAS
         return True
     return False
 
 
-def _logger(text: str, said: LineFacts, clock: Clock) -> bool:
-    found = _GLOG.match(text, said.start)
+def _logger(text: str, facts: LineFacts, clock: Clock) -> bool:
+    found = _GLOG.match(text, facts.start)
     if found:
         source = found["file"]
-        said.level = level_of(found["level"])
+        facts.level = level_of(found["level"])
         if found["month"]:
-            said.at, said.zoned = clock.at(found)
+            facts.at, facts.zoned = clock.at(found)
         if source.startswith("torch/distributed/") or "/torch/distributed/" in source:
-            said.form = Form.ELASTIC
-            said.pid = int(found["thread"]) if found["thread"] else None
-            _child(text, found.end(), said)
+            facts.form = Form.ELASTIC
+            facts.pid = int(found["thread"]) if found["thread"] else None
+            _child(text, found.end(), facts)
         else:
-            said.form = Form.TORCH_NPU if "HCCL" in source else Form.TORCH
-        _rank(text, found.end(), said)
-        said.start, said.headed = found.end(), True
+            facts.form = Form.TORCH_NPU if "HCCL" in source else Form.TORCH
+        _rank(text, found.end(), facts)
+        facts.start, facts.headed = found.end(), True
         return True
-    found = _PYTHON_LOG.match(text, said.start)
+    found = _PYTHON_LOG.match(text, facts.start)
     if found:
-        said.form, said.headed = Form.ELASTIC, True
-        said.level = level_of(found["level"] or found["level2"])
+        facts.form, facts.headed = Form.ELASTIC, True
+        facts.level = level_of(found["level"] or found["level2"])
         if found["year"]:
-            said.at, said.zoned = clock.at(found)
-        _child(text, found.end(), said)
-        said.start = found.end()
+            facts.at, facts.zoned = clock.at(found)
+        _child(text, found.end(), facts)
+        facts.start = found.end()
         return True
     return False
 
 
-def _bare(text: str, said: LineFacts) -> bool:
-    if _ELASTIC.match(text, said.start):
-        said.form = Form.ELASTIC
-        if _EXCEPTION.match(text, said.start):
-            said.level, said.headed = "ERROR", True
-    elif _TRACEBACK.match(text, said.start):
-        said.form, said.headed = Form.PYTHON, True
-    elif _C10D.match(text, said.start):
-        said.form = Form.TORCH_NPU if "HCCL" in text[said.start : said.start + 300] else Form.TORCH
-        _rank(text, said.start, said)
-    elif _EXCEPTION.match(text, said.start):
-        said.form, said.level, said.headed = Form.PYTHON, "ERROR", True
+def _bare(text: str, facts: LineFacts) -> bool:
+    if _ELASTIC.match(text, facts.start):
+        facts.form = Form.ELASTIC
+        if _EXCEPTION.match(text, facts.start):
+            facts.level, facts.headed = "ERROR", True
+    elif _TRACEBACK.match(text, facts.start):
+        facts.form, facts.headed = Form.PYTHON, True
+    elif _C10D.match(text, facts.start):
+        facts.form = Form.TORCH_NPU if "HCCL" in text[facts.start : facts.start + 300] else Form.TORCH
+        _rank(text, facts.start, facts)
+    elif _EXCEPTION.match(text, facts.start):
+        facts.form, facts.level, facts.headed = Form.PYTHON, "ERROR", True
     else:
         return False
     return True
 
 
-def _child(text: str, at: int, said: LineFacts) -> None:
+def _child(text: str, at: int, facts: LineFacts) -> None:
     """Note the process that torchrun's line is about."""
     found = _CHILD.search(text, at, at + 300)
     if found:
-        said.local, said.pid = int(found["local"]), int(found["pid"])
+        facts.local, facts.pid = int(found["local"]), int(found["pid"])
 
 
-def _rank(text: str, at: int, said: LineFacts) -> None:
+def _rank(text: str, at: int, facts: LineFacts) -> None:
     """Note the rank that c10d writes near the beginning of its lines."""
     found = _RANK.search(text, at, at + 200)
-    if found and said.rank is None:
-        said.rank = int(found["rank"])
+    if found and facts.rank is None:
+        facts.rank = int(found["rank"])

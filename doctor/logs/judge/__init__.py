@@ -1,6 +1,6 @@
 """Concludes from logs who is to blame. Pure: the same logs in any order give the same conclusion.
 
-A symptom never accuses an innocent rank: if the logs do not suffice, the conclusion says so.
+A rank is accused only if the logs suffice for that; if they do not, the conclusion says so.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCaus
 
 
 def _beside(charge: LogCause) -> LogCause:
-    """The charge of a curve if a crash explains the end: never certain."""
+    """The charge from a loss curve beside a crash that explains the end: it is never certain."""
     sure = Confidence.SUSPECT if charge.confidence is Confidence.CERTAIN else charge.confidence
     return replace(charge, confidence=sure)
 
@@ -150,7 +150,7 @@ def _more(case: LogCase, blame: LogBlame) -> str:
 
 
 def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[LogCause]:
-    """All other events that count, as consequences: each symptom once, in the order of time."""
+    """All other events that count, as consequences: each symptom once, in order of time."""
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
     groups: dict[tuple[str, SuspectKind], list[Event]] = {}
     for event in case.events:

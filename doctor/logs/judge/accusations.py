@@ -1,4 +1,4 @@
-"""Ranks that others name (at an exception, a barrier, in a desync report), and ranks that never came."""
+"""Ranks that others name (in an exception, a barrier or a desync report), and ranks that never came."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def accused(case: LogCase) -> LogBlame | None:
 
 
 def absent(case: LogCase) -> LogBlame | None:
-    """Ranks that never came to the rendezvous: those that are missing from the head's list."""
+    """The blame for ranks that never came to the rendezvous: those that are missing from the head's list."""
     events = tuple(each for each in case.of(SuspectKind.ABSENT) if not each.overcome)
     if not events:
         return None

@@ -15,7 +15,7 @@ MOST_LINES = 4
 
 @dataclass(frozen=True, slots=True)
 class LogBlame:
-    """`events` prove it, the first one has its symptom; without any, it follows from something missing."""
+    """`events` prove it, and the first has its symptom. Without events, it follows from something missing."""
 
     says: str
     who: tuple[Party, ...] = ()
@@ -31,7 +31,7 @@ class LogBlame:
     """Checks that come before those of the symptoms."""
     brief: str = ""
     unseen: str = ""
-    """`brief` and `unseen` are those of Charge, and count only without a symptom."""
+    """`brief` and `unseen` are fields of LogCause, and count only without a symptom."""
 
     @property
     def keys(self) -> frozenset[Key]:

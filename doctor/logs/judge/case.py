@@ -20,18 +20,18 @@ INTERRUPTED = "python-interrupted"
 FIRST_FAILURE = "torchrun-first"
 """The symptom of torchrun's table that names the rank that failed first on its host."""
 NEAR_END = 200
-"""Lines from the end of a file that still count as its end."""
+"""This number of last lines counts as the end of a file."""
 LAST_WORDS = 3
 """A `repeated` symptom that occurs only once still counts within this number of lines from the end."""
 LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
 OLD = 300.0
-"""Seconds before the job's first line: earlier lines of the kernel belong to another job. For a restarted job
-the limit is 0: an attempt begins with its first line."""
+"""A kernel line that is older than the job's first line by more than these seconds belongs to another job.
+For a restarted job the limit is 0: an attempt begins with its first line."""
 HELD_BACK = 8192
-"""Characters that Python may write when it ends, after its last exception: what print() held back."""
+"""The most characters that print() held back, which Python writes when it ends, after its last exception."""
 WRITERS = 4
-"""How many times as many are needed if the writer of a step may be another rank."""
+"""HELD_BACK is multiplied by this if another rank may have written the step."""
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
@@ -84,7 +84,7 @@ class LogCase:
     places: PartyMaps
     clocks: Clocks
     events: tuple[Event, ...]
-    """In the order of time; if the time is unknown, in the order of file names."""
+    """In order of time; if the time is unknown, in order of file names."""
     overcome: tuple[Event, ...] = ()
     """Complaints after which the job went on."""
     odd: tuple[tuple[Party, LogLine], ...] = ()
@@ -146,7 +146,7 @@ class LogCase:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Ranks of the job that nothing was read of."""
+        """Ranks of the job from which nothing was read."""
         if self.world is not None and self.world <= 1_000_000:
             return tuple(rank for rank in range(self.world) if rank not in self.covered)
         top = max(self.covered, default=-1)
@@ -233,8 +233,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
 def _first_failures(
     events: list[Event], odd: list[tuple[Party, LogLine]]
 ) -> tuple[list[Event], list[tuple[Party, LogLine]]]:
-    """The exceptions of unknown ranks are those of the rank that torchrun saw fail first, if its table is the
-    only one in the file. If such a rank was only left alone by others, it is not a cause.
+    """Attributes exceptions of unknown ranks to the rank that torchrun saw fail first, if the file has only
+    one such rank. A rank that others only left alone is not a cause.
     """
     tables: dict[str, set[Party]] = defaultdict(set)
     for each in events:
@@ -355,7 +355,7 @@ def _event(
             peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
-                peers = ()  # torch does not print the addresses there that it tried
+                peers = ()  # in this message torch does not print the addresses that it tried
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
         by = places.settled(_with(by, own), file)
         named_ranks = [each for each in about if each.rank is not None]
@@ -385,8 +385,8 @@ def _overcome(
 
 
 def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None) -> bool:
-    """Whether a step further down in the file proves that the writer of the line went on: not if the writer
-    may be another, and not if Python may have written it at its end.
+    """Whether a step further down in the file proves that the writer of the line went on. It does not if
+    another rank may have written the step, or if Python may have held it back until its end.
     """
     below = step.number - line.number
     same = (rank is not None and step.who.rank == rank) or not _several(file)
@@ -411,7 +411,7 @@ def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[L
 
 
 def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
-    """Whether healthy logs hold it too, and its file has no other complaint and goes on after it."""
+    """Whether healthy logs show the symptom too, and its file has no other complaint and goes on after it."""
     file = files.get(event.line.file)
     if not event.sighting.symptom.needs or file is None or file.name in busy:
         return False
@@ -419,8 +419,8 @@ def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str
 
 
 def _retries(event: Event, files: Mapping[str, LogFile]) -> bool:
-    """Whether a job that makes steps has recovered from it, wherever it was written: but not if its file has
-    steps and ends with it.
+    """Whether a job that makes steps has recovered from the event, whichever file it is in. It has not if
+    this file has steps and ends with the event.
     """
     file = files.get(event.line.file)
     if file is not None and file.progress and file.lines - event.sighting.last.number <= LAST_WORDS:
@@ -449,17 +449,19 @@ def _overcome_odd(
 
 
 def _calms(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
-    """Whether a step shows that the job went on after a complaint that is the only one."""
+    """Whether a step shows that the job went on after its only complaint."""
     return _later(line, step, clocks) and not (_ends_it(line) and step.file == line.file)
 
 
 def _ends_it(line: LogLine) -> bool:
-    """Whether the writer of such a line does not usually go on: an exception, or a signal."""
+    """Whether the writer of such a line usually ends: it is an exception, or reports a signal."""
     return line.form is Form.PYTHON or _SIGNAL.search(line.text) is not None
 
 
 def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:
-    """Whether a step in another file came later; without times, assumed only for symptoms in healthy logs."""
+    """Whether a step in another file came later. Without times, this is assumed if healthy logs have the
+    symptom too.
+    """
     if step.at is None or sighting.last.at is None:
         return bool(sighting.symptom.needs)
     return clocks.before(sighting.last, step)

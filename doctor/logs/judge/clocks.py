@@ -15,10 +15,10 @@ from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.model import LogLine, Logs
 
 TOGETHER = 2.0
-"""Seconds; events that are nearer count as simultaneous."""
+"""Events that are fewer seconds apart count as simultaneous."""
 _STEP = re.compile(r"(?i)\b(?:global[_ ])?(?:step|iteration|iter)s?\b[\"']?\s*[:=\[(/]?\s*(\d{1,12})")
 Clock = tuple[str, bool]
-"""Its host, or its file if the host is unknown; and whether its times state their zone."""
+"""A clock's host (or its file if the host is unknown), and whether its times state their zone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Ranks that ended: by a signal, with an exit code, or by an exception that no symptom matches.
 
-Ends that only follow from another are left out: an exit code after a lost connection, a kill after SIGTERM.
+An end that only follows from another is left out: an exit code after a lost connection, a kill after SIGTERM.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, LogLine, Party
 
 SOON = 60.0
-"""Seconds between the messages of the kernel and of the launcher about the same end."""
+"""The most seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
 _EXCEPTION = re.compile(
@@ -77,7 +77,7 @@ def _of_another_job(case: LogCase, event: Event) -> bool:
 
 
 def _follows(case: LogCase, event: Event) -> bool:
-    """Whether it is the end of a rank that had complained of others, or that its launcher had told to end."""
+    """Whether a rank ended that had complained of others, or that its launcher had ordered to end."""
     if lacks_memory(event.sighting):
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
@@ -88,7 +88,7 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted:
         return True
-    # unless it ended before them, it may have waited as well, and its complaint is not in these logs
+    # unless it ended before those that wait, it may have waited too, with its complaint not in these logs
     waits = case.of(SuspectKind.WAITS)
     return (
         event.kind is SuspectKind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
@@ -112,7 +112,7 @@ def known_first(case: LogCase, deaths: list[Suspect]) -> list[Suspect]:
 
 
 def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
-    """Add exceptions of the program, which no symptom matches. One after a lost connection does not count."""
+    """Add exceptions of the program, which no symptom matches, but none that follow a lost connection."""
     known = {key(each) for suspect in others for each in suspect.who}
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}

@@ -20,7 +20,7 @@ from doctor.logs.model import Party, Role
 from doctor.model import Confidence
 
 MOST = 5
-"""Causes that are named together."""
+"""The most causes that are named together."""
 
 
 def decide(case: LogCase) -> list[LogBlame]:
@@ -111,7 +111,7 @@ def _absent_or_linked(case: LogCase) -> LogBlame | None:
 
 
 def _heads(missing: LogBlame) -> frozenset[Key]:
-    """The heads of the rendezvous that are known."""
+    """The known heads of the rendezvous."""
     return frozenset(end for each in missing.events for end in each.keys if end[0] != "file")
 
 

@@ -22,7 +22,7 @@ PAUSES = 3
 
 
 def interrupted(case: LogCase) -> LogBlame | None:
-    """The blame if nothing earlier explains the end. Effects of Ctrl-C (lost connections) do not count."""
+    """The blame, if nothing earlier explains the end. Effects of Ctrl-C (lost connections) do not count."""
     stacks = [each for each in case.events if each.id == INTERRUPTED]
     told = [each for each in case.events if each.id == _TOLD and _by_ctrl_c(each)]
     if not (stacks or told) or any(not each.overcome for each in case.of(*_OTHER_WAYS)):
@@ -72,7 +72,7 @@ def _each_is_known(stacks: list[Event]) -> bool:
 
 
 def _ran(case: LogCase, told: list[Event]) -> bool:
-    """Whether it logged a step shortly before its end, by the times of its own log."""
+    """Whether the job logged a step shortly before its end, by the times of its own log."""
     ends = [each.line for each in told if each.line.at is not None]
     for curve in case.logs.curves:
         seconds = [each for each in curve.seconds if each is not None]

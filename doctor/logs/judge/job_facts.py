@@ -1,4 +1,4 @@
-"""What is known about the job besides its logs: rank tables, the plan, measured clock differences."""
+"""The facts about a job that are not from its logs: rank tables, the plan, measured clock differences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def known_of(
     addresses: Mapping[str, Iterable[str]] | None = None,
     offsets: Mapping[str, float] | None = None,
 ) -> JobFacts:
-    """`addresses` are addresses of each host that the plan does not have."""
+    """The facts from all sources. `addresses`: further addresses of each host, which are not in the plan."""
     more = addresses or {}
     hosts = tuple(
         JobHost(

@@ -1,7 +1,7 @@
 """The kind of a sighting: whether somebody died, waits, was left alone, or is named by others.
 
-The role of a message says whether it can be the cause; its kind says which rule of the judge uses it. Kinds
-are found by words of the messages, so that symptoms that users add get theirs as well.
+The role of a message says whether it can be the cause; its kind says which rule of the judge uses it. The
+kind follows from words in the message, so that symptoms that users add have one too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from doctor.logs.model import Form, Role, Sighting
 
 class SuspectKind(Enum):
     DIED = "died"
-    """Its process ended by a signal, or the kernel or its launcher says so."""
+    """Its process was ended by a signal, as its launcher or the kernel reports."""
     LEFT = "left"
     """Its process ended with an exit code that does not show the cause."""
     STOPPED = "stopped"
@@ -66,10 +66,10 @@ _LINK = (
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
-"""Words in symptom ids."""
+"""Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _DEATHS = {4, 7, 8, 9, 11}
-"""Signals by which a process dies by its own fault, or is killed from outside the job."""
+"""Signals that end a process through its own fault, or that kill it from outside the job."""
 _STOPS = {1, 2, 15}
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
 _KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
@@ -130,7 +130,7 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
 
 
 def lacks_memory(sighting: Sighting) -> bool:
-    """Whether the kernel killed for lack of memory, as the kernel or the scheduler reports."""
+    """Whether the kernel or the scheduler reports that the kernel killed a process for lack of memory."""
     by = sighting.first.form in (Form.KERNEL, Form.SLURM)
     return by and any(each in sighting.first.text for each in _KERNEL_DEATH)
 

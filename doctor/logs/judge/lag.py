@@ -13,7 +13,7 @@ from doctor.logs.model import Curve
 from doctor.text.ranks import ranks_text
 
 ENOUGH = 10
-"""The pace of a rank is known after this number of losses."""
+"""The pace of a rank is known after at least this number of losses."""
 PAUSES = 5
 SHARE = 0.05
 """A rank fell behind if it lags by more than PAUSES of its own logging intervals and SHARE of the job."""

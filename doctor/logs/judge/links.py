@@ -17,8 +17,8 @@ Pair = tuple[Key, Key]
 
 
 def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> LogBlame | None:
-    """Blame both ends of a link, or the end that all pairs share if there are several. `heads`: the other end
-    of lines that do not name one; `alone`: nobody else came to the head.
+    """Blame both ends of a link, or, if there are several links, the end that all of them share. `heads`: the
+    other end of lines that do not name one; `alone`: only the head itself came to the rendezvous.
     """
     events = tuple(each for each in case.of(SuspectKind.LINK) if not each.overcome)
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
@@ -76,7 +76,7 @@ def _has_name(party: Party) -> bool:
 
 
 def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:
-    """The head with the address that all others tried, if that is certain."""
+    """The head, with the address that all others tried to reach, if it is certain that this is its own."""
     named = {each.host for each in heads}
     peers = {peer for event in events for peer in event.peers if not _has_name(peer)}
     sought = {peer.host or peer.address for peer in peers}

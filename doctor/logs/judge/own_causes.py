@@ -1,6 +1,6 @@
 """Ranks and hosts with a cause of their own: killed, crashed, a full disk, a broken device.
 
-An end that follows from another does not count: an exit code after a lost connection, a kill after SIGTERM.
+An end that follows from another does not count, such as a kill after SIGTERM.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def suspects(case: LogCase) -> list[Suspect]:
 
 
 def _by_symptom(case: LogCase) -> list[Suspect]:
-    """One suspect for each symptom, whoever has it."""
+    """One suspect for each symptom, with all parties that have it."""
     found: dict[str, Suspect] = {}
     for event in case.of(SuspectKind.ROOT):
         suspect = found.setdefault(event.id, Suspect({}, []))
@@ -188,7 +188,7 @@ def _lines(of: Suspect) -> list[LogLine]:
 def _caused(
     case: LogCase, by: Suspect, other: Suspect, causes: Sequence[Event], effects: Sequence[Event]
 ) -> bool:
-    """Whether `by` explains `other` but not the reverse. The events are one of each of their symptoms."""
+    """Whether `by` explains `other` but not the reverse. `causes`, `effects`: one event of each symptom."""
     if not any(explains(one, two) for one in causes for two in effects):
         return False
     if by.overcome and not other.overcome:

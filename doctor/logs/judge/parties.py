@@ -1,4 +1,4 @@
-"""Finds out whom a line means: maps processes, devices and addresses to ranks and hosts.
+"""Finds out whom a line is about: maps processes, devices and addresses to ranks and hosts.
 
 A value without a known mapping stays as it is written.
 """
@@ -32,15 +32,15 @@ class PartyMaps:
     host_of_address: Mapping[str, str]
     rank_of_device: Mapping[tuple[str, int], int]
     rank_of_pid: Mapping[tuple[str, int], int]
-    """By host, or by file if the host is unknown."""
+    """The key is a host and a process; a file replaces the host if that is unknown."""
     host_of_rank: Mapping[int, str]
     moved: frozenset[int] = frozenset()
-    """Ranks with two hosts in the logs: a file of several hosts may have been taken for one of the first."""
+    """Ranks with two hosts in the logs: all lines of a shared file may have been taken for one host's."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Other spellings of a host's name."""
+    """Other spelling of a host's name -> its name in the plan."""
 
     def settled(self, party: Party, file: LogFile | None) -> Party:
-        """The party with all known values. `file` is its file; None for a party that a line only names."""
+        """The party with all known values. `file` is its own log; None for a party that a line only names."""
         rank, host, device = party.rank, party.host, party.device
         if party.address:
             ip, on = bare(party.address)
@@ -182,7 +182,7 @@ def bare(address: str) -> tuple[str, int | None]:
 
 
 def is_name(host: str) -> bool:
-    """Whether it is a name by which the host can be reached, not an address and not "localhost"."""
+    """Whether it is a name that the host can be reached by: not an address, not "localhost"."""
     return not bare(host)[0] and host.partition(".")[0] != "localhost" and "*" not in host
 
 

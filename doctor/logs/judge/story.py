@@ -50,14 +50,14 @@ def _near(one: float | None, other: float | None) -> bool:
 
 
 def _sentence(entry: _StoryEntry) -> str:
-    """The sentence of an entry. Several lines about the end of a rank do not make several ends."""
+    """The sentence of an entry. Lines about the end of a rank are not counted: they all mean the same end."""
     again = entry.head.kind not in ENDS and entry.number > max(1, len(entry.who))
     times = f" ({entry.number} lines)" if again else ""
     return told(tuple(entry.who), entry.head) + times
 
 
 def _steps(case: LogCase) -> Iterator[tuple[float | None, str]]:
-    """The last step of the ranks."""
+    """The last step of each rank; ranks with the same last step share an entry."""
     by_step: dict[int, list[int]] = {}
     for rank, (step, _) in case.last_steps.items():
         by_step.setdefault(step, []).append(rank)

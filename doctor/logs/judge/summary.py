@@ -1,4 +1,4 @@
-"""Says what was read, in one line."""
+"""Describes what was read, in one line."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from doctor.logs.judge.parties import Key, key
 from doctor.logs.model import LogLine, Party
 
 MOST = 200
-"""Deaths, and lines of one reason, that are compared with each other."""
+"""The most deaths, or lines of one reason, that are compared with each other."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Suspect:
     events: list[Event]
     exceptions: list[LogLine] = field(default_factory=list)
     confirmed: bool = False
-    """The launcher and either the kernel or the scheduler report it."""
+    """Whether the launcher and either the kernel or the scheduler report it."""
 
     @property
     def keys(self) -> frozenset[Key]:

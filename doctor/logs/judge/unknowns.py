@@ -1,4 +1,4 @@
-"""Says what the logs could not show, and what would show it."""
+"""Sentences about what the logs could not show, and what would show it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _first_cause(case: LogCase) -> Iterator[str]:
 
 
 def _perhaps_for_memory(blame: LogBlame) -> Iterator[Party]:
-    """Parties that the kernel may have killed for lack of memory, unless somebody else killed them."""
+    """Parties that the kernel may have killed for lack of memory."""
     if not blame.nameless:
         for event in blame.events:
             if event.kind is SuspectKind.DIED and signal_of(event.sighting) == 9:
@@ -85,7 +85,7 @@ def _perhaps_for_memory(blame: LogBlame) -> Iterator[Party]:
 
 
 def _compared(blames: Sequence[LogBlame]) -> list[Event]:
-    """Events whose order matters: those of several causes, and the waits of unsure ones."""
+    """Events whose order matters: those of several causes, or the waits of a single uncertain one."""
     if len(blames) > 1:
         return [event for blame in blames for event in blame.events]
     unsure = (blame for blame in blames if blame.confidence is Confidence.SUSPECT)

@@ -54,14 +54,14 @@ def _without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     silent = case.silent()
     if not silent:
         return None
-    deaf = _deaf(case, silent)
-    everybody, silent = silent, deaf or silent
+    unresponsive = _unresponsive(case, silent)
+    everybody, silent = silent, unresponsive or silent
     parties = tuple(_one(case, rank) for rank in silent)
     waiters = tuple(_one(case, rank) for rank in sorted(case.waiting))
     plural = len(silent) > 1
     how = [f"{who(waiters)} waited in vain, and {'these have' if plural else 'it has'} no such line"]
     how += _last_steps(case, silent)
-    if deaf:
+    if unresponsive:
         how.append("their launcher had to kill them" if plural else "its launcher had to kill it")
     stopped = [rank for rank in silent if ("rank", rank) in case.stopped]
     if plural:
@@ -72,13 +72,13 @@ def _without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         others_all = case.waiting >= set(range(case.world or 0)) - set(silent)
         others_all = others_all and everybody == silent
         sure = Confidence.STRONG if others_all or (stopped and everybody == silent) else Confidence.SUSPECT
-    lines, more = _last_lines(case, silent), ("stuck-process",) if deaf else ()
+    lines, more = _last_lines(case, silent), ("stuck-process",) if unresponsive else ()
     return LogBlame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
                  brief="did not join")  # fmt: skip
 
 
-def _deaf(case: LogCase, silent: tuple[int, ...]) -> tuple[int, ...]:
-    """Ranks that did not end when they were told to: stopped processes, or those that hang in the kernel."""
+def _unresponsive(case: LogCase, silent: tuple[int, ...]) -> tuple[int, ...]:
+    """Ranks that did not end when their launcher ordered it: stopped processes, or hanging in the kernel."""
     killed = {
         rank for each in case.of(SuspectKind.DIED) if signal_of(each.sighting) == 9 for rank in each.ranks
     }
@@ -139,8 +139,8 @@ def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
 
 
 def _other_operation(events: tuple[Event, ...]) -> LogBlame | None:
-    """All waited, in different operations: one was skipped, added or reordered. The minority is blamed, and
-    both sides are described, since the logs do not show which is wrong.
+    """All ranks waited, but in different operations: one was skipped, added or reordered. The minority is
+    blamed, and all sides are described, since the logs do not show which is wrong.
     """
     at: dict[Key, tuple[Party, str]] = {}
     for event in events:
@@ -169,7 +169,7 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     ends, cycle = waited_for(waits)
     ends.sort(key=str)
     parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}
-    if not cycle and len(ends) > 1:  # the one that most wait for
+    if not cycle and len(ends) > 1:  # those that the most ranks wait for
         number = Counter(other for _, other in edges)
         ends = [end for end in ends if number[end] == max(number[each] for each in ends)]
     chosen = tuple(parties[end] for end in ends if end in parties)
@@ -196,7 +196,7 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
 
 
 def _latest(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
-    """All timed out, and one of them later than the time-out: it was slow, and the others had given up."""
+    """All timed out, the last more than the time-out after the first: the others had given up by then."""
     limit = max((each for event in events if (each := limit_of(event.line.text))), default=None)
     first: dict[int, Event] = {}
     for event in events:
@@ -259,8 +259,8 @@ def first_cause(events: tuple[Event, ...]) -> Event:
 
 
 def silent_while_closed(case: LogCase) -> LogBlame | None:
-    """Blame silent ranks that others lost their connection to: a rank that is killed writes nothing. Ranks
-    that the launcher had to end were alive.
+    """Blame silent ranks if others lost connections: a rank that is killed writes nothing. Silent ranks that
+    the launcher had to end are not blamed: they were alive.
     """
     events = case.of(SuspectKind.CLOSED)
     silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)

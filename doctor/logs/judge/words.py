@@ -12,7 +12,7 @@ from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
 
 MOST = 4
-"""Ranges of ranks, or parties without a rank, that a sentence names."""
+"""The most ranges of ranks, or parties without a rank, that a sentence names."""
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
@@ -77,9 +77,9 @@ def ended(event: Event) -> str:
 
 
 def told(parties: Sequence[Party], event: Event) -> str:
-    """One sentence, without its full stop."""
+    """What happened to the parties, as one sentence without its full stop."""
     title = event.sighting.symptom.title + _which(event)
-    if event.kind is SuspectKind.SCHEDULER:  # its line may be from any host: the first step wrote it
+    if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
         return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
@@ -92,7 +92,7 @@ def told(parties: Sequence[Party], event: Event) -> str:
 
 
 def _which(event: Event) -> str:
-    """The device that the line names by its place on the bus, or the adapter: " (PCI 0000:3b:00)"."""
+    """The device that the line names by its bus address, or the adapter: " (PCI 0000:3b:00)"."""
     taken = event.sighting.taken
     named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
     named += [taken["adapter"]] if taken.get("adapter") else []

@@ -25,9 +25,9 @@ from doctor.logs.model import Curve, LossForm, Party
 MOST_PARTIES = 1024
 MOST_NAMES = 6
 MOST_PARTS = 32
-"""States of a line that a progress bar overwrites; the last ones are read."""
+"""The most states of a line that a progress bar overwrites; only the last ones are read."""
 MOST_ALL = 400_000
-"""Points of all files together."""
+"""The most points of all files together."""
 NOBODY = Party()
 
 
@@ -86,8 +86,8 @@ class LossCollector:
         return len(self._shapes.of(words))
 
     def take(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> list[int]:
-        """Take the lines of one sentence that have a known shape; the others must be offered, then `settle`
-        be called. Returns the indices of the taken ones.
+        """Take the lines of one sentence that have a known shape. The others must be offered, and then
+        `settle` must be called. Returns the indices of the lines that were taken.
         """
         taken: list[int] = []
         for before, rows in self._shapes.rows(words, lines, places):

@@ -10,7 +10,7 @@ from math import isfinite
 from doctor.logs.model import Curve
 
 TOGETHER = 5
-"""Steps with equal losses that there must be first, with at least this number of different values."""
+"""The least number of first steps with equal losses, and the least number of different values in them."""
 SAME, OTHER = 1e-4, 1e-3
 APART = 3
 PERSISTENT = 0.6
@@ -43,7 +43,7 @@ def families(curves: Sequence[Curve]) -> list[list[Curve]]:
 
 
 def parting(curves: Sequence[Curve]) -> CurveSplit | None:
-    """Where ranks part. Ranks that print local losses differ from the first step on, which is healthy."""
+    """The step at which ranks part. Ranks that print local losses always differ, which is healthy."""
     said = [dict(zip(curve.steps, curve.losses, strict=True)) for curve in curves]
     if len(said) < 2:
         return None

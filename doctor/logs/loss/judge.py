@@ -6,8 +6,8 @@ restarts of the learning rate, fine-tuning at 0.01, policies, means of epochs, a
 In 6,600 of them none was charged with certainty, and one was suspected: a training that continued from a
 checkpoint and, by chance, had the loss of a model that guesses among ten classes.
 
-Of 60 faults of each kind, all rises, parting ranks and slower steps were found, 58 standstills, and 36 spikes
-of 4 to 8 times the loss: those in curves with little noise.
+60 faults of each kind were simulated too. All rises, parting ranks and slower steps were found, as were 58
+standstills and 36 spikes of 4 to 8 times the loss: those in curves with little noise.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _disagree(curves: Sequence[Curve]) -> list[LogCause]:
 
 
 def _settled(charges: Sequence[LogCause]) -> list[LogCause]:
-    """Without charges that follow from another: a loss rises before it is NaN, and spikes while it rises."""
+    """The charges that no other explains: a loss rises before it is NaN, and spikes while it rises."""
     ids = {charge.symptom for charge in charges}
     hidden = {DIVERGING, SPIKING, STALLED} if NAN in ids else {SPIKING} if DIVERGING in ids else set()
     return [charge for charge in charges if charge.symptom not in hidden]

@@ -18,7 +18,7 @@ from doctor.logs.model import LossForm
 SLOWEST = 1e7
 """Seconds; no step takes longer."""
 LONGEST = 8192
-"""Characters of a line that are examined."""
+"""The most characters of a line that are examined."""
 _STEP = re.compile(
     r"(?<!skipped )(?<!nan )(?<![\w-])(?P<name>global[_ ]?step|num_updates|current_steps?|cur_step|train_step"
     r"|steps?|iterations?|iters?|updates?|batch(?:_idx)?|it)(?![\w-])"

@@ -66,7 +66,7 @@ _QUALIFIERS = {
 _SEPARATE = {"lm", "mlm", "train", "training", "total"}
 """Words that are part of the name: "lm loss"."""
 MOST = 24
-"""Words of one line that are examined."""
+"""The most words of one line that are examined."""
 
 
 def rank_of(name: str) -> int | None:
@@ -85,7 +85,7 @@ class NamedValue(NamedTuple):
 
 
 def find_loss(text: str) -> NamedValue | None:
-    """The loss in a line with the lowest rank of its name."""
+    """The loss in a line whose name has the lowest rank."""
     best: tuple[int, NamedValue] | None = None
     for number, found in enumerate(_WORD.finditer(text)):
         if number >= MOST:

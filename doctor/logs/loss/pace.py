@@ -10,9 +10,9 @@ from statistics import median, quantiles
 from doctor.logs.model import Curve
 
 FEWEST = 30
-"""Steps that there must be before and after it."""
+"""The least number of steps before it, and after it."""
 MOST = 400
-"""Times that are examined to find the place."""
+"""The most times that are examined to find the place."""
 SLOWER = 1.3
 SKIPPED = 0.05
 """The share of steps at the beginning that is skipped: kernels are compiled, caches are cold."""

@@ -75,7 +75,7 @@ class Points:
         lines: Sequence[int],
         at: At | None,
     ) -> None:
-        """Like `add` for each; steps must grow, and all losses, also the last one so far, must be finite.
+        """Like `add` for each. Steps must grow, and all losses must be finite, including the last one so far.
 
         `took` is empty if no line states it. `at` is called only for points that stay; without it, no time
         is known.

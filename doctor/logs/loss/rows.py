@@ -30,7 +30,7 @@ class Shape:
     at_took: int
     unit: float
     timed: bool
-    """The line states when it was written."""
+    """Whether the line states when it was written."""
 
 
 @dataclass(frozen=True, slots=True)

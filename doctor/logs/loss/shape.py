@@ -19,7 +19,7 @@ FEWEST = 20
 """The shape of a curve with fewer finite losses is not judged."""
 LARGEST = 1e100
 SPELLS = 4
-"""This number of separate spells of NaN is not an accident of the loss scale."""
+"""At least this number of separate spells of NaN are not due to the loss scale."""
 STILL_POINTS, STILL_STEPS = 50, 200
 GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
 """Numbers of classes, and how near (as a share) a guessing model's loss is to their logarithm."""
@@ -41,7 +41,7 @@ class CurveMark:
 
 
 def no_numbers(losses: Sequence[float]) -> CurveMark | None:
-    """Since when losses are NaN or infinite. One that the next step mends is due to the loss scale."""
+    """Where losses become NaN or infinite. A few spells that end are due to the loss scale."""
     bad = [not isfinite(loss) for loss in losses]
     if not any(bad):
         return None
@@ -117,7 +117,7 @@ def rises(losses: Sequence[float]) -> CurveMark | None:
     end = max(5, len(values) // 10)
     tail = median(values[-end:])
     if tail < 1.5 * head + 6 * 0.02 * abs(head):
-        return None  # not even without noise
+        return None  # too low even for a curve without noise
     smoothed = smooth(values, max(5, len(values) // 20))
     lowest = min(smoothed)
     lowest_at = max(place for place, value in enumerate(smoothed) if value <= lowest * 1.02)

@@ -21,9 +21,9 @@ from doctor.logs.model import LossForm
 from doctor.logs.sentence import sentence
 
 MOST_SHAPES = 4
-"""Shapes of one sentence."""
+"""The most shapes of one sentence."""
 MOST_TRIES = 500
-"""Shapes that are made for one file; a file that needs more is too varied."""
+"""The most shapes that are made for one file; a file that needs more is too varied."""
 LONGEST = 1000
 MOST_NUMBERS = 40
 _UNITS = (1.0, 1e-3, 1e-6)
@@ -46,7 +46,7 @@ class Front(NamedTuple):
     time: tuple[int, int] = (0, 0)
     """The position of a time in it, which does not identify the writer."""
     timed: bool = False
-    """The line states when it was written, in the prefix or later."""
+    """Whether the line states when it was written, in the prefix or later."""
 
 
 NO_FRONT = Front()
@@ -181,7 +181,7 @@ def _like(
 
 
 def _places(numbers: Sequence[re.Match[str]], spans: ValueSpans) -> dict[str, int]:
-    """The number in the line that each value is; empty if a value is not one of them."""
+    """For each value, the index of its number in the line; empty if a value is not one of the numbers."""
     begins = {each.start(): place for place, each in enumerate(numbers)}
     found: dict[str, int] = {}
     for name, span in spans._asdict().items():
@@ -195,7 +195,7 @@ def _places(numbers: Sequence[re.Match[str]], spans: ValueSpans) -> dict[str, in
 
 
 def _only_places(numbers: Sequence[re.Match[str]], said: LossValues) -> tuple[dict[str, int], float]:
-    """The same if only the values are known: each must occur exactly once. Also the unit of the time."""
+    """Like `_places` if only the values are known: each must occur exactly once. Also the unit of `took`."""
     found: dict[str, int] = {}
     unit = 1.0
     for name, value in (("loss", said.loss), ("step", said.step), ("epoch", said.epoch), ("took", said.took)):

@@ -14,7 +14,7 @@ from doctor.logs.model import LossForm
 
 MOST_STARTS = 12
 SURE = 3
-"""This number of losses after a step that falls back means that the job was started again."""
+"""If at least this number of losses follow a step that falls back, the job was started again."""
 MOST_BACK = 64
 
 
@@ -29,7 +29,7 @@ class Track:
     """The last step, as printed."""
     epoch: int | None = None
     whole: bool = False
-    """Each loss is that of a whole epoch, although a step is printed."""
+    """Whether each loss is that of a whole epoch, although a step is printed."""
     began: int | None = None
     """The first epoch that was printed."""
     back: list[tuple[LossValues, float | None, int]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Track:
     """The line number of the last loss."""
     _waiting: list[Rows] = field(default_factory=list)
     _ready: int = 0
-    """How many rows of the first waiting ones were added already."""
+    """How many rows of `_waiting[0]` have been added already."""
 
     def add(self, said: LossValues, at: float | None, line: int) -> None:
         self.line = line
@@ -60,7 +60,7 @@ class Track:
         if points.total and (older or step < points.last_step):
             self._fall_back(said, at, line)
             return
-        self.back.clear()  # ranks without a prefix, a little out of order
+        self.back.clear()  # they were lines of ranks without a prefix, a little out of order
         self.epoch = said.epoch if said.epoch is not None else self.epoch
         self.began = self.epoch if self.began is None else self.began
         self.last = raw
@@ -107,8 +107,8 @@ class Track:
         self._waiting.append(rows)
 
     def settle(self, first: int, at: At, before: int | None = None) -> bool:
-        """Add the waiting rows up to that place; True if none is left. `first` is the number of the line at
-        place 0.
+        """Add the waiting rows up to the place `before`; True if none is left. `first` is the number of the
+        line at place 0.
         """
         if len(self._waiting) > 1:
             self._waiting = [*joined(self._waiting)]

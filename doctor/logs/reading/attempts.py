@@ -16,7 +16,7 @@ from doctor.logs.reading.mark import PartEnd
 from doctor.logs.reading.window import AROUND, Window
 
 MOST = 100
-"""Parts of one file; the rest of the file is the last part."""
+"""The most parts of one file; the rest of the file is the last part."""
 
 
 _MARKS = re.compile(
@@ -67,7 +67,7 @@ def note(found: Scan, lines: bytes) -> None:
 
 
 def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
-    """The attempts of one file: parts that belong together are joined. Several hosts may end one start."""
+    """The attempts of one file: parts that belong together are joined. Each host of a start ends a part."""
     found = [parts[0]]
     for place, part in enumerate(parts[1:], 1):
         tables = next((each.tables for each in parts[place:] if each.tables), set())
@@ -89,7 +89,7 @@ def _begins(before: Scan, part: Scan) -> bool:
     if before.mark is None or len(before.launchers | part.launchers) > 1:
         return False
     if before.mark is PartEnd.FAILED and part.mark is PartEnd.RESTART and not _lives(part):
-        return False  # torchrun says both of one failure
+        return False  # torchrun writes both messages about one failure
     if before.mark is PartEnd.RESTART or part.mark in (PartEnd.FAILED, PartEnd.RESTART):
         return True
     return not part.gave_up and part.forms[Form.PLAIN] > 0

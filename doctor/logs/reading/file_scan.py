@@ -81,4 +81,4 @@ class Scan:
     mark: PartEnd | None = None
     """How it ends, if it is a part of a file."""
     gave_up: bool = False
-    """The launcher says that it will not restart the ranks."""
+    """Whether the launcher says that it will not restart the ranks."""

@@ -10,7 +10,7 @@ from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.model import Form, LogLine, Symptom
 
 MOST = 4000
-"""Sightings of one file; after that, those of further parties are counted together."""
+"""The most sightings of one file; after that, those of further parties are counted together."""
 
 
 class UnresolvedParty(NamedTuple):
@@ -23,8 +23,8 @@ class UnresolvedParty(NamedTuple):
     local: int | None = None
 
 
-def who_of(said: LineFacts) -> UnresolvedParty:
-    return UnresolvedParty(said.rank, said.host, said.pid, said.device, said.local)
+def who_of(facts: LineFacts) -> UnresolvedParty:
+    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local)
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Fold:
     seen: dict[tuple[str, UnresolvedParty], EventFold] = field(default_factory=dict)
 
     def repeats(
-        self, symptom: Symptom, who: UnresolvedParty, number: int, text: str, said: LineFacts
+        self, symptom: Symptom, who: UnresolvedParty, number: int, text: str, facts: LineFacts
     ) -> bool:
         """Count a repetition; False if it is not a repetition."""
         known = self.seen.get((symptom.id, who))
@@ -54,7 +54,7 @@ class Fold:
         if known is None:
             return False
         known.count += 1
-        known.again = (number, text, said)
+        known.again = (number, text, facts)
         return True
 
     def add(self, symptom: Symptom, taken: Mapping[str, str], who: UnresolvedParty, line: LogLine) -> None:

@@ -14,7 +14,7 @@ from doctor.logs.reading.file_scan import Scan
 
 Files = Mapping[str, Sequence[Scan]]
 MOST = 20
-"""Jobs; if there are more folders, they are not jobs."""
+"""The most jobs; if there are more folders, they are not those of jobs."""
 _SLURM = re.compile(r"slurm-(?P<job>\d{1,10}(?:_\d{1,6})?)(?:[.-]\d{1,6})?\.(?:out|err)", re.IGNORECASE)
 _GIVEN = re.compile(r"(?P<name>.{0,200}?)[._-](?P<job>\d{3,10}(?:_\d{1,6})?)\.(?:out|err)")
 _OF_HOSTS = frozenset({Form.KERNEL})
@@ -34,7 +34,7 @@ def jobs_of(files: Files) -> dict[str, Files]:
 
 
 def maybe_jobs(files: Files) -> tuple[str, ...]:
-    """Two folders or numbered files by the same ranks, if times do not show whether it was one job."""
+    """Two folders or job numbers that may be two jobs, if times do not show whether they are one."""
     for part in (_numbered_job, _FolderOf(files)):
         found = _by(files, part)
         pairs = [*combinations(found.items(), 2)] if len(found) <= MOST else []
@@ -51,7 +51,7 @@ def _worlds(files: Files) -> set[int]:
 
 
 def _are_whole(*jobs: Files) -> bool:
-    """Whether each has a launcher's log or steps, and not one of them only the errors of the other."""
+    """Whether each has a launcher's log, or each has steps: none holds only the errors of another."""
     scans = [[each for several in files.values() for each in several] for files in jobs]
     launched = all(any(each.launchers for each in several) for several in scans)
     return launched or all(any(each.progress for each in several) for several in scans)

@@ -1,4 +1,4 @@
-"""Offers the lines of one file that print a loss in their order, lines of a known shape many at once."""
+"""Offers the lines of one file that print a loss, in order; those of a known shape are taken many at once."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ class Losses:
     def _read(self, lines: Lines, place: int) -> bool:
         raw = lines.raw[place]
         text = _text(raw)
-        said = self._writer(raw)
-        front = Front(said.prefix, said.stamp, said.at is not None)
-        if self._loss.offer(text, lines.number(place), said.party, said.at, front):
+        facts = self._writer(raw)
+        front = Front(facts.prefix, facts.stamp, facts.at is not None)
+        if self._loss.offer(text, lines.number(place), facts.party, facts.at, front):
             return True
         plain = not (self._loss.headers or b"{" in raw or b"\r" in raw or b"step time" in raw)
         if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:

@@ -34,11 +34,11 @@ _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
 """A time in front of a line; it does not identify the writer."""
 _SHORT = 20
 _BACK = 64
-"""Lines for each writer that are examined to find where its last step first stands."""
+"""The most lines of each writer that are examined to find the first line with its last step."""
 IN_VAIN = 40
-"""Lines of one sentence that may be examined in vain before it is given up."""
+"""The most lines of one sentence that are examined in vain before the sentence is given up."""
 MOST = 4096
-"""Ranks of one file."""
+"""The most ranks of one file."""
 
 
 def says_step(text: str) -> bool:
@@ -52,7 +52,7 @@ def _stated(raw: bytes) -> str:
 
 
 class Count(NamedTuple):
-    """A line's step. Values of the same writer and label can be compared."""
+    """Identifies a counter of steps: values of the same writer and label can be compared."""
 
     who: UnresolvedParty
     label: str

@@ -28,13 +28,13 @@ LARGE = 8 << 20
 """Bytes; a smaller file is not worth a process."""
 MOST = 8
 MOST_BYTES = 256 << 20
-"""Bytes of the results that arrive at the same time, in all."""
+"""The most bytes, in all, of the results that arrive at the same time."""
 MOMENT = 0.2
 """Seconds between looks at the deadline."""
 GRACE = 2.0
 """Seconds after the deadline in which a process still delivers what it has read."""
 EASE = 1.0
-"""Seconds for a process to end."""
+"""Seconds that a process has to end."""
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -84,7 +84,7 @@ class Readers:
                 os.close(pipe)
                 _in_child(end, opened, partial(self._forked, opened, used, parent), read, before)
             self._running[pipe] = _ReaderProcess(pid, pipe, opened, done)
-        except OSError:  # no more processes or memory are to be had
+        except OSError:  # the system has no more processes or memory
             os.close(pipe)
             pid = -1
         finally:

@@ -31,7 +31,7 @@ from doctor.logs.sources import DamagedInput, InputFile, pieces
 from doctor.text.redact import redact
 
 HEAD = 200
-"""First and last lines that are all examined."""
+"""This number of first and of last lines are all examined."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
@@ -39,7 +39,7 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 _NEAR_END = 30
 """If more lines follow an exception without frames, it did not end the script."""
 _LOOKED = 20_000
-"""Lines of one file that are examined for complaints, and for ranks."""
+"""The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
 _FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
@@ -176,9 +176,9 @@ class _Scanner:
             if number <= on:
                 break
             for text in states(window.data[start:end]):
-                said = self._parse(text)
-                if not self._matcher.decide(text, said.form):
-                    self._odd(window, start, end, number, text, said)
+                facts = self._parse(text)
+                if not self._matcher.decide(text, facts.form):
+                    self._odd(window, start, end, number, text, facts)
             number -= 1
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
@@ -190,13 +190,13 @@ class _Scanner:
         number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
         for back, (start, end) in enumerate(window.last(HEAD)):
             texts = states(window.data[start:end])
-            said = self._parse(texts[-1]) if texts else LineFacts()
-            own = texts[-1][said.start :] if texts else ""
+            facts = self._parse(texts[-1]) if texts else LineFacts()
+            own = texts[-1][facts.start :] if texts else ""
             if "Traceback (most recent call last)" in own:
                 place = f" ({frame['file']}:{frame['line']})" if frame else ""
                 text = f"{texts[-1]} the log ends here{place}"
-                said.form = Form.PYTHON
-                self._found.odd["cut off"] = (who_of(said), self._made(number - back, text, said))
+                facts.form = Form.PYTHON
+                self._found.odd["cut off"] = (who_of(facts), self._made(number - back, text, facts))
                 return
             if own.strip() and not own.startswith((" ", "\t")):
                 return
@@ -209,98 +209,98 @@ class _Scanner:
         odd = bool(what & ODD) and complaint.may_complain(raw)
         calm = what == lines.marks[lines.sentences[place]] & (ODD | TELLS) and not tells
         for text in states(raw) if matched or tells or odd else ():
-            said = self._parse(text)
+            facts = self._parse(text)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
-                self._found.learned.line(text, said.pid, said.local)
-            known = matched and self._symptoms(lines, place, text, said)
+                self._found.learned.line(text, facts.pid, facts.local)
+            known = matched and self._symptoms(lines, place, text, facts)
             if odd and not known:
-                calm = calm and not complaint.complains(text, said)
-                self._odd(lines.window, *lines.span(place), number, text, said)
+                calm = calm and not complaint.complains(text, facts)
+                self._odd(lines.window, *lines.span(place), number, text, facts)
         if calm and len(self._calm) < _LOOKED and not (self._layout or PrefixLayout()).hosts:
             self._calm.add(complaint.like(raw))
 
-    def _symptoms(self, lines: Lines, place: int, text: str, said: LineFacts) -> bool:
+    def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
         layout, number = self._layout or PrefixLayout(), lines.number(place)
         around = lines.window.around(*lines.span(place))
-        in_block(text, said, around, layout, self._clock)
+        in_block(text, facts, around, layout, self._clock)
         if INTERRUPTED in text:
-            text = stopped_at(text, text[: said.start], around.above())
-        decided = self._matcher.decide(text, said.form)
+            text = stopped_at(text, text[: facts.start], around.above())
+        decided = self._matcher.decide(text, facts.form)
         if not decided:
             return False
-        self._note(said)
-        who = who_of(said)
+        self._note(facts)
+        who = who_of(facts)
         fold = self._found.fold
-        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, said)]
+        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, facts)]
         if fresh:
-            line = self._made(number, text, said)
+            line = self._made(number, text, facts)
             safe = redact(text)
             if safe != text:
-                decided = self._matcher.decide(safe, said.form)
+                decided = self._matcher.decide(safe, facts.form)
             taken = {symptom.id: values for symptom, values in decided}
             for symptom in fresh:
                 fold.add(symptom, taken.get(symptom.id, {}), who, line)
         return True
 
-    def _odd(self, window: Window, start: int, end: int, number: int, text: str, said: LineFacts) -> None:
+    def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
-        if len(self._found.odd) >= MOST_ODD or not complaint.complains(text, said):
+        if len(self._found.odd) >= MOST_ODD or not complaint.complains(text, facts):
             return
         frame = None
-        if said.form is Form.PYTHON:
+        if facts.form is Form.PYTHON:
             around = window.around(start, end)
-            above = [line for line in around.above() if line.startswith(text[: said.start])]
+            above = [line for line in around.above() if line.startswith(text[: facts.start])]
             frame = next(filter(None, map(_FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
                 return  # the script went on after it
-            if not _UNCAUGHT.search(text[: said.start]) and self._caught(text, said, above, around.below()):
+            if not _UNCAUGHT.search(text[: facts.start]) and self._caught(text, facts, above, around.below()):
                 return
-        wording = complaint.wording(text, said)
+        wording = complaint.wording(text, facts)
         if not wording or wording in self._found.odd:
             return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
-        self._found.odd[wording] = (who_of(said), self._made(number, text, said))
+        self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
 
-    def _caught(self, text: str, said: LineFacts, above: list[str], below: list[str]) -> bool:
+    def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:
         """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
         Steps below prove less: the judge weighs them.
         """
         begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
         if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
             return True
-        prefix = text[: said.start]
+        prefix = text[: facts.start]
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = said_of(line, self._layout or PrefixLayout(), self._clock)
                 return after.form is Form.PLAIN and after.headed and not says_step(line)
         return False
 
-    def _made(self, number: int, text: str, said: LineFacts) -> LogLine:
+    def _made(self, number: int, text: str, facts: LineFacts) -> LogLine:
         return LogLine(
             file=self._found.name,
             number=number,
             text=redact(text)[:KEPT],
-            form=said.form,
+            form=facts.form,
             who=Party(),
-            at=said.at,
-            zoned=said.zoned,
-            level=said.level,
+            at=facts.at,
+            zoned=facts.zoned,
+            level=facts.level,
         )
 
-    def _note(self, said: LineFacts) -> None:
+    def _note(self, facts: LineFacts) -> None:
         """Note what a line shows about its file."""
         found = self._found
-        found.forms[said.form] += 1
-        if said.at is not None:
-            found.first_at = said.at if found.first_at is None else min(found.first_at, said.at)
-            found.last_at = said.at if found.last_at is None else max(found.last_at, said.at)
-        if said.host and said.form not in _BY_OTHERS and len(found.hosts) < 1000:
-            found.hosts[said.host] += 1
-        if said.pid is not None and said.form is not Form.ELASTIC and len(found.pids) < learn.MOST_PIDS:
-            found.pids[said.pid] += 1
+        found.forms[facts.form] += 1
+        if facts.at is not None:
+            found.first_at = facts.at if found.first_at is None else min(found.first_at, facts.at)
+            found.last_at = facts.at if found.last_at is None else max(found.last_at, facts.at)
+        if facts.host and facts.form not in _BY_OTHERS and len(found.hosts) < 1000:
+            found.hosts[facts.host] += 1
+        if facts.pid is not None and facts.form is not Form.ELASTIC and len(found.pids) < learn.MOST_PIDS:
+            found.pids[facts.pid] += 1
 
     def _edge(self, window: Window, lines: Iterator[tuple[int, int]], *, head: bool) -> None:
         """Examine all of the first lines, or all of the last ones from the end."""
@@ -311,8 +311,8 @@ class _Scanner:
             text = texts[-1] if texts else ""
             if not text.strip():
                 continue
-            said = self._parse(text)
+            facts = self._parse(text)
             if not head and found.last is None:
                 number = ends - window.data.count(b"\n", start, window.end)
-                found.last = self._made(number, text, said)
-            self._note(said)
+                found.last = self._made(number, text, facts)
+            self._note(facts)

@@ -1,7 +1,7 @@
 """Decides once for each sentence what to look for in its lines.
 
-A mark says what a line *can* be; whether it is that is decided by the line itself. Lines without a mark are
-never touched.
+A mark says what a line *can* be; the line itself decides whether it is. Lines without a mark are never
+touched.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Sentences:
         return self._as_written(found, text)
 
     def _as_written(self, found: dict[bytes, int], text: bytes) -> dict[bytes, int]:
-        """Without marks whose words are in a sentence, but nowhere in the text as they are written."""
+        """The marks without those whose words are in the sentence, but nowhere in the text as written."""
         doubtful = [words for words in found if words in self._written]
         here = {word: word in text for word in {word for words in doubtful for word in self._written[words]}}
         for words in doubtful:
@@ -71,8 +71,8 @@ class Sentences:
         return found
 
     def may(self, words: bytes, text: bytes) -> bool:
-        """Whether lines of the sentence may complain or show their writer: whether they hold such a word as
-        it is written.
+        """Whether the text, which has lines of the sentence, may complain or show a rank: it must hold a word
+        of the sentence as the word is written.
         """
         return any(map(text.__contains__, self._written[words]))
 

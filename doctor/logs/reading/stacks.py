@@ -1,4 +1,4 @@
-"""Finds where a rank was when Ctrl-C ended it, and in what it waited for others, by its traceback."""
+"""Finds where a rank was when Ctrl-C ended it, and the call in which it waited, from its traceback."""
 
 from __future__ import annotations
 

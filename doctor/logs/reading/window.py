@@ -12,11 +12,11 @@ from doctor.text.printable import clean_line
 AROUND = 16 << 10
 """Bytes before and after a line in which its neighbours are searched."""
 LONGEST = 8000
-"""Characters of a line that are examined; a longer line is cut."""
+"""The most characters of a line that are examined; a longer line is cut."""
 KEPT = 2000
-"""Characters of a line that are kept."""
+"""The most characters of a line that are kept."""
 MOST_PARTS = 32
-"""States of a line that a progress bar overwrites; the last ones are read."""
+"""The most states of a line that a progress bar overwrites; only the last ones are read."""
 _MOST = 40
 _BAR = re.compile(rb"\d/\d{1,12} \[[^\]\r\n]{0,200}(?:it/s|s/it)[^\]\r\n]{0,400}\](?=[^\s,\]])")
 """A progress bar with another line glued to it."""

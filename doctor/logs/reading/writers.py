@@ -15,7 +15,7 @@ _TAG = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?\Z")
 _LABEL = re.compile(rb" {0,4}(\d{1,6})")
 _BRACKET = re.compile(rb"\[(\d{1,6})")
 _LONGEST = 110
-"""Bytes of a tag."""
+"""The most bytes of a tag."""
 
 
 class Writers:
@@ -24,7 +24,7 @@ class Writers:
         self._groups = lines.of(PREFIX)
         self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))
         self._others = 0
-        """How many write, by a prefix that all lines have."""
+        """The number of writers, from a prefix that all lines have."""
         for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
             if wanted:
                 self.ranks |= _numbers(pattern, _heads(lines, end))

@@ -16,9 +16,9 @@ from doctor.logs.sources.limits import CHUNK, NO_MEMBER, DamagedInput, ReadLimit
 from doctor.logs.sources.stream import Stream, words
 
 _MOST_HEADER = 1 << 20
-"""Bytes of the headers of one file in a tar archive; a hostile archive may claim gigabytes."""
+"""The most bytes of the headers of one file in a tar archive; a hostile archive may claim gigabytes."""
 _MOST_TABLE = 16 << 20
-"""Bytes of the table of a zip, which is held in memory; the names that are examined need less."""
+"""The most bytes of the table of a zip, which is held in memory; the names that are examined need less."""
 _BROKEN = (OSError, EOFError, ValueError, MemoryError)
 _BACK = 1024
 
@@ -110,7 +110,7 @@ class _TarPart:
 
 
 def tar_members(stream: Stream) -> Generator[ArchiveMember, None, None]:
-    """The files of a tar archive. Raises Damaged if the archive is cut off."""
+    """The files of a tar archive. Raises DamagedInput if the archive is cut off."""
     forward = _Forward(stream)
     try:
         tar = tarfile.TarFile(fileobj=cast("IO[bytes]", forward), mode="r")
@@ -158,7 +158,7 @@ class _Unzipped:
 
 
 def zip_members(file: BinaryIO, limits: ReadLimits) -> Generator[ArchiveMember, None, None]:
-    """The files of a zip archive. Raises Damaged if the archive cannot be read."""
+    """The files of a zip archive. Raises DamagedInput if the archive cannot be read."""
     total = 0
     try:
         with zipfile.ZipFile(cast("IO[bytes]", _Zip(file))) as archive:

@@ -11,16 +11,16 @@ CHUNK = 1 << 20
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
     looked_at: int = 100_000
-    """Files in folders and archives whose names are examined."""
+    """The most files in folders and archives whose names are examined."""
     read: int = 20_000
-    """Files that are read."""
+    """The most files that are read."""
     unpacked: int = 16 << 30
-    """Bytes that come out of one archive."""
+    """The most bytes that come out of one archive."""
     ratio: int = 400
     """An archive may unpack to this number of times its own size, or to `free`."""
     free: int = 64 << 20
     held: int = 64 << 20
-    """Bytes of a zip in an archive or a pipe: its table is at its end, so it is held in memory."""
+    """The most bytes of a zip in an archive or a pipe: its table is at its end, so memory has to hold it."""
     seconds: float = 60.0
     """CPU time for all inputs together."""
     seconds_a_megabyte: float = 20.0

@@ -43,7 +43,7 @@ class InputFile:
     stream: PeekStream
     problem: str = ""
     whole: bool = False
-    """It is a file on disk, not a part of an archive."""
+    """Whether it is a file on disk, not a part of an archive."""
 
 
 class Sources:
@@ -183,7 +183,7 @@ class Sources:
             elif file is None:
                 members = zip_members(self._whole(ahead), self._limits)
             else:
-                self._patience.grant(os.fstat(file.fileno()).st_blocks * 512)  # holes earn nothing
+                self._patience.grant(os.fstat(file.fileno()).st_blocks * 512)  # holes add no time
                 members = zip_members(file, self._limits)
             with closing(members):
                 for member in members:

@@ -60,7 +60,7 @@ class Patience:
         return TOO_LONG if time.process_time() > self._worked_until else ""
 
     def late(self, by: float) -> bool:
-        """Whether the user's deadline passed this number of seconds ago."""
+        """Whether the user's deadline passed more than `by` seconds ago."""
         return self._until is not None and time.monotonic() > self._until + by
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Streams of bytes from a file, a pipe or a packed file; they never go back more than a little."""
+"""Streams of bytes from a file, a pipe or a packed file, which are read forward only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from doctor.logs.sources.limits import CHUNK, DamagedInput, ReadLimits
 from doctor.logs.sources.patience import Patience
 
 _MEMORY = 256 << 20
-"""Bytes that xz may take for its dictionary."""
+"""The most bytes that xz may take for its dictionary."""
 
 
 class Stream(Protocol):

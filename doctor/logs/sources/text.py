@@ -15,7 +15,7 @@ _NULS = bytes(CHUNK)
 FIRST = CHUNK // 4
 """Bytes of the first piece: it is small because the shapes of its lines make the others faster."""
 LONGEST = CHUNK // 16
-"""Bytes of a line that are passed on; a progress bar writes many lines over one another."""
+"""The most bytes of a line that are passed on; a progress bar writes many lines over one another."""
 _END = re.compile(rb"[\n\r]")
 _LONG = re.compile(rb"(?<![^\n\r])([^\n\r]{%d})[^\n\r]+" % LONGEST)
 _ESCAPES = re.compile(

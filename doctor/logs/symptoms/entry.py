@@ -19,7 +19,7 @@ NEEDS = ("repeated", "last")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MOST_TEXT = 2000
-"""Characters of one value."""
+"""The most characters of one value."""
 MOST_VALUES = 200
 
 

@@ -13,7 +13,7 @@ WINDOW = 600
 BEFORE = 200
 """How many of these are before the first literal, where a rank or a host is often written."""
 MOST_TAKEN = 200
-"""Characters of one value."""
+"""The most characters of one value."""
 
 
 def place(text: str, literals: Iterable[str]) -> int | None:

@@ -11,7 +11,7 @@ from doctor.logs.model import Symptom
 from doctor.logs.symptoms.literals import place
 
 MOST_TYPED = 10_000
-"""Characters that are examined."""
+"""The most characters that are examined."""
 ENOUGH = 0.5
 """The share of the significant words of a text that a symptom must have to be named."""
 _PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
@@ -22,7 +22,7 @@ _BEFORE_A_CODE = frozenset(("ret", "exit", "rc"))
 _CHANGING = re.compile(r"\s+|[0-9]+")
 _GAP = re.compile(r"…|\.\.\.")
 LEAST_FRAGMENT = 6
-"""Letters that a text must have to be searched for in all messages."""
+"""The least number of letters that a text must have to be searched for in all messages."""
 ALL_WORDS = 2
 """The least number of words for a search by words alone, if the text is not a part of a message."""
 _SAME = {"exitcode": "exit", "exited": "exit", "rc": "exit", "retcode": "ret", "returncode": "exit"}

@@ -15,6 +15,6 @@ _BY_ITS_CALLERS = (
 
 
 def patterns_of(number: str, spellings: str = "") -> tuple[tuple[str, ...], ...]:
-    """The patterns of a number, with ALL also those of programs that call the runtime; none without one."""
+    """The patterns of a number, if there is one; with ALL, also those of programs that call the runtime."""
     templates = (*_BY_THE_RUNTIME, *(_BY_ITS_CALLERS if spellings == ALL else ()))
     return tuple((each.format(number),) for each in templates) if number else ()

@@ -18,7 +18,7 @@ from doctor.logs.sentence import sentence
 GRAM = 4
 """Characters that a literal must have without numbers; if it has fewer, its numbers count: EI0006."""
 MOST_KNOWN = 2000
-"""Remembered sentences that can hold a symptom."""
+"""The most remembered sentences that can hold a symptom."""
 TOGETHER = 200
 """Sentences that are searched at once."""
 _DIGIT = re.compile(rb"[0-9]")
@@ -114,7 +114,7 @@ def _grams(words: bytes, wanted: KeysView[int] | None = None) -> set[int]:
 
 
 def _by_rarest(patterns: Sequence[tuple[bytes, Pattern]]) -> dict[int, list[Pattern]]:
-    """The patterns by the gram of their longest literal that the fewest literals have."""
+    """The patterns by one gram of their longest literal: the gram that the fewest literals have."""
     of = {longest: _grams(longest) for longest, _ in patterns}
     common = Counter(chain.from_iterable(of.values()))
     rarest = {longest: min(sorted(grams), key=common.__getitem__) for longest, grams in of.items()}

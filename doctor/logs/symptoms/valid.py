@@ -24,9 +24,9 @@ sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
 sre_parse: Any = importlib.import_module("re._parser" if _NEW else "sre_parse")
 
 LEAST = 6
-"""Characters that the longest literal of a pattern must have."""
+"""The least number of characters of the longest literal of a pattern."""
 MOST_WIDE = 2
-"""Endless repetitions of nearly any character in one `take`: each multiplies its time by the text length."""
+"""The most endless repetitions of nearly any character in one `take`: each multiplies the time it needs."""
 MOST_TAKE = 500
 _MANY = 20
 """A repetition with a higher limit counts as endless."""

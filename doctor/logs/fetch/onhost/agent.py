@@ -1,6 +1,6 @@
 """Prints the requested logs packed: base64 of gzip of records, each one line, with bytes after a `d`.
 
-f "NAME"     a file begins; of a file that is too long only the end, which shows what ended the job
+f "NAME"     a file begins; a file that is too long is cut to its end, which shows what ended the job
 d 65536      this number of its bytes follows
 x "WHY"      a log that may hold complaints was left out
 n "WHY"      a note
@@ -22,9 +22,9 @@ from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, ForeignEnt
 
 MOST_FILES = 5000
 MOST_WORDS = 5000
-"""Lines about files that were left out."""
+"""The most lines about files that were left out."""
 HEADS = 4_000_000
-"""Bytes of all lines together."""
+"""The most bytes of all lines together."""
 PIECE = 65536
 KERNEL_LINES = 5000
 KERNEL_BYTES = 2_000_000
@@ -34,7 +34,7 @@ KERNEL = "kernel-log"
 PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
 """The first bytes of files that cannot be cut: gzip, bzip2, xz, zip, zstd."""
 MOST_ALIKE = 10
-"""Places listed for one reason, so that those of one user do not crowd out those of another."""
+"""The most places listed for one reason: those of one user must not crowd out those of another."""
 
 
 def main(program: bytes, head: int) -> None:
@@ -138,7 +138,7 @@ class Fetch:
             self._kernel()
 
     def _refused(self) -> None:
-        """Report closed places. A usual place is only a note: nobody said that logs are there."""
+        """Report places that could not be read. A usual place is only a note: it need not hold any logs."""
         alike: dict[tuple[str, bool], list[str]] = {}
         for path, why in dict.fromkeys(self.finder.refused):
             system = path.startswith("/var/log/") and why == NOT_READ

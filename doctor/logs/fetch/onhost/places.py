@@ -7,7 +7,7 @@ Root, the reader and the login are trusted. A link is followed only if it belong
 else could have put it there. In a world-writable folder such as /tmp, only entries of these users and of the
 named user count. If the reader is root, an entry in somebody else's folder must belong to the owner of that
 folder or be readable by those that the folder is for; if others can rename entries, files for root alone do
-not count. So root reads nothing there that the one who chose its name could not read.
+not count. So root reads nothing there that the user who chose its name could not read.
 """
 
 import errno
@@ -23,9 +23,9 @@ from typing import Any
 
 DEPTH = 8
 MOST_SEEN = 100_000
-"""Entries that are examined for one pattern."""
+"""The most entries that are examined for one pattern."""
 MOST_COUNTED = 20_000
-"""Entries that are examined in folders of others, who must not keep users from getting their own logs."""
+"""The most entries examined in folders of others, who must not keep users from getting their own logs."""
 MOST_LINKS = 20
 NOT_READ = "may not be read by this user"
 CLOSED = "may not be looked into by this user"
@@ -68,7 +68,7 @@ class EntryRefusal(Exception):
 
 
 class Finder:
-    """Finds files. If root is refused, it tries with the rights of `login`, as on a home on NFS."""
+    """Finds files. If root may not open one, as in a home on NFS, it tries with the rights of `login`."""
 
     def __init__(self, home: str, login: int, named: "set[int]") -> None:
         self.home = home
@@ -193,7 +193,7 @@ class Finder:
         return sorted(names)
 
     def _not_opened(self, place: OpenFolder, path: str, why: str, error: OSError) -> None:
-        """Note that an entry could not be opened; one that does not exist is not missed."""
+        """Note that an entry could not be opened; an entry that does not exist is ignored."""
         if error.errno == errno.ENOENT:
             return
         if place.foreign:
@@ -211,7 +211,7 @@ class Finder:
     def _judge(
         self, place: OpenFolder, about: os.stat_result, path: str
     ) -> "tuple[bool, bool, ForeignEntry | None]":
-        """`shared`, `loose` and `foreign` of an entry. Raises Refused if somebody else may have chosen it."""
+        """`shared`, `loose` and `foreign` of an entry. Raises EntryRefusal if others may have chosen it."""
         shared, loose, foreign = place.shared, place.loose, place.foreign
         over, owner = place.about, about.st_uid
         writable = over.st_mode & (stat.S_IWOTH | stat.S_IWGRP)
@@ -274,7 +274,7 @@ def user(uid: int) -> str:
 
 
 def _by_others(folder: os.stat_result) -> bool:
-    """Whether others than its owner can write to it. Many distributions give each user a private group."""
+    """Whether users other than its owner can write to it. The owner's private group does not count."""
     if not folder.st_mode & stat.S_IWGRP or folder.st_gid == 0:
         return bool(folder.st_mode & stat.S_IWOTH)
     try:
@@ -285,7 +285,7 @@ def _by_others(folder: os.stat_result) -> bool:
 
 
 def _seen_by_all(about: os.stat_result, over: os.stat_result) -> bool:
-    """Whether all users, or the group of its folder, can read it, and it is not a hard link."""
+    """Whether all users, or the group of its folder, can read it, and it is not a file with other names."""
     group = about.st_gid == over.st_gid != 0
     if stat.S_ISDIR(about.st_mode):
         return about.st_mode & 0o005 == 0o005 or (group and about.st_mode & 0o050 == 0o050)

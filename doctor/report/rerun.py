@@ -32,8 +32,8 @@ def for_the_rest(report: Report) -> str:
 
 
 def can_verify(report: Report, finding: Finding) -> bool:
-    """Whether the run says how its hosts are reached, and the finding is a fault of its own. A remedy may verify
-    itself.
+    """Whether the run says how its hosts are reached, and the finding is a fault of its own. Some remedies
+    verify themselves.
     """
     known = report.run.way is not None and not report.run.command.startswith("ranktable")
     if finding.remedy and finding.remedy.id in VERIFIES_ITSELF:

@@ -18,7 +18,7 @@ class Pauses:
         self._longest = 0.0
         self._woke = time.monotonic()
         self._over = threading.Event()
-        with contextlib.suppress(RuntimeError):  # if no thread can start, another finding says so
+        with contextlib.suppress(RuntimeError):  # if no thread can start, another finding reports it
             threading.Thread(target=self._beat, name="pauses", daemon=True).start()
 
     @property

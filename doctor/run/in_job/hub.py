@@ -216,7 +216,7 @@ class Hub:
     # Questions to the ranks.
 
     def leader(self, place: tuple[str, str]) -> HubMember | None:
-        """The first rank of a host that can be spoken to."""
+        """The first rank of a host that still receives messages."""
         there = (self.members[rank] for rank in sorted(self.members) if self.members[rank].place == place)
         return next((member for member in there if member.speaks), None)
 
@@ -239,7 +239,7 @@ class Hub:
                 return states
 
     def _mute(self, serial: int) -> list[HubMember]:
-        """Members not yet heard from; one whose connection ended will not be."""
+        """Members that have not answered this question, including those whose connection ended."""
         return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
 
     def _state(self, member: HubMember) -> str:

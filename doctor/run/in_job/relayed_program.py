@@ -131,6 +131,6 @@ class RelayedProgram:
             self.link.tell(EndProgram(self.number))
 
     def stop(self) -> None:
-        """From another thread: make the program's own thread see its end."""
+        """Called from another thread: make the program's own thread see its end."""
         self.end()
         self.cut()

@@ -22,7 +22,7 @@ from typing import Literal
 TOKEN = "DOCTOR_TOKEN"
 """The variable that holds the run's token."""
 PIECE = 400
-"""Even if each letter is a `%`, a line with the token and the longest name is below what Slurm may cut."""
+"""The longest piece of a line: with token and longest name, Slurm never cuts it, even if it is all `%`."""
 LONGEST_NAME = 100
 EVERYBODY = ","
 

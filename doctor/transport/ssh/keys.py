@@ -207,7 +207,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
 
 
 def _parse(path: Path, text: bytes) -> paramiko.PKey:
-    """A private key. Raises PasswordRequiredException for an encrypted one, Unusable if it is not a key."""
+    """A private key. Raises PasswordRequiredException for an encrypted one, UnusableKey for a bad one."""
     tried = [_parse_as(kind, path) for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)]
     for key in tried:
         if isinstance(key, paramiko.PKey):

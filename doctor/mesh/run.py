@@ -37,10 +37,10 @@ from doctor.transport.question import MeshQuestion
 
 AGENT = "doctor.mesh.agent"
 WIDENINGS = 2
-IN_FLIGHT = 256  # MOST in agent.py
+IN_FLIGHT = 256  # equal to MOST in agent.py
 LOAD = 65536
-"""Bytes that the connection of a pair carries each way: packets of full size, not only the small ones of a
-handshake."""
+"""Bytes that the connection of a pair carries each way, to try packets of full size: those of a handshake are
+small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,7 @@ def _attempt(link: Link) -> Attempt:
 
 
 def _undone(link: Link, why: str) -> Link:
-    """The link without what proves nothing: its failure, or what became of its load."""
+    """The link without the part that proves nothing: its failure, or the fate of its load."""
     return replace(link, outcome="untested", detail=why) if link.failed else replace(link, carried="")
 
 

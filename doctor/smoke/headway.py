@@ -57,7 +57,7 @@ def with_those_behind(stage: Stage, watch: Watch) -> Stage:
 
 
 def _behind(ranks: list[LiveRank]) -> list[LiveRank]:
-    """The ranks that have done least; none if all have done the same."""
+    """The ranks that have come least far; none if all are equally far."""
     places = {rank.seat.rank: _place(rank) for rank in ranks}
     least = min(places.values(), default=(0, 0, 0))
     last = [rank for rank in ranks if places[rank.seat.rank] == least]

@@ -119,8 +119,8 @@ class RankOutcome:
     """All that is known about one rank at the end of the run.
 
     `samples` are the last two looks at its page, the older first. In a run that hung, some time passed
-    between them: a rank that moved did not hang. `state` is its letter in /proc, `cpu` the CPU
-    seconds in between.
+    between them: a rank that moved did not hang. `state` is the letter of the process in /proc, `cpu` the CPU
+    seconds that it used between the two looks.
     """
 
     rank: int

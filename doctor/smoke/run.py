@@ -41,7 +41,7 @@ SHOWN, STOOD = 0.2, 2.0
 MOST_UNANSWERED = 3
 """After this many unanswered looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
-"""Makes the hosts connect to each other while their ranks hang."""
+"""A function that lets the hosts connect to each other while their ranks hang."""
 
 
 class SmokeRun:
@@ -255,7 +255,7 @@ class SmokeRun:
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
     def _gone(self) -> Literal["lost", "trouble"] | None:
-        """How the host ended that the other ranks turn out to have lost; None if no host did."""
+        """How a host was lost, if that is why the other ranks ended; None if no host was lost."""
         hosts = self.watch.hosts.values()
         if any(host.lost for host in hosts):
             return "lost"

@@ -46,9 +46,9 @@ class Watch:
         self.stopped_since: dict[int, float] = {}
         self.exit_at: float | None = None
         self.frozen = False
-        """Pages no longer count: evidence is being collected, and that may move ranks."""
+        """Whether pages no longer count, because evidence is being collected and that may move ranks."""
         self.abandoned = False
-        """Agents ended because the controller left them alone for too long."""
+        """Whether agents ended because the controller left them alone for too long."""
 
     @property
     def finished(self) -> bool:
@@ -110,7 +110,7 @@ class Watch:
                 yield Alarm("mismatch", rank.seat.cell)
 
     def _silent(self) -> Iterator[Alarm]:
-        """Hosts whose agents are silent. If all of several are, it is the controller that is cut off."""
+        """Hosts whose agents are silent. If all of several agents are, the controller itself is cut off."""
         silent = [h for h in self.hosts.values() if h.ready and h.silence >= self.patience.silent]
         if len(silent) > 1 and len(silent) == len(self.hosts):
             yield Alarm("interrupted")
@@ -147,7 +147,7 @@ class Watch:
         return self.patience.imports
 
     def _still(self) -> Iterator[Alarm]:
-        """Cells in which no rank moved for as long as the limit; only a second look makes it sure."""
+        """Cells in which no rank moved for as long as the limit; a second look must confirm that."""
         cells: Sequence[int] = range(len(self.plan.cells))
         if not self.all_ready:  # all ranks of all cells wait for one: none may join before
             cells = [next(rank.seat.cell for rank in self.ranks if PHASES.index(rank.phase) < READY)]

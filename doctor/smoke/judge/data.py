@@ -154,6 +154,6 @@ def _is_consequence(
 
 
 def _met_wrong_call(plan: SmokePlan, charge: SmokeCharge, ground: SmokeCharge) -> bool:
-    """Whether a call of the collectives phase was paired with the wrong one: its result is nobody's fault."""
+    """Whether the charge is a wrong result of calls that a mismatch had paired wrongly: nobody's fault."""
     same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
     return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]

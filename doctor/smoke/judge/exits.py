@@ -99,7 +99,7 @@ def commands(seen: RankOutcome) -> tuple[str, ...]:
 
 
 def remedy(seen: RankOutcome) -> str | None:
-    """The remedy for a rank that ended by itself and not for lack of room: compare its software; else None."""
+    """The remedy if a rank ended by itself and not for lack of room: its software is suspect; else None."""
     by_itself = way_of(seen) in ("exception", "left")
     return "compare-software" if by_itself and not _NO_ROOM.search(said(seen)) else None
 

@@ -4,8 +4,8 @@ A direction is slow if its quickest turn is below half of all turns of the other
 three quickest are alike: a link sets the same limit each time, though a busy processor may miss it, and a
 busy processor alone sets none. A host of three is slow if both its pairs carry less than a quarter of the
 pair without it. Runs were drawn at random from transfers on two cores beside four programs that compute: the
-first rule was wrong in 0.02 % of runs of two hosts and the second in 0.04 %; without these programs, in 0.002 %
-and never.
+first rule was wrong in 0.02 % of runs of two hosts and the second in 0.04 %; without these programs, the first
+was wrong in 0.002 % and the second never.
 """
 
 from __future__ import annotations

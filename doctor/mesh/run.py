@@ -127,7 +127,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         if failed and time.monotonic() >= self.until:
             # One failure is not enough to blame a host.
             late = "the deadline came before it could be tried again"
-            links = [_undone(link, late) if link.failed or link.lost else link for link in links]
+            links = [_drop_failure(link, late) if link.failed or link.lost else link for link in links]
         elif failed:
             second = self._connect(
                 "failed connections once more",
@@ -208,7 +208,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
     def _sound(self, links: Sequence[Link]) -> list[Link]:
         """The links; failed connections to a lost agent are untested, because they prove nothing."""
         return [
-            _undone(link, f"the agent on {link.target} ended during the run")
+            _drop_failure(link, f"the agent on {link.target} ended during the run")
             if (link.failed or link.lost) and self.agents[link.target].gone
             else link
             for link in links
@@ -258,7 +258,7 @@ def _attempt(link: Link) -> Attempt:
     return Attempt(link.source, link.target, link.address, link.port, link.kind)
 
 
-def _undone(link: Link, why: str) -> Link:
+def _drop_failure(link: Link, why: str) -> Link:
     """The link without the part that proves nothing: its failure, or the fate of its load."""
     return replace(link, outcome="untested", detail=why) if link.failed else replace(link, carried="")
 

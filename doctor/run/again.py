@@ -42,7 +42,7 @@ def look_again(request: Request, path: Path) -> int:
     line = _line(earlier)
     if not request.outputs.quiet:
         tell(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n")
-    reading, report = run_and_judge(_asked(request, line))
+    reading, report = run_and_judge(_rerun_request(request, line))
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)
     deliver(report, reading, request.outputs, request.save)
@@ -77,7 +77,7 @@ def _line(earlier: EarlierRun) -> str:
     return way.typed(command, hosts, options, whole=not alone, job=True)
 
 
-def _asked(request: Request, line: str) -> Request:
+def _rerun_request(request: Request, line: str) -> Request:
     """The request for a command line from `_line`; options typed for this run override it."""
     _, command, *words = shlex.split(line)
     hosts = tuple(takewhile(lambda word: not word.startswith("-"), words))

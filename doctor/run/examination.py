@@ -76,8 +76,8 @@ def run_and_judge(
     ready: Ready | None = None,
     told: Launch | None = None,
 ) -> tuple[Reading, Report]:
-    """The hosts' answers and the judgement. `more` are facts that no check asks for, and `told` is the launch
-    if the user names none.
+    """The hosts' answers and the judgement. `more` are facts that no check asks for; `told` is the launch to
+    use if the user names none.
     """
     if request.replay:
         return judge_again(request, load(request.replay))

@@ -8,11 +8,11 @@ import time
 
 BEAT = 0.5
 PAUSE = 4.0
-"""Seconds. On a busy machine a thread waits for less than that."""
+"""Seconds that count as a pause. Even on a busy machine a thread waits for less than that."""
 
 
 class Pauses:
-    """A thread that should wake up at each beat, and when it last did."""
+    """A thread that should wake up at each beat. If it wakes up late, the whole program was paused."""
 
     def __init__(self) -> None:
         self._longest = 0.0

@@ -80,7 +80,7 @@ def _connect(head: str, port: int, until: float) -> socket.socket:
 
 
 def _resolve(head: str, port: int, until: float) -> list[Any]:
-    """In a thread of its own, because waiting for a silent name server has no time limit."""
+    """Look the name up in a thread of its own, because a silent name server would delay us without limit."""
     found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
 
     def ask() -> None:

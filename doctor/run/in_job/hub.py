@@ -59,7 +59,7 @@ class _Question:
 
 
 class Hub:
-    """Call `listen`, then `join`; `close` at the end."""
+    """Rank 0's end of all connections. Call `listen`, then `join`; `close` at the end."""
 
     def __init__(self, seat: JobRank, me: messages.Hello) -> None:
         self.seat = seat

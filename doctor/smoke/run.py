@@ -244,7 +244,7 @@ class SmokeRun:
         broke = alarm.kind == "exit" and self._only_connections_broke()
         if broke and 0 < len(silent) < len(self.agents.live()):
             _give_up([host for host in self.agents.look() if host in silent])
-        if broke and (gone := self._gone()):
+        if broke and (gone := self._lost_host()):
             self.end = replace(self._ended_by(alarm), kind=gone, cell=None)
         elif broke or alarm.kind in ("still", "deadline"):
             self._try_network()
@@ -254,7 +254,7 @@ class SmokeRun:
         ended = [rank.seen(time.monotonic()) for rank in self.watch.ranks if rank.ended_badly]
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
-    def _gone(self) -> Literal["lost", "trouble"] | None:
+    def _lost_host(self) -> Literal["lost", "trouble"] | None:
         """How a host was lost, if that is why the other ranks ended; None if no host was lost."""
         hosts = self.watch.hosts.values()
         if any(host.lost for host in hosts):

@@ -99,10 +99,10 @@ class Watch:
             return None
         if any(now - since >= self.patience.stopped for since in self.stopped_since.values()):
             return Alarm("stopped", self.ranks[min(self.stopped_since)].seat.cell)
-        found = [*self._off(), *self._silent(), *self._late(now), *self._still()]
+        found = [*self._off_schedule(), *self._silent(), *self._late(now), *self._still()]
         return next(iter(found), None)
 
-    def _off(self) -> Iterator[Alarm]:
+    def _off_schedule(self) -> Iterator[Alarm]:
         """Ranks whose pages were off their schedules at two looks."""
         for rank in self.ranks:
             shape, place = self.shapes[rank.seat.cell], rank.seat.place
@@ -139,7 +139,7 @@ class Watch:
         return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
 
     def _import_limit(self) -> float:
-        """torch may lie on a slow network disk, but a host must not be far behind the others."""
+        """Seconds for importing torch, perhaps from a slow disk: no host may be far behind the others."""
         hosts = self.hosts.values()
         done = sorted(h.imported_at - h.ready_at for h in hosts if h.imported_at is not None)
         if 2 * len(done) > len(self.hosts):

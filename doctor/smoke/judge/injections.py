@@ -16,7 +16,7 @@ def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Itera
     """
     whole = result.end.kind == "done"
     injected = [each for each in result.plan.injected if each.kind in KINDS]
-    missed = [each for each in injected if not _found(result, each, charges)]
+    missed = [each for each in injected if not _is_found(result, each, charges)]
     if result.end.kind == "interrupted" or (not whole and len(missed) < len(injected)):
         return
     for each in missed:
@@ -34,8 +34,8 @@ def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Itera
             )
 
 
-def _found(result: SmokeResult, injection: Injection, charges: Sequence[SmokeCharge]) -> bool:
-    """Whether its own check reports it, or another check names the injected ranks."""
+def _is_found(result: SmokeResult, injection: Injection, charges: Sequence[SmokeCharge]) -> bool:
+    """Whether the injection's own check reports it, or another check names the ranks that it struck."""
     kind, plan = KINDS[injection.kind], result.plan
     seat = plan.seat(injection.rank)
     struck = {injection.rank}

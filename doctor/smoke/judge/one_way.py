@@ -1,11 +1,11 @@
 """Two or three hosts: too few pairs to compare, so each pair sent one way at a time, five turns each way.
 
-A direction is slow if its quickest turn is below half of all turns of the other direction but one, and its
-three quickest are alike: a link sets the same limit each time, though a busy processor may miss it, and a
-busy processor alone sets none. A host of three is slow if both its pairs carry less than a quarter of the
-pair without it. Runs were drawn at random from transfers on two cores beside four programs that compute: the
-first rule was wrong in 0.02 % of runs of two hosts and the second in 0.04 %; without these programs, the first
-was wrong in 0.002 % and the second never.
+A direction is slow if its quickest turn is below half of all but the slowest turn of the other direction, and
+its three quickest turns are alike: a slow link sets the same limit each time, even if a busy processor may
+miss it; a busy processor alone does not. A host of three is slow if both its pairs carry less than a quarter
+of the pair without it. Runs were drawn at random from transfers on two cores beside four programs that
+compute. The first rule was wrong in 0.02 % of runs of two hosts, the second in 0.04 %; without these
+programs, the first was wrong in 0.002 % and the second never.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def judge_streams(result: SmokeResult) -> Iterator[SmokeCharge]:
         # Each product of devices draws different numbers.
         common = _product(started, prints) if name == "device" else None
         among = {r: p for r, p in prints.items() if common is None or started[r].product == common}
-        if found := _odd(among, known.get(name)):
+        if found := _outliers(among, known.get(name)):
             key = (found.odd, found.decided)
             charges[key].append((name, _library(result, started, name, found, known.get(name), prints)))
             other.setdefault(name, set()).update(found.odd)
@@ -60,7 +60,7 @@ def _product(started: Mapping[int, RankStart], ranks: Mapping[int, str]) -> str:
     return max(dict.fromkeys(products), key=products.count)
 
 
-def _odd(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
+def _outliers(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
     """The ranks without the known fingerprint, if any rank has it; else those outside the majority. None if
     all agree: then all have the same unknown version of the library.
     """

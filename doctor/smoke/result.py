@@ -164,7 +164,7 @@ class HostOutcome:
     reverse_dns: float | None = None
     """Seconds that the reverse lookup of the head's address took; torch does one for each connection."""
     peak_memory: int = 0
-    """Bytes, of its largest rank."""
+    """The peak memory of its largest rank, in bytes."""
     trouble: str = ""
     """Why there was no agent, or why it could not start the ranks."""
     lost: UnreachedHost | None = None

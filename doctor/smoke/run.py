@@ -35,7 +35,7 @@ from doctor.transport import Session
 
 TICK = 0.05
 EVIDENCE = 6.0
-"""Seconds at the end of a run that is cut short, to see which ranks stand still, and why."""
+"""Seconds reserved at the end of a run that is cut short, to see which ranks stand still, and why."""
 SHOWN, STOOD = 0.2, 2.0
 """Seconds between two reports of progress: while something moves, and while nothing does."""
 MOST_UNANSWERED = 3

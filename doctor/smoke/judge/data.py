@@ -64,8 +64,8 @@ def judge_data(result: SmokeResult, earlier: Sequence[SmokeCharge] = ()) -> tupl
 
 
 def _data_charges(masks: Iterable[SmokeCharge], streams: Iterable[SmokeCharge]) -> Iterator[SmokeCharge]:
-    """Charges for data and random streams. If both deviate on a rank, the first is charged, with the other as
-    evidence.
+    """Charges for data and random streams. If both deviate on a rank, only the earlier is charged; a charge
+    for data has the stream as evidence.
     """
     masked: list[SmokeCharge | None] = list(masks)
     for stream in streams:

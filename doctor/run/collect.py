@@ -201,7 +201,7 @@ class Collection:
         return why
 
     def _mesh(self) -> None:
-        """Only hosts that answered take part, with their data addresses."""
+        """Run the mesh. Only hosts that answered take part, with their data addresses."""
         order = self.order
         if order.mesh == "none" or not order.connect or len(self.heard) < 2:
             return

@@ -43,7 +43,7 @@ QUICK = MeshPatience(
 
 
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
-    """`before` is the report of everything found without a smoke run."""
+    """Train on the healthy hosts. `before` is the report of everything found without a smoke run."""
     job = collection.read().plan
     fit, left_out = _fit_hosts(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
@@ -181,7 +181,7 @@ def _shared_gpus(found: Devices, ranks: int) -> tuple[int, ...]:
 
 
 def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshResult | None:
-    """Who reaches whom right now."""
+    """Connect these hosts to each other, to see who reaches whom right now."""
     mesh = plan_mesh(
         {host.name: job.data_address(host.name) for host in hosts},
         shape="auto",

@@ -96,7 +96,7 @@ class Hub:
             self._door.close()
 
     def _let_in(self, visitor: RankVisitor) -> None:
-        """Runs in the listener's thread."""
+        """Admit or refuse a visitor. Runs in the listener's thread."""
         seals, hello, me = visitor.greeting.seals, visitor.hello, self.members[self.seat.rank].hello
         assert seals is not None
         assert hello is not None

@@ -64,14 +64,14 @@ class ProgramEnded(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
 
 
 class VerdictReceipt(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
-    """The verdict has arrived."""
+    """Confirms that the verdict has arrived."""
 
 
 FromMember = Hello | Beat | BeatAnswer | ProcessState | ProgramEnded | VerdictReceipt
 
 
 class Welcome(msgspec.Struct, tag_field="do", tag="welcome", frozen=True):
-    """Rank 0's own place."""
+    """Admits a rank; it holds rank 0's own place."""
 
     host: Text
     machine: Text

@@ -60,7 +60,7 @@ class RelayedProgram:
             self._changed.notify_all()
 
     def cut(self) -> None:
-        """The connection to it broke."""
+        """Called when the connection to the program broke."""
         with self._changed:
             self._cut = True
             self._changed.notify_all()

@@ -44,7 +44,7 @@ class Turn:
         self.deadline: float | None = None
 
     def begin(self) -> float:
-        """Raises CannotReach if the turn comes too late."""
+        """Start the host's time, if not yet begun; returns its end. Raises CannotReach if it is too late."""
         if self.deadline is None:
             now = time.monotonic()
             if now >= self._until:

@@ -65,7 +65,7 @@ def to_hosts(names: Collection[str] | None, lines: Iterable[bytes]) -> bytes:
 
 
 def hang_up(names: Collection[str] | None) -> bytes:
-    """The end of these hosts' stdin."""
+    """The line that ends the stdin of these hosts' programs; None means all hosts."""
     return _address(names) + b" q\n"
 
 
@@ -152,7 +152,7 @@ class StreamSplitter:
         return [self._parse_line(line) for line in lines]
 
     def rest(self) -> list[TaskLine]:
-        """The rest without a line end."""
+        """The last line, if the stream ended without a line end."""
         line, self._begun = bytes(self._begun), bytearray()
         return [self._parse_line(line)] if line else []
 

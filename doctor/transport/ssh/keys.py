@@ -49,7 +49,7 @@ class UnusableKey(Exception):
 
 
 class KeyRing:
-    """Safe to use from many threads."""
+    """All keys that can be offered. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -58,7 +58,7 @@ class KeyRing:
         self._worked: paramiko.PKey | None = None
 
     def worked(self, offer: Offer) -> None:
-        """Clusters often use one key for all hosts: the one that worked is tried first on the next."""
+        """Note a key that worked, to try it first on the next host: clusters often use one key for all."""
         self._worked = offer.key
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
 
     votes: tuple[Hash, ...]
     sums: tuple[Sums, ...] = ()
-    """As in Audit."""
+    """See `Audit.sums`."""
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):

@@ -41,7 +41,7 @@ def headway(watch: Watch) -> Stage:
 
 
 def training(plan: SmokePlan, done: int, loss: float | None, moves: int = 0) -> Stage:
-    """`loss` is that of rank 0; None before its first step, or if it is not finite."""
+    """The stage while ranks train. `loss` is rank 0's: None before its first step, or if it is not finite."""
     said = f"  loss {loss:.2f}" if loss is not None else ""
     return Stage(SMOKE, f"train {done}/{plan.steps}{said}  {_where(plan)}", done, plan.steps, moves, "train")
 

@@ -60,7 +60,7 @@ class SmokePlan:
     dtypes: tuple[str, ...] = ()
     dp_in_world: bool = False
     waver_tries: int = 0
-    """See CellShape."""
+    """See `CellShape.waver_tries`."""
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]

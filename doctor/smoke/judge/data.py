@@ -51,7 +51,7 @@ FOLLOWS_FROM_DATA = {"tp-loss", "transient", "data", "gradient", "replica"}
 
 
 def judge_data(result: SmokeResult, earlier: Sequence[SmokeCharge] = ()) -> tuple[SmokeCharge, ...]:
-    """`earlier`: the charges for how the run ended."""
+    """The charges for wrong numbers and slow ranks or links; `earlier` are those for how the run ended."""
     plan = result.plan
     data = list(_data_charges(judge_masks(result), judge_streams(result)))
     judges = (judge_collective, judge_desync, judge_nan, judge_corruption, judge_loss)

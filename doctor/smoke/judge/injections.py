@@ -11,8 +11,8 @@ from doctor.smoke.result import Injection, SmokeResult
 
 
 def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Iterator[SmokeCharge]:
-    """`charges`: all that the run proves. A fault that the run did not reach, because it ended early, is not
-    missed; nor is a second one if the first ended the run.
+    """Charges for missed faults; `charges` is all that the run proves. A fault is not missed if the run ended
+    before it, or if another fault ended the run.
     """
     whole = result.end.kind == "done"
     injected = [each for each in result.plan.injected if each.kind in KINDS]

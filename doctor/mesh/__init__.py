@@ -1,8 +1,8 @@
 """The mesh: find out which hosts reach each other by connecting them.
 
 `plan_mesh` decides which hosts connect to which, `mesh_script` and `run_mesh` let agents on the hosts do it,
-`culprits` names the hosts that explain the failures, `unproved` and `not_carried` those tried too little.
-Agents connect only to ports that our agents bound.
+`culprits` names the hosts that explain the failures; `unproved` and `not_carried` name the hosts not tried
+enough. Agents connect only to ports that our agents bound.
 """
 
 from doctor.mesh.culprits import MeshBlame, culprits

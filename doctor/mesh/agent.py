@@ -75,7 +75,7 @@ class WatchedSocket:
         return b"\n" in self.heard or len(self.heard) >= LONGEST if data else None
 
     def carry(self, load: "memoryview") -> "memoryview":
-        """Send as much as there is room for; what is left."""
+        """Send as much as there is room for; returns the rest."""
         with contextlib.suppress(BlockingIOError):
             load = load[self.sock.send(load) :]
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if load else 0)
@@ -137,10 +137,10 @@ class MeshVisitor(WatchedSocket):
 
 
 class Caller(WatchedSocket):
-    """One attempt to reach a peer. It closes the connection first, after it has the answer and its load back.
+    """One attempt to reach a peer. The caller hangs up first, once it has the answer and its load back.
 
-    `carried` is what became of the load: "out" is lost on the way there, "back" on the way back. A part that
-    arrived proves the way, however slow it is: then it is "there", or "both".
+    `carried` is what became of the load: "out" if it was lost on the way there, "back" if it was lost on the
+    way back. If any part of it arrived, that way works, however slow it is: then it is "there", or "both".
     """
 
     connected = False
@@ -197,7 +197,7 @@ class Caller(WatchedSocket):
             self.finish("ok", "")
 
     def exchange(self) -> None:
-        """Send the load; then everything comes back, behind the word that it has arrived."""
+        """Send the load. The peer first answers that it has arrived, and then sends it all back."""
         try:
             if self.load:
                 self.load = self.carry(self.load)
@@ -386,12 +386,12 @@ def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
 
 
 def load_of(size: int) -> bytes:
-    """So many bytes on one line."""
+    """A line of `size` bytes."""
     return b" " * (size - 1) + b"\n" if size else b""
 
 
 def unresolved(address: str) -> "list[str]":
-    """This address and the gateways, as far as the kernel asks for them (ARP) without an answer."""
+    """Those of this address and the gateways for which the kernel's ARP requests get no answer."""
     try:
         with open("/proc/net/route") as routes, open("/proc/net/arp") as neighbours:
             gateways = [row.split()[2] for row in routes.readlines()[1:]]

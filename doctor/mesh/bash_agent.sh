@@ -16,7 +16,7 @@ call() { # TOKEN NUMBER LIMIT PEER PORT ADDRESS
     ' "$1" "$2" "$4" "$5" "$6" 2>&1
 }
 
-# Once more, for what the connection carries: a load there and then back.
+# Connects once more, to see whether a load gets there and back.
 carry() { # TOKEN NUMBER SECONDS PORT ADDRESS LOAD
     timeout "$3" bash --norc --noprofile -c '
         exec 3<>"/dev/tcp/$3/$2" || exit 1

@@ -13,7 +13,7 @@ from doctor.mesh.result import Carried, Kind, Link, Listener, ListenError, Outco
 from doctor.text.nodeset import is_ip
 
 MOST_UNRESOLVED = 16
-"""A host has few gateways."""
+"""The most addresses that are kept of one message: a host has few gateways."""
 
 _LISTEN_ERRORS: dict[str, ListenError] = {word: word for word in get_args(ListenError) if word != "no-agent"}
 _OUTCOMES: dict[str, Outcome] = {word: word for word in get_args(Outcome)}

@@ -1,4 +1,4 @@
-"""Hosts that a mesh leaves unproved, and why: proof is a tested connection from and to a host."""
+"""Hosts that a mesh leaves unproved, and why: a host is proved by tested connections from it and to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTENING = {
 
 
 def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
-    """Host -> why. `hosts` are those that answered, in the order of the run; `known` are unproved anyway.
+    """Unproved host -> why. `hosts` answered, in the order of the run; those in `known` are unproved anyway.
 
     An attempt that failed to run because of an unproved host says nothing about the other end.
     """
@@ -42,7 +42,7 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
 
 
 def not_carried(seen: MeshResult) -> dict[str, str]:
-    """Host -> why, for hosts of which a connection worked and was tried no further than its handshake."""
+    """Host -> why, for hosts with a working connection that was not tried beyond its handshake."""
     tried = {(link.source, link.target) for link in seen.links if link.carried}
     tried |= {(link.target, link.source) for link in seen.links if link.carried in ("back", "both")}
     return {

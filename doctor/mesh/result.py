@@ -44,9 +44,9 @@ class Link:
     answer.
 
     `carried` is what became of the load that an `ok` connection had to carry, first to the target and then
-    back: lost on the way "out", on the way "back", or through on "both"; "there" if it got through on the way
-    out and was too slow to be seen on its way back; empty if it carried none. `segments` are those with data
-    that the source sent, and those that it sent again.
+    back: "out" or "back" if it was lost on that way; "both" if it got through on both ways; "there" if it got
+    through on the way out and was too slow to be seen on its way back; empty if there was no load. `segments`
+    counts the segments with data that the source sent, and those that it sent again.
     """
 
     source: str
@@ -77,13 +77,13 @@ class Link:
 
     @property
     def repeats(self) -> str:
-        """How much of its load the source had to send again, in words; empty if the kernel did not tell."""
+        """How much of its load the source had to send again, in words; empty if the kernel did not count."""
         sent, again = self.segments
         return f"{again} of {sent} segments were sent again" if sent else ""
 
     @property
     def ways(self) -> tuple[Link, ...]:
-        """Each way that its load went, as a link from the sender to the receiver: `ok` or `lost`."""
+        """The ways that its load went, each as a link from the sender to the receiver: `ok` or `lost`."""
         if self.outcome != "ok" or not self.carried:
             return ()
         there = replace(self, outcome="lost" if self.carried == "out" else "ok")

@@ -37,10 +37,10 @@ from doctor.transport.question import MeshQuestion
 
 AGENT = "doctor.mesh.agent"
 WIDENINGS = 2
-IN_FLIGHT = 256  # MOST in agent.py
+IN_FLIGHT = 256  # equal to MOST in agent.py
 LOAD = 65536
-"""Bytes that the connection of a pair carries each way: packets of full size, not only the small ones of a
-handshake."""
+"""Bytes that the connection of a pair carries each way, to try packets of full size: those of a handshake are
+small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         if failed and time.monotonic() >= self.until:
             # One failure is not enough to blame a host.
             late = "the deadline came before it could be tried again"
-            links = [_undone(link, late) if link.failed or link.lost else link for link in links]
+            links = [_drop_failure(link, late) if link.failed or link.lost else link for link in links]
         elif failed:
             second = self._connect(
                 "failed connections once more",
@@ -208,7 +208,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
     def _sound(self, links: Sequence[Link]) -> list[Link]:
         """The links; failed connections to a lost agent are untested, because they prove nothing."""
         return [
-            _undone(link, f"the agent on {link.target} ended during the run")
+            _drop_failure(link, f"the agent on {link.target} ended during the run")
             if (link.failed or link.lost) and self.agents[link.target].gone
             else link
             for link in links
@@ -258,8 +258,8 @@ def _attempt(link: Link) -> Attempt:
     return Attempt(link.source, link.target, link.address, link.port, link.kind)
 
 
-def _undone(link: Link, why: str) -> Link:
-    """The link without what proves nothing: its failure, or what became of its load."""
+def _drop_failure(link: Link, why: str) -> Link:
+    """The link without the part that proves nothing: its failure, or the fate of its load."""
     return replace(link, outcome="untested", detail=why) if link.failed else replace(link, carried="")
 
 

@@ -1,4 +1,4 @@
-"""`doctor check --again FILE`: what failed in an earlier run is looked at once more, and nothing else."""
+"""`doctor check --again FILE`: runs the checks that failed in an earlier run again, and no others."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 
 KNOWN = ("HOSTS", "--hostfile", "--local", "--exclude", "--only", "--skip", "--need-hosts")
-"""Options for which the file stands."""
+"""Options that cannot be given with the file, because it replaces them."""
 
 
 def look_again(request: Request, path: Path) -> int:
-    """Make the checks that failed once more; the exit code is 0 if all that failed is fixed."""
+    """Run the checks that failed once more; the exit code is 0 if everything that failed is fixed."""
     file = clean_line(str(path))
     if clash := [name for name in KNOWN if name in request.typed]:
         raise UsageError(
@@ -42,7 +42,7 @@ def look_again(request: Request, path: Path) -> int:
     line = _line(earlier)
     if not request.outputs.quiet:
         tell(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n")
-    reading, report = run_and_judge(_asked(request, line))
+    reading, report = run_and_judge(_rerun_request(request, line))
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)
     deliver(report, reading, request.outputs, request.save)
@@ -61,11 +61,11 @@ def _unheard(hosts: Iterable[str], now: Recording) -> dict[str, str]:
 
 
 def _line(earlier: EarlierRun) -> str:
-    """The command line that makes only these checks, on the hosts they need, with the options of the job."""
+    """The command line that runs only these checks, on the hosts they need, with the options of the job."""
     checks = list(dict.fromkeys(each.check for each in earlier.failed))
     trained = any(check.startswith("smoke-") for check in checks)
     command = earlier.command if trained else "check"
-    if trained:  # a training that fails in another way has not passed either
+    if trained:  # a training that now fails another smoke check has not passed either
         checks = [*(check for check in checks if not check.startswith("smoke-")), "smoke-*"]
     guilty = {host for each in earlier.failed for host in each.hosts}
     alone = earlier.of_one_host.issuperset(checks) and all(each.hosts for each in earlier.failed)
@@ -77,8 +77,8 @@ def _line(earlier: EarlierRun) -> str:
     return way.typed(command, hosts, options, whole=not alone, job=True)
 
 
-def _asked(request: Request, line: str) -> Request:
-    """The request of a line that `_line` made, with what was typed for this run."""
+def _rerun_request(request: Request, line: str) -> Request:
+    """The request for a command line from `_line`; options typed for this run override it."""
     _, command, *words = shlex.split(line)
     hosts = tuple(takewhile(lambda word: not word.startswith("-"), words))
     asked = retyped(request, pairs(words[len(hosts) :]))

@@ -27,14 +27,14 @@ _PUBLIC_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA")
 
 
 def _identities(paths: Sequence[str]) -> tuple[str, ...]:
-    """The key files; a named key that does not exist, or is another kind of file, is a mistake."""
+    """The key files. Raises UsageError for a file that does not exist or is not a private key."""
     for path in paths:
         file = Path(path).expanduser()
         if not file.is_file():
             raise UsageError(f"--identity: there is no file {path!r}.")
         try:
             text = read_text(file)
-        except InputErrors:  # SSH says more of a key that cannot be read
+        except InputErrors:  # SSH explains better why a key cannot be read
             continue
         refuse_other(path, text)
         if _PUBLIC_KEY.match(text):
@@ -47,7 +47,7 @@ def _identities(paths: Sequence[str]) -> tuple[str, ...]:
 def choose_transport(
     way: WayFlags, targets: Targets, hosts: Sequence[Host], environ: Mapping[str, str] = os.environ
 ) -> Transport:
-    """`environ` names the Slurm job whose nodes are reached by srun."""
+    """The transport to these hosts. `environ` names the Slurm job whose nodes are reached by srun."""
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
     if targets.local and way.transport not in ("ssh", "srun"):

@@ -65,9 +65,9 @@ class Order:
     smoke: bool = False
     """Whether a smoke run follows."""
     patience: MeshPatience = field(default_factory=MeshPatience)
-    """For connections between hosts."""
+    """The time limits for connections between hosts."""
     hosts_from: str = ""
-    """Who named the hosts, if it was not the command line."""
+    """Where the hosts were named, if it was not the command line."""
     way: Way | None = None
     """How the hosts are to be reached."""
     pythons: tuple[str, ...] | None = None
@@ -192,7 +192,7 @@ class Collection:
             self._show_progress("hosts", len(self.heard), len(hosts), waiting)
 
     def _excused(self, why: UnreachedHost) -> UnreachedHost:
-        """The reason for a host given up because the run ended or was paused: it might have answered."""
+        """The reason why a host has no answer; it is not blamed if the run ended early or was paused."""
         pause = self.pauses.longest
         if pause and why.kind in (*TOO_SLOW, UnreachedKind.LOST, UnreachedKind.JUMP):
             return errors.paused(pause, why.summary).of(why.host)
@@ -201,7 +201,7 @@ class Collection:
         return why
 
     def _mesh(self) -> None:
-        """Only hosts that answered take part, with their data addresses."""
+        """Run the mesh. Only hosts that answered take part, with their data addresses."""
         order = self.order
         if order.mesh == "none" or not order.connect or len(self.heard) < 2:
             return
@@ -224,7 +224,7 @@ class Collection:
         self.mesh = run_mesh(session, mesh, order.patience, progress=self.progress, until=order.until)
 
     def _try_offers(self) -> None:
-        """Where ranks would offer another address than the one that was tried, try that one too."""
+        """If ranks would offer another address than the one that was tried, try that one too."""
         if self.mesh is None or not self.mesh.links or self.left() <= 0:
             return
         reading = self.read()
@@ -250,11 +250,11 @@ class Collection:
         return self.transport.open(scripts, self.order.until)
 
     def _tables(self) -> None:
-        """The rank tables of running processes, if only the first answers show where these are.
+        """Ask for the rank tables of running processes, if only the first answers show where these are.
 
-        A host that does not answer this keeps its first answer in full.
+        A host that does not answer this question keeps its first answer in full.
         """
-        if self.wishes.launch and self.wishes.launch.live:  # ranks are only asked for the job's own table
+        if self.wishes.launch and self.wishes.launch.live:  # only the job's own table is needed
             return
         if not {TABLE_FILES, PROCESSES_OF_JOBS} <= {*self.order.facts} or self.left() <= 0:
             return
@@ -271,7 +271,7 @@ class Collection:
                 self._add(answer.host, heard.captures, {})
 
     def _masters(self) -> None:
-        """What hosts resolve the masters of running jobs to, if only the first answers say their names."""
+        """Ask hosts to resolve the masters of running jobs, if only the first answers name these."""
         live = self.wishes.launch is not None and self.wishes.launch.live
         if live or PROCESSES_OF_JOBS not in self.order.facts or self.left() <= 0:
             return

@@ -32,7 +32,7 @@ DEMOS: Mapping[str, Demo] = {
     "hang": Demo("a training in which a rank hangs (on purpose)", f"{TRAIN} --inject stuck@3:12"),
     "healthy": Demo("four healthy hosts, and their training", TRAIN),
 }
-"""The first one is what a newcomer sees."""
+"""The first one is shown if none is named."""
 LASTS = 4.0
 """Seconds that a demo plays if somebody watches."""
 

@@ -1,4 +1,4 @@
-"""What `doctor check --again FILE` needs to know of an earlier run: from a recording or a JSON report."""
+"""What `doctor check --again FILE` needs to know about an earlier run: from a recording or a JSON report."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class EarlierRun:
     hosts: tuple[str, ...]
     way: Way
     failed: tuple[Before, ...]
-    """If nothing failed, what was left undecided, although it had to be decided."""
+    """What failed; if nothing did, whatever had to be decided but was left undecided."""
     healthy: bool
     of_one_host: frozenset[str]
-    """The checks that find the same on a host of the job alone."""
+    """The checks whose result for a host does not depend on the other hosts of the job."""
 
 
 class _ReportRun(msgspec.Struct, frozen=True):
@@ -67,7 +67,7 @@ class _ReportFinding(msgspec.Struct, frozen=True):
 
 
 class _JsonReport(msgspec.Struct, frozen=True):
-    """What is read of a report as JSON."""
+    """The part of a JSON report that is used."""
 
     run: _ReportRun
     hosts: tuple[_ReportHost, ...]
@@ -77,7 +77,7 @@ class _JsonReport(msgspec.Struct, frozen=True):
 
 
 def read_earlier(path: Path, request: Request) -> EarlierRun:
-    """What failed there, by the rules of that run and of the request. Raises UsageError."""
+    """The earlier run, judged by its own rules and those of the request. Raises UsageError."""
     if why := why_not_ours(path):
         raise UsageError(f"{path}: {why}.", "What it names is run: copy it to a file of yours first.")
     kind = input_kind(read_saved(path).decode(errors="replace"))

@@ -56,10 +56,10 @@ DEFAULT_EXAM = "preflight"
 TRAINING = ("smoke", "preflight")
 """The commands that make a smoke run."""
 UNJUDGED = "facts"
-"""The command that only shows what hosts report and judges nothing: it never lacks a training."""
+"""The command that only shows what hosts report and judges nothing, so that it never misses a training."""
 SYSTEM = ("/usr", "/usr/local")
 OF_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")
-"""Where other users could have put a program of that name on a host."""
+"""Folders in which other users of a host could have put a program of that name."""
 
 
 def run_and_report(request: Request, ready: Ready | None = None) -> int:
@@ -76,8 +76,8 @@ def run_and_judge(
     ready: Ready | None = None,
     told: Launch | None = None,
 ) -> tuple[Reading, Report]:
-    """The hosts' answers and the judgement. `more` are facts that no check asks for, and `told` is the launch
-    if the user names none.
+    """The hosts' answers and the judgement. `more` are facts that no check asks for; `told` is the launch to
+    use if the user names none.
     """
     if request.replay:
         return judge_again(request, load(request.replay))
@@ -113,7 +113,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     checks, left_out = select(found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted)
     choices = tuple(_choices(request, found.checks, checks)) if request.typed & {"--only", "--skip"} else ()
     trains = recorded.command in TRAINING if recorded else training
-    if not (exam.smoke and trains):  # not left out by the user: not a part of this command
+    if not (exam.smoke and trains):  # this command never runs them, so nobody left them out
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
     no_smoke = _why_no_smoke(exam, name, checks) if wanted else ""
     if request.command == "smoke" and recorded is None and no_smoke:

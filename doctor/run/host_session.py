@@ -33,7 +33,7 @@ class HostSession:
     closed: bool = False
 
     def close(self) -> None:
-        """May be called more than once."""
+        """Close the way to the hosts. May be called more than once."""
         self.line.clear()
         if not self.closed:
             self.closed = True
@@ -44,7 +44,7 @@ class HostSession:
 
 
 def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:
-    """`environ` names the Slurm job, if the request means its nodes."""
+    """Open the way to the hosts. `environ` names the Slurm job, if the request means its nodes."""
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     targets = targets_of(request, environ)

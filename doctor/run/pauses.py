@@ -8,17 +8,17 @@ import time
 
 BEAT = 0.5
 PAUSE = 4.0
-"""Seconds. On a busy machine a thread waits for less than that."""
+"""Seconds that count as a pause. Even on a busy machine a thread waits for less than that."""
 
 
 class Pauses:
-    """A thread that should wake up at each beat, and when it last did."""
+    """A thread that should wake up at each beat. If it wakes up late, the whole program was paused."""
 
     def __init__(self) -> None:
         self._longest = 0.0
         self._woke = time.monotonic()
         self._over = threading.Event()
-        with contextlib.suppress(RuntimeError):  # if no thread can start, another finding says so
+        with contextlib.suppress(RuntimeError):  # if no thread can start, another finding reports it
             threading.Thread(target=self._beat, name="pauses", daemon=True).start()
 
     @property

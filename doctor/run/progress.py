@@ -28,9 +28,9 @@ LOG = 10.0
 STILL = 5.0
 """Seconds without progress before the line says so."""
 MOST_NAMES = 200
-"""Of hosts: no line has room for more."""
+"""The most host names that are folded into a line: no line has room for more."""
 BAR, ROOM_FOR_BAR = 16, 80
-"""Columns."""
+"""The width of the bar, and the least width of a terminal that gets one, in columns."""
 
 
 class ProgressLine:
@@ -58,7 +58,7 @@ class ProgressLine:
         if begins and self._verbose and self._wanted and not self.live:
             tell(f"doctor: {words(stage, 0.0, now - self._began)}\n")
         if before is None and self._wanted:
-            with suppress(RuntimeError):  # if no thread can start, another finding says so
+            with suppress(RuntimeError):  # if no thread can start, another finding reports it
                 threading.Thread(target=self._keep_on, name="progress", daemon=True).start()
 
     def show(self, now: float) -> None:

@@ -33,7 +33,7 @@ def await_release(collection: Collection, hosts: Sequence[str]) -> None:
 
 
 def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Hosts with an NPU that is still taken, and hosts that do not show it."""
+    """Hosts with an NPU that is still in use, and hosts that do not show whether one is."""
     order, token = collection.order, new_token()
     scripts = {
         host.name: through(script([HCCP], Ask(host.name), token, sudo=order.sudo), host)

@@ -195,7 +195,7 @@ class Request:
     typed: frozenset[str] = frozenset()
     """The names of the options that were typed."""
     defaults: str = ""
-    """Where options that nobody typed come from, and which they are."""
+    """The file that set options which nobody typed, and these options."""
 
     def inputs(self) -> Iterator[tuple[str, Path]]:
         """The files that are read: the name of the option, and the file."""
@@ -216,7 +216,7 @@ class Request:
 class Ready:
     """Hosts that need not be looked for, and an existing way to them.
 
-    `absent` asks who is no longer there; those hosts count as unreached whatever they said before.
+    `absent` finds the hosts that are no longer there; they count as unreached whatever they answered before.
     """
 
     targets: Targets

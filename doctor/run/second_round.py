@@ -41,7 +41,7 @@ def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...
 
 
 def plan_name_round(facts: Facts) -> Mapping[str, tuple[str, ...]]:
-    """Host -> the names of masters of its running processes, if it was not asked what they are."""
+    """Host -> the names of masters of its running processes that it was not asked to resolve."""
     wanted: dict[str, dict[str, None]] = {}
     for launch in launch_of_processes(facts.all(PROCESSES_OF_JOBS)):
         for process in launch.told:

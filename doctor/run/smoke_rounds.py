@@ -43,7 +43,7 @@ QUICK = MeshPatience(
 
 
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
-    """`before` is the report of everything found without a smoke run."""
+    """Train on the healthy hosts. `before` is the report of everything found without a smoke run."""
     job = collection.read().plan
     fit, left_out = _fit_hosts(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
@@ -67,7 +67,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
         left_out = [*left_out, *(OmittedSmokeHost(host, "an earlier smoke run named it") for host in blamed)]
-        wishes = replace(wishes, inject=())  # the number now means another rank
+        wishes = replace(wishes, inject=())  # without those hosts, the number belongs to another rank
         if repeat < REPEATS:
             collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
             if job.backend.value is Backend.HCCL:
@@ -140,10 +140,10 @@ def _is_untold(name: str, value: str) -> bool:
 
 
 def _interfaces(job: JobPlan, host: str, reading: Reading) -> dict[str, str]:
-    """The variables that name an interface where neither the launch nor the login has a value for the ranks.
+    """Variable of the ranks -> the interface with the data address.
 
-    Where the launch sets them to what only the hosts know, or the inventory names the address that ranks use,
-    it is the interface with the data address.
+    It is set if the launch gives it a value that only the hosts know. If the inventory names the address that
+    ranks use, it is also set if neither the launch nor the login gives it a value.
     """
     held, login = (
         None if isinstance(value, MissingFact) else value
@@ -181,7 +181,7 @@ def _shared_gpus(found: Devices, ranks: int) -> tuple[int, ...]:
 
 
 def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshResult | None:
-    """Who reaches whom right now."""
+    """Connect these hosts to each other, to see who reaches whom right now."""
     mesh = plan_mesh(
         {host.name: job.data_address(host.name) for host in hosts},
         shape="auto",

@@ -20,7 +20,7 @@ REACHED = (
     *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
     *("--transport", "--enter", "--python", "--sudo", "--fanout", "--connect-timeout", "--timeout"),
 )
-"""Not --accept-new: whether to trust a key is decided each time."""
+"""Options that reach hosts. --accept-new is left out: whether to trust a key is decided each time."""
 ASKED = (
     *(
         "--exam",
@@ -39,10 +39,10 @@ ASKED = (
 
 
 def way_of(request: Request, targets: Targets, transport: str) -> Way:
-    """Files are named by absolute paths, so that the commands work in every folder."""
-    if targets.source == LOCAL:  # whether it was named or not
+    """The way to record. It names files by absolute paths, so that its commands work in every folder."""
+    if targets.source == LOCAL:  # this machine, whether it was named or not
         request = replace(request, who=replace(request.who, local=True))
-    if transport not in ("local", "ssh", "in-job"):  # named hosts are otherwise reached by SSH
+    if transport not in ("local", "ssh", "in-job"):  # SSH is the default for named hosts
         request = replace(request, way=replace(request.way, transport=transport))
     given = dict(_given_options(request))
 

@@ -80,7 +80,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         self._ask(messages.StacksCommand(), self._has_evidence)
 
     def _has_evidence(self, host: LiveHost) -> bool:
-        """Whether its stacks are here, and the backend's own report of each rank that has joined."""
+        """Whether its stacks have arrived, and the backend's own report of each rank that has joined."""
         joined = [
             rank
             for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))

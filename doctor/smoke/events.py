@@ -113,11 +113,11 @@ class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
 
     votes: tuple[Hash, ...]
     sums: tuple[Sums, ...] = ()
-    """As in Audit."""
+    """See `Audit.sums`."""
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
-    """One transfer with a peer on another host, both directions at once or what went out or came in alone.
+    """One transfer with a peer on another host: both directions at once, or only one of them (`way`).
     `peer` is a place in the cell.
     """
 
@@ -126,7 +126,7 @@ class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     bytes: Count
     seconds: Seconds
     rtt: Seconds
-    """Median round trip of one small message."""
+    """The quickest of several round trips of a small message."""
     stage: Count = 1
     way: Literal["both", "out", "in"] = "both"
 

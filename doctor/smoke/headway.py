@@ -41,7 +41,7 @@ def headway(watch: Watch) -> Stage:
 
 
 def training(plan: SmokePlan, done: int, loss: float | None, moves: int = 0) -> Stage:
-    """`loss` is that of rank 0; None before its first step, or if it is not finite."""
+    """The stage while ranks train. `loss` is rank 0's: None before its first step, or if it is not finite."""
     said = f"  loss {loss:.2f}" if loss is not None else ""
     return Stage(SMOKE, f"train {done}/{plan.steps}{said}  {_where(plan)}", done, plan.steps, moves, "train")
 
@@ -57,7 +57,7 @@ def with_those_behind(stage: Stage, watch: Watch) -> Stage:
 
 
 def _behind(ranks: list[LiveRank]) -> list[LiveRank]:
-    """The ranks that have done least; none if all have done the same."""
+    """The ranks that have come least far; none if all are equally far."""
     places = {rank.seat.rank: _place(rank) for rank in ranks}
     least = min(places.values(), default=(0, 0, 0))
     last = [rank for rank in ranks if places[rank.seat.rank] == least]

@@ -21,13 +21,13 @@ class SmokePatience(AgentPatience):
     imports: float = 60.0
     stopped: float = 0.3
     silent: float = 10.0
-    """Without a message from an agent; as long as its own lease."""
+    """Seconds without a message until an agent counts as silent: as long as its own lease."""
     mute: float = 2.0
-    """Without a message from an agent while the others stand still, before it is asked to look."""
+    """Seconds without a message, while the others stand still, until an agent is asked to look."""
     grace: float = 0.4
-    """After the first exit, for the last messages of the others."""
+    """Seconds after the first exit, in which the last messages of the others may arrive."""
     again: float = 0.2
-    """Between two looks at the same pages."""
+    """Seconds between two looks at the same pages."""
     hiccup: float = 2.0
     look: float = 2.0
     stop: float = field(default=4.0, kw_only=True)

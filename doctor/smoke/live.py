@@ -127,20 +127,20 @@ class LiveHost(RemoteAgent):
     """One host, seen through its agent."""
 
     ready_at: float = 0.0
-    """When it was ready; until then, when the run began. Many hosts are not all reached at once."""
+    """When it was ready, or when the run began if it is not ready yet: not all hosts are reached at once."""
     silence: float = 0.0
     """Seconds without a message while the controller listened. It ends when the agent `spoke`."""
     said: int = 0
-    """The number of messages; a long one counts several times."""
+    """The number of messages that it sent; a long one counts several times."""
     unanswered: int = 0
-    """Looks in a row that it did not answer."""
+    """How many looks in a row it has left unanswered."""
     imported_at: float | None = None
     told: bool = False
-    """Its ranks were asked to join."""
+    """Whether its ranks were asked to join."""
     quiet: float = 0.0
     gap: float = 0.0
     looked: int = 0
-    """The last look that it answered."""
+    """The number of the last look that it answered."""
     python: str = ""
     cores: int = 0
     load: float = 0.0

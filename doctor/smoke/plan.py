@@ -102,7 +102,7 @@ def plan_smoke(
 
 
 def _device(backend: Backend, devices: HostDevices | None, local: int) -> tuple[int | None, int | None]:
-    """Its number, and torch's number for it if that is different."""
+    """The number of a rank's device, and torch's number for it if that is different."""
     if backend is Backend.GLOO:
         return None, None
     if devices is None or local >= len(devices.numbers):

@@ -60,7 +60,7 @@ class SmokePlan:
     dtypes: tuple[str, ...] = ()
     dp_in_world: bool = False
     waver_tries: int = 0
-    """See CellShape."""
+    """See `CellShape.waver_tries`."""
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
@@ -119,8 +119,8 @@ class RankOutcome:
     """All that is known about one rank at the end of the run.
 
     `samples` are the last two looks at its page, the older first. In a run that hung, some time passed
-    between them: a rank that moved did not hang. `state` is its letter in /proc, `cpu` the CPU
-    seconds in between.
+    between them: a rank that moved did not hang. `state` is the letter of the process in /proc, `cpu` the CPU
+    seconds that it used between the two looks.
     """
 
     rank: int
@@ -164,7 +164,7 @@ class HostOutcome:
     reverse_dns: float | None = None
     """Seconds that the reverse lookup of the head's address took; torch does one for each connection."""
     peak_memory: int = 0
-    """Bytes, of its largest rank."""
+    """The peak memory of its largest rank, in bytes."""
     trouble: str = ""
     """Why there was no agent, or why it could not start the ranks."""
     lost: UnreachedHost | None = None

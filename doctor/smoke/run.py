@@ -35,13 +35,13 @@ from doctor.transport import Session
 
 TICK = 0.05
 EVIDENCE = 6.0
-"""Seconds at the end of a run that is cut short, to see which ranks stand still, and why."""
+"""Seconds reserved at the end of a run that is cut short, to see which ranks stand still, and why."""
 SHOWN, STOOD = 0.2, 2.0
 """Seconds between two reports of progress: while something moves, and while nothing does."""
 MOST_UNANSWERED = 3
 """After this many unanswered looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
-"""Makes the hosts connect to each other while their ranks hang."""
+"""A function that lets the hosts connect to each other while their ranks hang."""
 
 
 class SmokeRun:
@@ -244,7 +244,7 @@ class SmokeRun:
         broke = alarm.kind == "exit" and self._only_connections_broke()
         if broke and 0 < len(silent) < len(self.agents.live()):
             _give_up([host for host in self.agents.look() if host in silent])
-        if broke and (gone := self._gone()):
+        if broke and (gone := self._lost_host()):
             self.end = replace(self._ended_by(alarm), kind=gone, cell=None)
         elif broke or alarm.kind in ("still", "deadline"):
             self._try_network()
@@ -254,8 +254,8 @@ class SmokeRun:
         ended = [rank.seen(time.monotonic()) for rank in self.watch.ranks if rank.ended_badly]
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
-    def _gone(self) -> Literal["lost", "trouble"] | None:
-        """How the host ended that the other ranks turn out to have lost; None if no host did."""
+    def _lost_host(self) -> Literal["lost", "trouble"] | None:
+        """How a host was lost, if that is why the other ranks ended; None if no host was lost."""
         hosts = self.watch.hosts.values()
         if any(host.lost for host in hosts):
             return "lost"

@@ -46,9 +46,9 @@ class Watch:
         self.stopped_since: dict[int, float] = {}
         self.exit_at: float | None = None
         self.frozen = False
-        """Pages no longer count: evidence is being collected, and that may move ranks."""
+        """Whether pages no longer count, because evidence is being collected and that may move ranks."""
         self.abandoned = False
-        """Agents ended because the controller left them alone for too long."""
+        """Whether agents ended because the controller left them alone for too long."""
 
     @property
     def finished(self) -> bool:
@@ -99,10 +99,10 @@ class Watch:
             return None
         if any(now - since >= self.patience.stopped for since in self.stopped_since.values()):
             return Alarm("stopped", self.ranks[min(self.stopped_since)].seat.cell)
-        found = [*self._off(), *self._silent(), *self._late(now), *self._still()]
+        found = [*self._off_schedule(), *self._silent(), *self._late(now), *self._still()]
         return next(iter(found), None)
 
-    def _off(self) -> Iterator[Alarm]:
+    def _off_schedule(self) -> Iterator[Alarm]:
         """Ranks whose pages were off their schedules at two looks."""
         for rank in self.ranks:
             shape, place = self.shapes[rank.seat.cell], rank.seat.place
@@ -110,7 +110,7 @@ class Watch:
                 yield Alarm("mismatch", rank.seat.cell)
 
     def _silent(self) -> Iterator[Alarm]:
-        """Hosts whose agents are silent. If all of several are, it is the controller that is cut off."""
+        """Hosts whose agents are silent. If all of several agents are, the controller itself is cut off."""
         silent = [h for h in self.hosts.values() if h.ready and h.silence >= self.patience.silent]
         if len(silent) > 1 and len(silent) == len(self.hosts):
             yield Alarm("interrupted")
@@ -139,7 +139,7 @@ class Watch:
         return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
 
     def _import_limit(self) -> float:
-        """torch may lie on a slow network disk, but a host must not be far behind the others."""
+        """Seconds for importing torch, perhaps from a slow disk: no host may be far behind the others."""
         hosts = self.hosts.values()
         done = sorted(h.imported_at - h.ready_at for h in hosts if h.imported_at is not None)
         if 2 * len(done) > len(self.hosts):
@@ -147,7 +147,7 @@ class Watch:
         return self.patience.imports
 
     def _still(self) -> Iterator[Alarm]:
-        """Cells in which no rank moved for as long as the limit; only a second look makes it sure."""
+        """Cells in which no rank moved for as long as the limit; a second look must confirm that."""
         cells: Sequence[int] = range(len(self.plan.cells))
         if not self.all_ready:  # all ranks of all cells wait for one: none may join before
             cells = [next(rank.seat.cell for rank in self.ranks if PHASES.index(rank.phase) < READY)]

@@ -85,4 +85,4 @@ class Transport(Protocol):
         """Start each host's program and keep talking to it. No host is dialled after `until`."""
 
     def close(self) -> None:
-        """Drop every connection. Safe to call twice, and from a signal's aftermath."""
+        """Drop every connection. Safe to call twice, and after a signal interrupted a run."""

@@ -1,4 +1,4 @@
-"""What to type if a host could not be asked, as read back from a recording.
+"""Checks the commands that a recording suggests for hosts that could not be asked.
 
 A recording may come from anybody, and people type what it says to type. So each of its commands is taken
 apart and rebuilt: it must have a form that a transport writes, with a host, a number, a file or a name at the
@@ -74,7 +74,7 @@ _LOOKS = tuple(tuple(refusal.look.replace("{}", "NAME").split()) for refusal in 
 
 
 def read_back(why: UnreachedHost, host: Host) -> UnreachedHost:
-    """The same failure, without commands and remedies that are not of ours."""
+    """The same failure, without commands and remedies that a transport would not have written."""
     commands = [rebuilt(command) for command in why.commands]
     kept = tuple(command for command in commands if command)
     if not kept and commands:
@@ -97,7 +97,7 @@ def rebuilt(command: str) -> str | None:
         return None
     if not words or shlex.join(words) != command.removesuffix(
         _OPEN
-    ):  # then something has a meaning to the shell
+    ):  # then a part of it has a meaning to the shell
         return None
     if words[0] == "ssh" and not knocks:
         return _over_ssh(words[1:])
@@ -159,7 +159,7 @@ def _enters(words: Sequence[str]) -> bool:
 
 
 def is_entry(text: str) -> bool:
-    """Whether the text is a value of --enter in a form of ours."""
+    """Whether the text is a safe value of --enter: a known engine, its exec command, known options."""
     try:
         return _enters([*shlex.split(text), "true"])
     except ValueError:
@@ -174,7 +174,7 @@ def _names(words: Sequence[str]) -> list[str] | None:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether it is a sentence that no shell could take for more than words."""
+    """Whether it is a sentence in which a shell would see nothing but words."""
     return text.isprintable() and "://" not in text and _PROSE.fullmatch(text) is not None
 
 
@@ -196,7 +196,7 @@ def passes(check: Callable[[str], object], text: str) -> bool:
 
 
 def _is_known(text: str) -> bool:
-    """Whether it is a host as known_hosts writes it."""
+    """Whether it is a host in the form that known_hosts uses."""
     port = re.fullmatch(r"\[(.+)\]:\d{1,5}", text)
     return _is_place(port[1] if port else text)
 

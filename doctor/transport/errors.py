@@ -1,4 +1,4 @@
-"""Why a host could not be asked, as sentences: one function for each way of failing.
+"""Why a host could not be asked, in sentences: one function for each kind of failure.
 
 Summaries leave out the host's own name, so that the same fault of many hosts folds into one line; commands
 name it. What a peer said is only quoted through `quoted`, which keeps it short and printable. No secret gets
@@ -88,7 +88,7 @@ def rounded(seconds: float) -> str:
 
 
 def shortage(error: BaseException | None) -> CannotReach | None:
-    """No host is to blame if this machine ran out of memory, threads or descriptors."""
+    """The failure if this machine ran out of memory, threads or descriptors: then no host is to blame."""
     what = None
     if isinstance(error, MemoryError):
         what = "memory"
@@ -110,7 +110,7 @@ def _short_of(what: str, words: str) -> CannotReach:
 
 
 def _no_descriptors() -> CannotReach | None:
-    """Names, accounts and keys are in files, and code that cannot open them rarely says why."""
+    """The failure if no file can be opened: code that reads names or keys then rarely reports the reason."""
     try:
         for end in os.pipe():
             os.close(end)
@@ -200,7 +200,7 @@ def no_banner(to: Destination, seconds: float, said: bytes) -> CannotReach:
 
 
 def knock(to: Destination) -> str:
-    """Connect and hang up, with programs that every host has."""
+    """A command that connects and hangs up; it needs only programs that every host has."""
     place = shlex.quote(f"</dev/tcp/{to.address}/{to.port}")
     return f"timeout 3 bash -c {place} && echo open"
 

@@ -97,7 +97,7 @@ class LocalProgram:
         return False
 
     def status(self, seconds: float) -> int | None:
-        """Does not reap: until the process is reaped, its group's number cannot be given to another."""
+        """Does not reap the process: until it is reaped, no other group can get the number of its group."""
         until = time.monotonic() + seconds
         while True:
             left = os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
@@ -148,7 +148,7 @@ class LocalProgram:
             os.close(self._bell)
 
     def stop(self) -> None:
-        """From another thread: make the program's own thread see its end."""
+        """Called from another thread: make the program's own thread see its end."""
         with self._lock:
             if not self._ended:
                 self._signal(signal.SIGTERM)

@@ -47,7 +47,7 @@ class Program(Protocol):
         """Close its stdin, which it watches."""
 
     def end(self) -> None:
-        """Let go of it for good. Safe to call twice."""
+        """Release the program for good; a local one is also ended. Safe to call twice."""
 
 
 def converse(host: str, program: Program, script: Script, deadline: float, cap: int) -> Answer:

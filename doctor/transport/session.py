@@ -13,7 +13,7 @@ from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, feed
 
 LONGEST_LINE = 1024 * 1024
-# How much a host may send that nobody has read, before it must wait.
+# Bytes that a host may send before anybody reads them; after that, it must wait.
 MOST_UNHEARD = 2 * 1024 * 1024
 # The cost of a line beyond its text: a host can also flood with empty lines.
 LINE_COST = 128
@@ -92,7 +92,7 @@ class _Turns:
         return news
 
     def drop(self, voice: _Voice) -> None:
-        """Read no more from it, not even its end."""
+        """Pass on nothing more from this host, not even its end."""
         with self._some:
             voice.dropped = True
             if voice.news:

@@ -17,15 +17,15 @@ from doctor.transport import Script, Session, errors
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
 
-# How long a thread may take to notice that its time is over, before we answer for it.
+# Seconds that a thread gets to notice that its time is over, before we answer for it.
 GRACE = 1.0
-# The same if the time of the whole run is over.
+# The same, if the time of the whole run is over.
 LAST_GRACE = 0.2
-# A session has no deadline of its own; starting it has this one.
+# A session has no deadline of its own; only starting it has this one.
 START_SECONDS = 60.0
 # Hosts that wait for their turn have no deadline yet: check again after this many seconds.
 LOOK_AGAIN = 1.0
-# More than are ever dialled at once: the others do not need a thread yet.
+# Hosts that wait for their turn in a thread: more than are ever dialled at once, the rest need none yet.
 MOST_WAITING = 256
 
 Outcome = Answer | UnreachedHost
@@ -44,7 +44,7 @@ class Turn:
         self.deadline: float | None = None
 
     def begin(self) -> float:
-        """Raises CannotReach if the turn comes too late."""
+        """Start the host's time, if not yet begun; returns its end. Raises CannotReach if it is too late."""
         if self.deadline is None:
             now = time.monotonic()
             if now >= self._until:
@@ -109,7 +109,7 @@ class ThreadedTransport(ABC):
             program = self.program(host, script.command, turn)
             answer = converse(host, program, script, turn.begin(), self._cap)
             if answer.end is AnswerEnd.FLOOD:
-                # It may keep printing, even if nobody reads.
+                # The program may keep printing, even if nobody reads.
                 self.give_up(host)
             return answer
         except Exception as error:
@@ -121,7 +121,7 @@ class ThreadedTransport(ABC):
 
 
 class _Round:
-    """One script on each host. `turns` are those of hosts that have a thread but no outcome yet."""
+    """One script on each host. `turns` holds the hosts that have a thread but no outcome yet."""
 
     def __init__(
         self, transport: ThreadedTransport, scripts: Mapping[str, Script], timeout: float, until: float

@@ -19,7 +19,7 @@ from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
 from doctor.transport.containers.command import HOST, PODS, tool_of
 
 Typed = tuple[str, ...]
-"""An option, and its value if it takes one."""
+"""An option, followed by its value if it takes one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,12 @@ class Way:
 
     def login(self, host: str, command: Sequence[str]) -> str:
         """A command on a host, reached as this run did: by ssh with its options, or directly on this machine.
-        Empty if nobody can tell: process numbers inside a container differ from those outside.
+        Empty if that cannot be known: process numbers inside a container differ from those outside.
         """
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
         try:
             entry = shlex.split(given.get("--enter", "").replace(HOST, shlex.quote(host)))
-        except ValueError:  # a quote was hidden with a secret
+        except ValueError:  # one of two quotes was hidden, together with a secret
             return ""
         if self.local or (entry and tool_of(shlex.join(entry)) in PODS):
             return shlex.join([*entry, *command])
@@ -88,7 +88,7 @@ class Way:
         return shlex.join([*words, *map(shlex.quote, (*entry, *command))])  # two shells read these
 
     def node_set(self, hosts: Sequence[str]) -> str:
-        """The hosts in their order, which is that of the ranks."""
+        """The hosts as a node set, in their order, which is the order of the ranks."""
         if not self.users:
             return _in_order(tuple(hosts), "")
         groups = groupby(hosts, key=lambda host: self.users.get(host, ""))

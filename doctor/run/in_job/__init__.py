@@ -12,13 +12,13 @@ socket_owner     the user of this host at the other end
 listener         where rank 0 listens for the others
 find_head        where the others find rank 0
 hub              rank 0's end: who arrived, who is silent, what each is asked
-own_programs     what a rank makes of rank 0's questions
+own_programs     how a rank turns rank 0's questions into programs
 programs         the programs that it runs for them
 member           every other rank: connect, answer, wait for the verdict
 relay            the transport over the hub
 relayed_program  one program on the host of another rank
 proc             what the kernel shows about a rank
-absent           missing ranks, in words
+missing_ranks    missing ranks, in words
 lead             rank 0: gather, examine, report
 """
 

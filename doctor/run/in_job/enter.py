@@ -18,7 +18,7 @@ from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 
 JOIN = 60.0
-"""Seconds for all ranks to come."""
+"""Seconds for all ranks to arrive."""
 
 
 def in_job(request: Request) -> int:
@@ -53,7 +53,7 @@ def in_job(request: Request) -> int:
 
 
 def _join_seconds(request: Request) -> float:
-    """Seconds for all ranks to come; the rest of the deadline must suffice for the examination."""
+    """Seconds for all ranks to arrive; the rest of the deadline must suffice for the examination."""
     way = request.way
     seconds = JOIN if way.connect_timeout is None else way.connect_timeout
     return seconds if way.deadline is None else min(seconds, way.deadline / 2)

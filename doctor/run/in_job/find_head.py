@@ -80,7 +80,7 @@ def _connect(head: str, port: int, until: float) -> socket.socket:
 
 
 def _resolve(head: str, port: int, until: float) -> list[Any]:
-    """In a thread of its own, because waiting for a silent name server has no time limit."""
+    """Look the name up in a thread of its own, because a silent name server would delay us without limit."""
     found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
 
     def ask() -> None:
@@ -103,7 +103,7 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
     """Shake hands with whoever listens there. Raises Stranger or OSError."""
     mine = Introduction(seat.token, endpoint(connection.getpeername()))
     said = mine.answer(_line(connection, min(until, time.monotonic() + FIRST_WORD)))
-    sure = bool(seat.secret) or peer_is_ours(connection) is True  # somebody has accepted it by now
+    sure = bool(seat.secret) or peer_is_ours(connection) is True  # it is accepted by now
     connection.settimeout(_seconds_left(until))
     connection.sendall(said)
     seals = mine.confirm(_line(connection, until))
@@ -122,7 +122,7 @@ def another_head(seat: JobRank, found: FoundHead, seconds: float) -> Endpoint | 
 
 
 def _line(connection: socket.socket, until: float) -> bytes:
-    """One byte at a time: what follows the line is not ours to read."""
+    """Read one line, byte by byte: what follows the line is for another reader."""
     line = bytearray()
     while len(line) < LONGEST_LINE:
         connection.settimeout(_seconds_left(until))

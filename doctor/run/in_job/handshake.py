@@ -137,7 +137,7 @@ def _encode_endpoint(place: Endpoint) -> bytes:
 
 
 def _words(line: bytes, number: int) -> tuple[bytes, bytes, bytes]:
-    """The first word, those in the middle as one, and the last."""
+    """The first word, all words in the middle as one text, and the last word."""
     words = line.split(b" ")
     if len(words) != number:
         raise Stranger

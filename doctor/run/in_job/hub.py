@@ -59,7 +59,7 @@ class _Question:
 
 
 class Hub:
-    """Call `listen`, then `join`; `close` at the end."""
+    """Rank 0's end of all connections. Call `listen`, then `join`; `close` at the end."""
 
     def __init__(self, seat: JobRank, me: messages.Hello) -> None:
         self.seat = seat
@@ -96,7 +96,7 @@ class Hub:
             self._door.close()
 
     def _let_in(self, visitor: RankVisitor) -> None:
-        """Runs in the listener's thread."""
+        """Admit or refuse a visitor. Runs in the listener's thread."""
         seals, hello, me = visitor.greeting.seals, visitor.hello, self.members[self.seat.rank].hello
         assert seals is not None
         assert hello is not None
@@ -216,7 +216,7 @@ class Hub:
     # Questions to the ranks.
 
     def leader(self, place: tuple[str, str]) -> HubMember | None:
-        """The first rank of a host that can be spoken to."""
+        """The first rank of a host that still receives messages."""
         there = (self.members[rank] for rank in sorted(self.members) if self.members[rank].place == place)
         return next((member for member in there if member.speaks), None)
 
@@ -239,7 +239,7 @@ class Hub:
                 return states
 
     def _mute(self, serial: int) -> list[HubMember]:
-        """Members not yet heard from; one whose connection ended will not be."""
+        """Members that have not answered this question, including those whose connection ended."""
         return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
 
     def _state(self, member: HubMember) -> str:

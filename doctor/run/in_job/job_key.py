@@ -31,7 +31,7 @@ class JobKey:
 
 
 def read_job_key(environ: Mapping[str, str]) -> JobKey:
-    """The variable takes precedence. Raises UsageError if others can read or change the file."""
+    """The key: the variable, or else the file. Raises UsageError if others can read or change the file."""
     if environ.get(VARIABLE):
         return JobKey(environ[VARIABLE], VARIABLE)
     home = environ.get("HOME", "")

@@ -1,7 +1,7 @@
 """Where rank 0 listens for the others: on the first of the job's ports that is free there.
 
-One thread greets all visitors. Until a visitor proves that it belongs to this job, it holds nothing: each has
-seconds for the whole handshake, and if too many come at once, the one that has taken longest must go.
+One thread greets all visitors. A visitor that has not yet proved that it belongs to this job cannot block the
+others: it has seconds for the whole handshake, and if too many come at once, the slowest one must go.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RankVisitor:
 class RankListener:
     """`let_in` gets each visitor that has proved to belong to this job, with its first message.
 
-    `passed_over` are ports that other users hold, with their uid; `turned_away` is what was odd in visitors.
+    `passed_over`: port that another user holds -> its uid. `turned_away`: what was odd about visitors.
     """
 
     def __init__(self, seat: JobRank, let_in: Callable[[RankVisitor], object]) -> None:

@@ -55,7 +55,7 @@ def patience(request: Request) -> float:
 
 
 class Membership:
-    """Call `follow`."""
+    """The part of this rank in the run; call `follow`."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ BEAT = 2.0
 SILENT = 10.0
 """Seconds of silence after which a rank is considered lost."""
 SLEPT = 4.0
-"""Seconds: after a pause of our own this long, silence proves nothing against others."""
+"""Seconds. If we ourselves paused for this long, silence proves nothing against others."""
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What reading an invalid message raises: msgspec lets Python's own errors through."""
 
@@ -64,14 +64,14 @@ class ProgramEnded(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
 
 
 class VerdictReceipt(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
-    """The verdict has arrived."""
+    """Confirms that the verdict has arrived."""
 
 
 FromMember = Hello | Beat | BeatAnswer | ProcessState | ProgramEnded | VerdictReceipt
 
 
 class Welcome(msgspec.Struct, tag_field="do", tag="welcome", frozen=True):
-    """Rank 0's own place."""
+    """Admits a rank; it holds rank 0's own place."""
 
     host: Text
     machine: Text
@@ -99,7 +99,7 @@ class Find(msgspec.Struct, tag_field="do", tag="find", frozen=True):
 
 
 class StartProgram(msgspec.Struct, tag_field="do", tag="start", frozen=True):
-    """Not a command: a rank builds its programs itself."""
+    """Asks a rank to run a program. It carries a question, not a command: the rank builds the program."""
 
     number: Natural
     question: Question

@@ -22,7 +22,7 @@ CONTESTED = "not alone: another process came with its number"
 
 @dataclass(slots=True)
 class _AbsentRank:
-    """One rank. `pid` 0: no process of it is known."""
+    """A missing rank. If `pid` is 0, no process of it is known."""
 
     rank: int
     pid: int

@@ -62,7 +62,7 @@ class OwnPrograms:
         self._variables = env
 
     def make(self, question: Question) -> OwnProgram:
-        """Raises RequestRefusal, or an error of ours if this host lacks something that rank 0 has."""
+        """The program. Raises RequestRefusal, or DoctorError if this host lacks something that rank 0 has."""
         python = self._request.smoke.python
         if isinstance(question, ProbeQuestion):
             return OwnProgram(self._probe(question), _nothing)

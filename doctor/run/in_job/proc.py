@@ -22,7 +22,7 @@ WORDS = {
 
 
 def identity() -> str:
-    """Distinguishes machines, and containers with networks of their own."""
+    """A text that differs between machines, and between containers with networks of their own."""
     parts = []
     with contextlib.suppress(OSError):
         parts += [os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "pid")]

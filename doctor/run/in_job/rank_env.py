@@ -53,7 +53,7 @@ def is_scheduler(environ: Mapping[str, str]) -> bool:
 
 
 def read_job_rank(environ: Mapping[str, str]) -> JobRank:
-    """Raises UsageError outside a job, or if nothing says where rank 0 is."""
+    """The place of this process. Raises UsageError outside a job, or if nothing says where rank 0 is."""
     for launcher, ranks in _KNOWN:
         if ranks.number_in(environ):
             return _seat(launcher, ranks, environ, read_job_key(environ))

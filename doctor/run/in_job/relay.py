@@ -40,12 +40,12 @@ class JobTransport(LocalTransport):
     def run(
         self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
     ) -> Iterator[Outcome]:
-        return super().run(self._asked(scripts), timeout, until)
+        return super().run(self._with_questions(scripts), timeout, until)
 
     def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
-        return super().open(self._asked(scripts), until)
+        return super().open(self._with_questions(scripts), until)
 
-    def _asked(self, scripts: Mapping[str, Script]) -> dict[str, Script]:
+    def _with_questions(self, scripts: Mapping[str, Script]) -> dict[str, Script]:
         here = self._hub.own_place
         return {
             host: script

@@ -60,7 +60,7 @@ class RelayedProgram:
             self._changed.notify_all()
 
     def cut(self) -> None:
-        """The connection to it broke."""
+        """Called when the connection to the program broke."""
         with self._changed:
             self._cut = True
             self._changed.notify_all()
@@ -131,6 +131,6 @@ class RelayedProgram:
             self.link.tell(EndProgram(self.number))
 
     def stop(self) -> None:
-        """From another thread: make the program's own thread see its end."""
+        """Called from another thread: make the program's own thread see its end."""
         self.end()
         self.cut()

@@ -29,7 +29,7 @@ _ALL_USERS = ["0", "0", "4294967295"]
 
 
 class SocketTables:
-    """What the kernel shows. Reading it takes milliseconds, on a busy host many."""
+    """The tables of the kernel. Reading them takes milliseconds, and many of these on a busy host."""
 
     def __init__(self) -> None:
         self._read: dict[Path, tuple[float, str]] = {}

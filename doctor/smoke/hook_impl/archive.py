@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def write(path: str) -> None:
-    """Nothing is compressed, so a Python without zlib can read it too."""
+    """Write the archive, without compression, so that a Python without zlib can read it too."""
     root = os.path.dirname(doctor.__file__)
     with zipfile.ZipFile(path, "w") as archive:
         for name in names(root):

@@ -51,7 +51,7 @@ FOLLOWS_FROM_DATA = {"tp-loss", "transient", "data", "gradient", "replica"}
 
 
 def judge_data(result: SmokeResult, earlier: Sequence[SmokeCharge] = ()) -> tuple[SmokeCharge, ...]:
-    """`earlier`: the charges for how the run ended."""
+    """The charges for wrong numbers and slow ranks or links; `earlier` are those for how the run ended."""
     plan = result.plan
     data = list(_data_charges(judge_masks(result), judge_streams(result)))
     judges = (judge_collective, judge_desync, judge_nan, judge_corruption, judge_loss)
@@ -64,8 +64,8 @@ def judge_data(result: SmokeResult, earlier: Sequence[SmokeCharge] = ()) -> tupl
 
 
 def _data_charges(masks: Iterable[SmokeCharge], streams: Iterable[SmokeCharge]) -> Iterator[SmokeCharge]:
-    """Charges for data and random streams. If both deviate on a rank, the first is charged, with the other as
-    evidence.
+    """Charges for data and random streams. If both deviate on a rank, only the earlier is charged; a charge
+    for data has the stream as evidence.
     """
     masked: list[SmokeCharge | None] = list(masks)
     for stream in streams:
@@ -154,6 +154,6 @@ def _is_consequence(
 
 
 def _met_wrong_call(plan: SmokePlan, charge: SmokeCharge, ground: SmokeCharge) -> bool:
-    """Whether a call of the collectives phase was paired with the wrong one: its result is nobody's fault."""
+    """Whether the charge is a wrong result of calls that a mismatch had paired wrongly: nobody's fault."""
     same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
     return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]

@@ -130,7 +130,7 @@ def _kind(sample: Sample, due: ScheduledCall | None, entries: Sequence[Scheduled
     now = [entry for entry in entries if _moment(entry) == here]
     if sample.inside and not any(entry.call.group == sample.group for entry in now):
         return "order"  # the schedule has no such call here at all
-    # Fewer than the past steps have, or more than there are so far: first in its group, then in the others.
+    # Too few or too many collectives by this step: counted first in the page's group, then in all others.
     for own, entered in ((True, sample.seq), (False, sample.position - sample.seq)):
         least = sum(own == (entry.call.group == sample.group) for entry in past)
         most = least + sum(own == (entry.call.group == sample.group) for entry in now)

@@ -39,7 +39,7 @@ _SIGNALS = {
 }
 LOG = "dmesg -T | tail -50"
 IN_KERNEL = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", LOG)
-"""Show what else hangs in the kernel, if a rank did."""
+"""Commands for a rank that hung in the kernel: they show what else hangs there."""
 _COMMANDS = {
     7: ("df -h /dev/shm", LOG),
     9: ("dmesg -T | grep -iE 'out of memory|oom-kill|killed process'", "free -h", "ulimit -a"),
@@ -50,7 +50,7 @@ _COMMANDS = {
 
 
 def signal_of(seen: RankOutcome) -> int | None:
-    """The signal that ended it; a shell in between reports it with 128 added."""
+    """The signal that ended the rank, also if a shell in between reported it with 128 added."""
     if seen.exit is None or seen.error is not None:
         return None
     if seen.exit.signal is not None:
@@ -64,7 +64,7 @@ def ended_badly(seen: RankOutcome) -> bool:
 
 
 def way_of(seen: RankOutcome) -> Death:
-    """How a rank died that ended badly."""
+    """How a rank that ended badly has died."""
     said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
     number = signal_of(seen)
     if number not in (None, signal.SIGABRT):
@@ -99,7 +99,7 @@ def commands(seen: RankOutcome) -> tuple[str, ...]:
 
 
 def remedy(seen: RankOutcome) -> str | None:
-    """What ended itself was not killed: unless it ran out of room, its software is what to look at."""
+    """The remedy if a rank ended by itself and not for lack of room: its software is suspect; else None."""
     by_itself = way_of(seen) in ("exception", "left")
     return "compare-software" if by_itself and not _NO_ROOM.search(said(seen)) else None
 

@@ -43,7 +43,7 @@ def judge_hang(result: SmokeResult) -> Iterator[SmokeCharge]:
 
 
 def judge_hiccups(result: SmokeResult) -> Iterator[SmokeCharge]:
-    """Cells that stood still for long and then went on. No rank moved, so no rank is named."""
+    """Charges for cells that stood still for long and then went on. As no rank moved, none is named."""
     for hiccup in result.hiccups:
         cell = EndedCell(result, result.plan.seat(hiccup.rank).cell)
         yield SmokeCharge(

@@ -11,12 +11,12 @@ from doctor.smoke.result import Injection, SmokeResult
 
 
 def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Iterator[SmokeCharge]:
-    """`charges`: all that the run proves. A fault that the run did not reach, because it ended early, is not
-    missed; nor is a second one if the first ended the run.
+    """Charges for missed faults; `charges` is all that the run proves. A fault is not missed if the run ended
+    before it, or if another fault ended the run.
     """
     whole = result.end.kind == "done"
     injected = [each for each in result.plan.injected if each.kind in KINDS]
-    missed = [each for each in injected if not _found(result, each, charges)]
+    missed = [each for each in injected if not _is_found(result, each, charges)]
     if result.end.kind == "interrupted" or (not whole and len(missed) < len(injected)):
         return
     for each in missed:
@@ -34,8 +34,8 @@ def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Itera
             )
 
 
-def _found(result: SmokeResult, injection: Injection, charges: Sequence[SmokeCharge]) -> bool:
-    """Whether its own check reports it, or another check names the injected ranks."""
+def _is_found(result: SmokeResult, injection: Injection, charges: Sequence[SmokeCharge]) -> bool:
+    """Whether the injection's own check reports it, or another check names the ranks that it struck."""
     kind, plan = KINDS[injection.kind], result.plan
     seat = plan.seat(injection.rank)
     struck = {injection.rank}

@@ -64,14 +64,14 @@ def host_charge(seen: Measured, host: str, slow: bool, late: bool) -> SmokeCharg
 
 
 def _pairs(stages: Sequence[PairStage], host: str) -> tuple[str, str, str]:
-    """What is found, what is expected and what is, in words."""
+    """The summary, what is expected, and the actual rate, in words, for a host whose pairs are slow."""
     own, others = _medians([stage.rates for stage in stages], host)
     words = f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
     return words, f"about {_rate(others)}, as between the other hosts", _rate(own)
 
 
 def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None:
-    """The same if only what it sends is slow, or only what it receives."""
+    """Like `_pairs`, if only what the host sends is slow, or only what it receives; None otherwise."""
     out, into = one_way.slow_sides(host) if one_way else (False, False)
     if one_way is None or out == into:
         return None
@@ -143,7 +143,7 @@ def _evidence(seen: Measured, host: str) -> Iterator[Evidence]:
 
 
 def _turns(one_way: OneWayRates) -> str:
-    """All turns, one way per line, from the slowest on."""
+    """All turns, one way per line, the slowest first."""
     ways = sorted(one_way.turns, key=lambda way: one_way.middle[way])
     return "\n".join(f"{way[0]} -> {way[1]}: {', '.join(map(_rate, one_way.turns[way]))}" for way in ways)
 
@@ -157,7 +157,7 @@ def _by_hand(plan: SmokePlan, way: Way) -> tuple[str, ...]:
 
 
 def _table(stages: Sequence[PairStage], host: str) -> str:
-    """All pairs, one per line: those of the host first, each part from the slowest on."""
+    """All pairs, one per line: first those of the host, then the others, the slowest of each first."""
     pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
     lines = []
     for pair in pairs[:24]:

@@ -60,7 +60,7 @@ def split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[fl
 
 
 def sent_again(result: SmokeResult) -> Mapping[Way, tuple[int, int]]:
-    """By way between two hosts: the TCP segments with data that ranks sent, and how many of them again."""
+    """Way between two hosts -> the TCP segments with data that ranks sent, and how many were sent again."""
     hosts = {address: host for host, address in result.plan.addresses.items() if address}
     found: dict[Way, tuple[int, int]] = {}
     for seen in result.ranks:

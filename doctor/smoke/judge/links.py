@@ -30,7 +30,7 @@ APART, LEAST_OTHER_PAIRS = 0.5, 3
 twice.
 """
 LATE_FACTOR, LATE_SECONDS, LATE_IF_SHARED = 5.0, 0.001, 0.02
-"""If ranks wait for their processors, a turn takes some time slices of the scheduler."""
+"""If ranks wait for their processors, one message may take several time slices of the scheduler."""
 
 
 def judge_links(result: SmokeResult) -> Iterator[SmokeCharge]:
@@ -70,7 +70,7 @@ def measured_cells(result: SmokeResult) -> Iterator[Measured]:
 
 
 def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
-    """Hosts that were slow nearly each time by the limit for noisy networks, but within the noise of this."""
+    """Hosts that were mostly slow by the limit for noisy networks, but not beyond the noise of this run."""
     return [
         host
         for seen in measured_cells(result)
@@ -82,7 +82,7 @@ def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
 
 
 def _often(slow: Iterable[bool]) -> bool:
-    """Both of two times, or most of more."""
+    """Whether most of these are true: both of two, two of three."""
     times = list(slow)
     return 2 * sum(times) > len(times)
 

@@ -16,7 +16,7 @@ BLOWN_UP = 3.0
 
 
 def judge_nan(result: SmokeResult) -> Iterator[SmokeCharge]:
-    """`finite` is about values before they are summed over replicas, so it shows the first rank alone."""
+    """Charges for the first NaN: `finite` is about a rank's values before they are summed over replicas."""
     for cell in cells(result):
         steps = [(place, said) for place in cell.places for said in cell.steps(place).values()]
         bad = [(said.step, place) for place, said in steps if not said.finite]

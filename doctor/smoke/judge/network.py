@@ -50,7 +50,7 @@ def network_charges(
     mesh = cell.result.mesh
     for blame in failing_network(cell):
         outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
-        subject = (_sent if outcome == "lost" else _whose)(blame)
+        subject = (_lossy_way if outcome == "lost" else _whose)(blame)
         touched = [
             link
             for link in ((mesh.ways if outcome == "lost" else mesh.links) if mesh else ())
@@ -89,8 +89,8 @@ def _whose(blame: MeshBlame) -> str:
     }.get(blame.direction, "connections from it and to it")
 
 
-def _sent(blame: MeshBlame) -> str:
-    """Whose data it is that gets lost."""
+def _lossy_way(blame: MeshBlame) -> str:
+    """Between which hosts, and in which direction, data gets lost."""
     if blame.common:
         return "the network between nearly all hosts"
     if blame.direction == "split":

@@ -1,10 +1,11 @@
 """Two or three hosts: too few pairs to compare, so each pair sent one way at a time, five turns each way.
 
-A direction is slow if its quickest turn is below half of all turns of the other direction but one, and its
-three quickest are alike: a link sets the same limit each time, though a busy processor may miss it, and a
-busy processor alone sets none. A host of three is slow if both its pairs carry less than a quarter of the
-pair without it. Drawn from transfers on two cores, beside four programs that compute, the first rule was
-wrong in 0.02 % of runs of two hosts and the second in 0.04 %; without them, in 0.002 % and never.
+A direction is slow if its quickest turn is below half of all but the slowest turn of the other direction, and
+its three quickest turns are alike: a slow link sets the same limit each time, even if a busy processor may
+miss it; a busy processor alone does not. A host of three is slow if both its pairs carry less than a quarter
+of the pair without it. Runs were drawn at random from transfers on two cores beside four programs that
+compute. The first rule was wrong in 0.02 % of runs of two hosts, the second in 0.04 %; without these
+programs, the first was wrong in 0.002 % and the second never.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class OneWayRates:
         return tuple(sorted({host for way in self.turns for host in way}))
 
     def part(self, way: Way) -> float:
-        """How much of what the other direction carries this one does."""
+        """The rate of this direction as a share of the rate of the other direction."""
         return self.middle[way] / self.middle[way[::-1]]
 
     @cached_property
@@ -50,13 +51,13 @@ class OneWayRates:
 
     @cached_property
     def doubtful_ways(self) -> tuple[Way, ...]:
-        """Ways that carried less than half of the other direction, but not each time the same."""
+        """Ways that carried less than half of the other direction, but not steadily."""
         below = (way for way in self.turns if self.part(way) < OF_THE_OTHER)
         return tuple(way for way in below if way not in self.slow_ways)
 
     @cached_property
     def slow_hosts(self) -> Mapping[str, float]:
-        """Those of three that are slow -> how much its better pair carries of what the third pair does."""
+        """Slow host of three -> the rate of its better pair, as a share of that of the pair without it."""
         return {host: part for host in self.hosts if (part := self._of_the_third(host)) < OF_THE_THIRD}
 
     def _is_limited(self, way: Way) -> bool:
@@ -88,7 +89,7 @@ class OneWayRates:
 
 
 def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
-    """None if the cell did not send one way at a time, or broke off before all pairs had all their turns."""
+    """The rates; None if the cell did not send one way at a time, or some pair did not finish its turns."""
     heard: dict[Way, dict[int, float]] = defaultdict(dict)
     for place in cell.places:
         here = plan.seat(cell.ranks[place]).host

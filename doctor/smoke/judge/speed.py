@@ -114,7 +114,7 @@ def _paces_by_product(result: SmokeResult) -> Iterator[tuple[dict[int, float], d
 
 
 def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: float) -> dict[int, _Pace]:
-    """`slower`: a rank that takes this part longer than the others is slow."""
+    """Rank -> its pace. To be slow, it must take longer than the others by more than the part `slower`."""
     times = {rank: each for rank in burnt_by if (each := _times_as_long(rank, burnt_by))}
     ratios = {rank: median(each) for rank, each in times.items()}
     uneven = median(spread([math.log(time) for time in each]) for each in times.values()) if times else 0.0
@@ -128,7 +128,7 @@ def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: float) -> dict[i
 
 
 def _times_as_long(rank: int, burnt_by: Mapping[int, Mapping[int, float]]) -> list[float]:
-    """How many times as long as the others, step by step: what slows all of them at a step does not count."""
+    """How many times as long as the others it took, step by step: what slows all at a step cancels out."""
     return [
         own / median(theirs)
         for step, own in burnt_by[rank].items()

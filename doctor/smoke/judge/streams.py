@@ -22,7 +22,7 @@ from doctor.text.interpreter import PLAIN
 
 CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
-"""The library of a stream whose name is different."""
+"""Stream -> its library, for streams that are not named after their library."""
 _PROGRAMS = {
     "python": "import random as r, sys; print(sys.version, r.__file__); r.seed(1); print(r.random())",
     "numpy": "import numpy as n; print(n.__version__, n.__file__); n.random.seed(1); print(n.random.rand())",
@@ -37,10 +37,10 @@ def judge_streams(result: SmokeResult) -> Iterator[SmokeCharge]:
     charges: dict[object, list[tuple[str, SmokeCharge]]] = defaultdict(list)
     for name in sorted({name for said in started.values() for name in said.streams}):
         prints = {rank: said.streams[name] for rank, said in started.items() if name in said.streams}
-        # Every device product draws in its own way.
+        # Each product of devices draws different numbers.
         common = _product(started, prints) if name == "device" else None
         among = {r: p for r, p in prints.items() if common is None or started[r].product == common}
-        if found := _odd(among, known.get(name)):
+        if found := _outliers(among, known.get(name)):
             key = (found.odd, found.decided)
             charges[key].append((name, _library(result, started, name, found, known.get(name), prints)))
             other.setdefault(name, set()).update(found.odd)
@@ -60,7 +60,7 @@ def _product(started: Mapping[int, RankStart], ranks: Mapping[int, str]) -> str:
     return max(dict.fromkeys(products), key=products.count)
 
 
-def _odd(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
+def _outliers(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
     """The ranks without the known fingerprint, if any rank has it; else those outside the majority. None if
     all agree: then all have the same unknown version of the library.
     """

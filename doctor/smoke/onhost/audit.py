@@ -32,8 +32,8 @@ def run(trainer: Trainer) -> None:
 
 
 def golden(device: Any) -> str:
-    """Hash of a product of two matrices of -1, 0 and 1, which is exact on every device: of its whole numbers,
-    or of what it is instead. It is computed at once and in parts, as the model does.
+    """Hash of a product of two matrices of -1, 0 and 1, which is exact on every device. It is computed at
+    once and in parts, as the model does. If the first is not whole or the second differs, that one is hashed.
     """
     values = tensor_of(drawn("golden", 2 * GOLDEN_SIZE**2), torch.uint8).remainder(3).float() - 1
     left, right = values.view(2, GOLDEN_SIZE, GOLDEN_SIZE).to(device.torch)

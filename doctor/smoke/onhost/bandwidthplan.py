@@ -73,7 +73,7 @@ def meetings(shape: CellShape, place: int) -> list[Meeting]:
 
 
 def _ways(few: bool, first: bool) -> tuple[Way, ...]:
-    """One after the other if there are few hosts: that with the lower number sends first."""
+    """With few hosts, one direction after the other: the host with the lower number sends first."""
     if not few:
         return ("both",)
     return ("out", "in") if first else ("in", "out")

@@ -126,7 +126,7 @@ class _Phase:
     def _compare(
         self, trial: Trial, op: str, got: Tensor, period: list[int], first: int = 0, place: int | None = None
     ) -> None:
-        """`first` is the number of the first element in the whole payload, `place` the part's source."""
+        """Note the first wrong element. `got` begins with element `first` of the payload; `place` sent it."""
         if f"{op} {trial.dtype}" in self.unsupported:
             return
         expected = self._tiled(period, got.numel(), trial.dtype, first)

@@ -104,9 +104,9 @@ class _Accelerator(Device):
         self._api.set_device(self.number)
 
     def be_deterministic(self) -> None:
-        """torch warns of an operation that cannot be; the trial of the first gradient shows it, too."""
+        """Hide torch's warnings of operations that cannot be: the trial of the first gradient shows them."""
         warnings.filterwarnings("ignore", message=".* does not have a deterministic implementation")
-        # Like use_deterministic_algorithms, which also loads the compiler.
+        # The same as use_deterministic_algorithms, which would load the compiler as well.
         importlib.import_module("torch").set_deterministic_debug_mode("warn")
 
     def synchronise(self) -> None:
@@ -184,7 +184,7 @@ class NpuDevice(_Accelerator):
         return {
             "HCCL_CONNECT_TIMEOUT": str(connect),
             "HCCL_EXEC_TIMEOUT": str(execute),
-            "HCCL_EVENT_TIMEOUT": str(execute + 32),  # has to be longer
+            "HCCL_EVENT_TIMEOUT": str(execute + 32),  # must exceed the limit for executing
             "TORCH_HCCL_TRACE_BUFFER_SIZE": "2000",
             "TORCH_HCCL_DUMP_ON_TIMEOUT": "0",
             "HCCL_DETERMINISTIC": "true",

@@ -88,7 +88,7 @@ def ras(address: "tuple[str, int] | None" = None, limit: float = 6.0) -> str:
                     break
                 said += part
     except (OSError, ValueError):
-        pass  # the part that has arrived is worth having
+        pass  # the part that has arrived is used
     # NCCL first acknowledges the timeout with a line of its own.
     text = said.decode("utf-8", "replace").splitlines()
     lines = [_short(line, 400, " ").rstrip() for line in text if line.strip() not in ("", "OK")]

@@ -161,7 +161,7 @@ class ForkServer:
             else [config["report"]],
         )
         os.close(stdin)
-        self.kept.append(started)  # Once forgotten, it would be reaped elsewhere.
+        self.kept.append(started)  # If it were garbage-collected, Python would reap it.
         return started.pid
 
 

@@ -34,7 +34,7 @@ class FaultyRank:
         self.page = page
         self.step = step or 0
         self.early = step is None
-        """No step was given."""
+        """Whether no step was given."""
         self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp"
         """The group whose all-reduce is changed by faults in the training's collectives."""
 

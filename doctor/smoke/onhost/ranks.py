@@ -130,7 +130,7 @@ class Rank:
         return moved, news
 
     def _starved(self, seconds: float) -> float:
-        """How many of these seconds count for the thread that waited longest for a processor."""
+        """How many of these seconds the thread that waited longest for a processor did not wait for one."""
         found = self.process.threads() if self.process is not None else {}
         self._threads = {thread: self._threads.get(thread, Idleness()) for thread in found}
         counts = [self._threads[one].counted(seconds, *turns) for one, turns in found.items()]

@@ -16,7 +16,7 @@ from doctor.text.textfile import shown
 HOST = "{host}"
 """The placeholder for the name of the host."""
 PODS = ("kubectl", "oc")
-"""Run on the user's machine: they find the pod by themselves."""
+"""Tools that run on the user's machine, because they find the pod by themselves."""
 ENGINES = ("docker", "podman", "nerdctl", "crictl", *PODS)
 _PREFIXES = ("sudo", "env", "command", "nice")
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh")

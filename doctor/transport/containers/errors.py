@@ -65,6 +65,6 @@ def _unknown(text: str, why: UnreachedHost) -> str:
 
 
 def _line(text: str) -> str:
-    """The last line is the one that ends it; earlier ones are often notes."""
+    """The last line, which says why the command ended; earlier ones are often notes."""
     lines = [line for line in text.splitlines() if line.strip()]
     return quoted(lines[-1], LONGEST) if lines else ""

@@ -39,7 +39,7 @@ def down(node: DownNode) -> CannotReach:
 
 
 def taken_out(name: str) -> CannotReach:
-    """With --no-kill a job continues without a node that failed, and does not get it back."""
+    """The node failed while the job ran: with --no-kill, the job goes on and never gets it back."""
     return CannotReach(
         UnreachedKind.NODE,
         "Slurm has taken the node out of the job: it failed while the job ran.",
@@ -84,7 +84,7 @@ def no_step(words: SrunMessages, rc: int | None) -> CannotReach:
 
 
 def broke(name: str, words: SrunMessages) -> CannotReach:
-    """The program had begun, and ended without a word."""
+    """The program had begun, and its task ended before it had finished."""
     if words.fate in _FATES and words.ended.get(name) != NODE_FAILURE:
         summary = _FATES[words.fate][0]
     elif name in words.ended:

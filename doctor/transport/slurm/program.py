@@ -51,7 +51,7 @@ class SrunProgram:
         self._bell.set()
 
     def doubt(self) -> None:
-        """Another task claimed this name: whatever arrives under it no longer counts."""
+        """Called if another task claims this name: whatever arrives under it no longer counts."""
         with self._lock:
             self._doubted = True
             self._open.clear()
@@ -104,7 +104,7 @@ class SrunProgram:
         return max(0, min(room, len(data)))
 
     def finished(self) -> bool:
-        """Raises CannotReach if more is known than that the connection broke."""
+        """Raises CannotReach if the reason for the end is known."""
         with self._lock:
             over = not self._open and not self._out and not self._err
             words, flooded, doubted = self._words, self._flooded, self._doubted

@@ -39,7 +39,7 @@ class SlurmJob:
 
 
 def slurm_job(number: str, environ: Mapping[str, str] = os.environ) -> SlurmJob:
-    """Raises UsageError if the job does not run, or nobody can say."""
+    """The job with this number. Raises UsageError if it does not run, or squeue cannot be asked."""
     own = {name: value for name, value in own_environment(environ).items() if not name.startswith("SQUEUE_")}
     argv = ["squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}"]
     hint = NAME_THEM.format(number)

@@ -22,7 +22,7 @@ from typing import Literal
 TOKEN = "DOCTOR_TOKEN"
 """The variable that holds the run's token."""
 PIECE = 400
-"""Even if each letter is a `%`, a line with the token and the longest name is below what Slurm may cut."""
+"""The longest piece of a line: with token and longest name, Slurm never cuts it, even if it is all `%`."""
 LONGEST_NAME = 100
 EVERYBODY = ","
 
@@ -65,7 +65,7 @@ def to_hosts(names: Collection[str] | None, lines: Iterable[bytes]) -> bytes:
 
 
 def hang_up(names: Collection[str] | None) -> bytes:
-    """The end of these hosts' stdin."""
+    """The line that ends the stdin of these hosts' programs; None means all hosts."""
     return _address(names) + b" q\n"
 
 
@@ -152,7 +152,7 @@ class StreamSplitter:
         return [self._parse_line(line) for line in lines]
 
     def rest(self) -> list[TaskLine]:
-        """The rest without a line end."""
+        """The last line, if the stream ended without a line end."""
         line, self._begun = bytes(self._begun), bytearray()
         return [self._parse_line(line)] if line else []
 

@@ -28,11 +28,11 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 TRIES = 5
 FIRST_SECONDS = 60.0
-"""For the first node to identify itself."""
+"""The time for the first node to identify itself."""
 OTHERS_SECONDS = 60.0
-"""For the others, after the first: a Prolog runs before a node's first step."""
+"""The time for the other nodes, after the first: a Prolog runs before a node's first step."""
 MORE_WORDS = 0.3
-"""If one node fails, others may fail at the same moment."""
+"""Seconds to wait after one node has failed, because others may fail at the same moment."""
 SCONTROL_SECONDS = 10.0
 
 

@@ -18,7 +18,7 @@ EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY
 
 
 class Commands:
-    """Several threads may ask; `close` ends the commands that still run."""
+    """Runs commands for several threads; `close` ends those that still run."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -27,7 +27,7 @@ class Commands:
         self._closed = False
 
     def succeeds(self, command: str) -> bool:
-        """Raises CannotReach if the command does not end."""
+        """Whether the command exits with 0. Raises CannotReach if it does not end in time."""
         with self._lock:
             if self._closed:
                 return False

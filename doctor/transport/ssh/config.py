@@ -290,7 +290,7 @@ def _known_hosts(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ssh_options(flags: SshSettings, port: int) -> tuple[str, ...]:
-    """The options with which `ssh` does what we did."""
+    """The options that make `ssh` do what we did."""
     words: list[str] = []
     if flags.config_file is not None:
         words += ["-F", os.path.abspath(flags.config_file)]

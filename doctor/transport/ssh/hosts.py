@@ -111,6 +111,6 @@ class _Jump:
         self.door = HostConnection(settings)
         self.before = hops[:-1] or settings.jumps
         self.lock = threading.Lock()
-        # sshd on a jump host counts each onward login among its own.
+        # sshd on a jump host counts each onward login as one of its own.
         self.room = threading.Semaphore(HANDSHAKES_PER_JUMP)
         self.failed: CannotReach | None = None

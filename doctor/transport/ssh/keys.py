@@ -49,7 +49,7 @@ class UnusableKey(Exception):
 
 
 class KeyRing:
-    """Safe to use from many threads."""
+    """All keys that can be offered. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -58,7 +58,7 @@ class KeyRing:
         self._worked: paramiko.PKey | None = None
 
     def worked(self, offer: Offer) -> None:
-        """Clusters often use one key for all hosts: the one that worked is tried first on the next."""
+        """Note a key that worked, to try it first on the next host: clusters often use one key for all."""
         self._worked = offer.key
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
 
 
 def _parse(path: Path, text: bytes) -> paramiko.PKey:
-    """A private key. Raises PasswordRequiredException for an encrypted one, Unusable if it is not a key."""
+    """A private key. Raises PasswordRequiredException for an encrypted one, UnusableKey for a bad one."""
     tried = [_parse_as(kind, path) for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey)]
     for key in tried:
         if isinstance(key, paramiko.PKey):

@@ -89,7 +89,7 @@ class KnownKeys:
 
 
 class KnownHosts:
-    """Safe to use from many threads."""
+    """All known_hosts files. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

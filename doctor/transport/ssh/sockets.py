@@ -101,7 +101,7 @@ class Proxy:
         return False
 
     def end(self) -> None:
-        """Ends it at once; a thread waits for the process to go."""
+        """End it at once; a thread waits until the process is gone."""
         sever(self.sock)
         self._signal(signal.SIGTERM)
         threading.Thread(target=self._reap, daemon=True).start()

@@ -187,9 +187,9 @@ def _diverted(detour: Detour, interface: str | None) -> str:
     if detour.way.kind or route is None:
         return "a rule of policy routing throws away what it sends to other hosts of the job"
     if route.interface != interface:
-        return (
-            f"a rule of policy routing sends the job's packets out by {route.interface}, not by {interface}"
-        )
+        doubtful = ", and connections fail" if detour.failed and not detour.sure else ""
+        ways = f"{route.interface}, not by {interface}{doubtful}"
+        return f"a rule of policy routing sends the job's packets out by {ways}"
     how = "which does not answer" if detour.sure else "and connections fail"
     return f"a rule of policy routing sends the job's packets to {route.gateway}, {how}"
 

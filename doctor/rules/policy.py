@@ -33,7 +33,8 @@ def detours(
     """The rules that lead packets out of another interface than `job`, or to where none arrives.
 
     A rule that throws packets away takes none of the job's if its connections succeed. A gateway on the way
-    to a neighbour is the reason if nobody answers for it: the kernel then says that there is no route.
+    to a neighbour is the reason if nobody answers for it: the kernel then says that there is no route. If the
+    same way takes packets to one peer, it is not why another does not answer.
     """
     own = plan.data_address(host)
     if not policy.rules or own is None or ":" in own:
@@ -53,7 +54,11 @@ def detours(
         lost = failed is not False and bool(way.kind or unanswered)
         if away or lost or around:
             found[way, failed, away or lost].append(peer)
-    return [Detour(way, tuple(some), failed, sure) for (way, failed, sure), some in found.items()]
+    carry = {way for way, failed, _ in found if failed is False}
+    return [
+        Detour(way, tuple(some), failed, sure and not (failed and way in carry))
+        for (way, failed, sure), some in found.items()
+    ]
 
 
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:

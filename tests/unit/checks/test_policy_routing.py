@@ -131,6 +131,20 @@ def test_a_firewall_is_not_blamed_on_a_rule() -> None:
     assert found["port-unreachable"].hosts == ("a",)
 
 
+def test_a_dead_peer_is_not_blamed_on_a_rule_by_which_others_are_reached() -> None:
+    names = ["a", "b", "c"]
+    own = {"policy": policy(*OUT), "addresses": TWO_CARDS}
+    answers = {name: heard(n, names, **(own if n == 1 else {})) for n, name in enumerate(names, 1)}
+    hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(names, 1))
+    seen = mesh(names, ("a", "c"), ("c", "a"), ("b", "c"), ("c", "b"))
+    of = report(recording(names, heard=answers, hosts=hosts, mesh=seen))
+    found = [(each.check, each.hosts) for each in of.findings if each.status is Status.FAIL]
+    assert found == [("port-unreachable", ("c",))]
+    warned = [each for each in of.findings if each.check == "rule-diverts-traffic"]
+    assert {each.status for each in warned} == {Status.WARN}
+    assert any("and connections fail" in each.summary for each in warned)
+
+
 def test_without_rules_of_its_own_nothing_is_printed() -> None:
     assert printed(POLICY, "").rules == ()
     assert printed(POLICY, policy("")).rules == (), "busybox prints the kernel's rules otherwise"

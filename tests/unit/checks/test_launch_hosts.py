@@ -119,6 +119,10 @@ FITS = {
     "a node rank from outside": [f"torchrun --nnodes=2 --node_rank=${{NODE_RANK:-0}} {MASTER} train.py\n"],
     "a node rank that is an argument": [f"R=${{1:-0}}\ntorchrun --nnodes=2 --node_rank=$R {MASTER} t.py\n"],
     "hosts from outside": [f"torchrun --nnodes=${{NNODES:-1}} --node_rank=$R {MASTER} train.py\n"],
+    "a file that is not here may set them": [
+        f"NNODES=1\nNODE_RANK=0\nsource cluster.env\n"
+        f"torchrun --nnodes=$NNODES --node_rank=$NODE_RANK {MASTER} t.py\n"
+    ],
     "ranks counted from outside": [
         RANKS.format(world=16, master="node1")
         + "for i in {0..7}; do RANK=$((START+i)) LOCAL_RANK=$i python train.py & done\nwait\n"

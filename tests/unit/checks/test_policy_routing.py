@@ -242,6 +242,6 @@ def test_no_inode_is_left(own: dict[str, str], check: str) -> None:
     assert "no inodes left" in found[check].summary
 
 
-@pytest.mark.parametrize("row", ["0 0 0", "- - -", "4096 4000 96", "nonsense"])
+@pytest.mark.parametrize("row", ["0 0 0", "- - -", "28363 28364 -1", "4096 4000 96", "nonsense"])
 def test_inodes_that_are_not_limited_or_suffice(row: str) -> None:
     assert examined(mesh(NAMES), spaces(tmp=row, root=row, shm=row)) == {}

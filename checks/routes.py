@@ -175,11 +175,14 @@ def rule_diverts_traffic(
                 Evidence("ip rule", way.rule.text),
                 Evidence("ip route show table all", str(way.route)),
             ),
-            commands=(
-                "ip rule show",
-                f"sudo ip rule del priority {way.rule.text.partition(':')[0]}",
-            ),
+            commands=("ip rule show", _delete(way.rule.text)),
         )
+
+
+def _delete(rule: str) -> str:
+    """The command that deletes this rule, and none that has the same priority."""
+    priority, _, words = rule.partition(":")
+    return f"sudo ip rule del priority {' '.join(map(quote, (priority, *words.split())))}"
 
 
 def _diverted(detour: Detour, interface: str | None) -> str:

@@ -24,7 +24,7 @@ class Rule:
     """One line of `ip rule`, for packets that a program of this host sends without marks.
 
     `action` is a table, or how the packet is discarded. It is not known of which packets a rule is if
-    `unclear`: it depends on a user, a port or an interface. Routes with a prefix of up to `ignores` bits do
+    `unclear`: it depends on a user, a port or an interface, or goes to a later rule. Routes with a prefix of up to `ignores` bits do
     not count.
     """
 
@@ -115,7 +115,7 @@ def _rule(text: str, words: list[str]) -> Rule | None:
     inverted = words[:1] == ["not"]
     given = dict(zip(words[inverted::2], words[inverted + 1 :: 2], strict=False))
     last = words[-1]
-    action = given.get("lookup") or (last if last in DISCARDS else "")
+    action = given.get("lookup") or (last if last in DISCARDS else "goto" if "goto" in given else "")
     if not action or action == "local" or "[" in action:
         return None
     source, target = _network(given.get("from", "all")), _network(given.get("to", "all"))

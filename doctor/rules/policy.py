@@ -62,8 +62,8 @@ def detours(
 
 
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
-    """The interface with the host's data address."""
-    return next((name for name, own in held.items() if address in own), None)
+    """The interface with the host's data address; none leaves by lo, which hosts that speak BGP give theirs."""
+    return next((name for name, own in held.items() if address in own and name != "lo"), None)
 
 
 def lost_by_rules(

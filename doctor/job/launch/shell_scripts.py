@@ -55,7 +55,7 @@ class ShellWithScripts(ShellFlow):
         self.values["BASH_SOURCE"] = before
 
     def _doubt_figures(self) -> None:
-        """A file that is not here may set any variable anew. Places are kept: more scripts are found by them."""
+        """A file that is not here may set any variable anew. Places are kept: scripts are found by them."""
         for name, value in self.values.items():
             if isinstance(value, str) and "/" not in value and re.fullmatch(r"[A-Z]\w*", name):
                 self.values[name] = None

@@ -102,6 +102,10 @@ SOUND = {
     ),
     "for one user": ("100:\tfrom all uidrange 7-7 lookup 100\n", "default dev mgmt0 table 100\n"),
     "of an interface": ("100:\tfrom all iif docker0 lookup 100\n", "default dev mgmt0 table 100\n"),
+    "goto": (
+        "100:\tfrom 10.0.0.0/24 goto 32766\n200:\tfrom all lookup 100\n",
+        "default dev mgmt0 table 100\n",
+    ),
     "VRF": ("1000:\tfrom all lookup [l3mdev-table]\n", ""),
     "an unknown one": (
         "100:\tfrom all to x.y lookup 100\n9:\tfrom all nop\n8:\tnonsense\n",
@@ -115,6 +119,15 @@ def test_rules_of_hosts_with_several_networks(name: str) -> None:
     own = {"policy": policy(*SOUND[name]), "addresses": TWO_CARDS}
     assert examined(mesh(NAMES), own) == {}
     assert examined(None, own) == {}
+
+
+def test_an_address_of_the_host_rather_than_of_an_interface() -> None:
+    """Hosts that speak BGP give it to lo."""
+    own = {
+        "policy": policy("100:\tfrom all lookup 7\n", "10.0.0.0/24 dev mgmt0 table 7\n"),
+        "addresses": f"1: lo inet 10.0.0.1/32 scope global\n{TWO_CARDS.replace('10.0.0.1', '10.7.0.1')}",
+    }
+    assert "rule-diverts-traffic" not in examined(mesh(NAMES), own)
 
 
 def test_a_firewall_is_not_blamed_on_a_rule() -> None:

@@ -24,8 +24,8 @@ class Rule:
     """One line of `ip rule`, for packets that a program of this host sends without marks.
 
     `action` is a table, or how the packet is discarded. It is not known of which packets a rule is if
-    `unclear`: it depends on a user, a port or an interface, or goes to a later rule. Routes with a prefix of up to `ignores` bits do
-    not count.
+    `unclear`: it depends on a user, a port or an interface, or goes to a later rule. Routes with a prefix of
+    up to `ignores` bits do not count.
     """
 
     text: str

@@ -151,7 +151,7 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
 
 
 def _refuse_without_its_checks(path: Path, request: Request) -> None:
-    """A recording holds answers; without the checks of that run, what they found would look as if it passed."""
+    """A recording holds answers: without the checks of that run, what they found would seem to pass."""
     way = msgspec.json.decode(read_saved(path), type=_Asked).way
     folders = [option[1] for option in (way.asked if way else ()) if option[0] == "--checks" and option[1:]]
     if folders and "--checks" not in request.typed:

@@ -114,7 +114,7 @@ def _rule(text: str, words: list[str]) -> Rule | None:
     """The rule; None if it never takes a packet that a program of this host sends without a mark."""
     inverted = words[:1] == ["not"]
     given = dict(zip(words[inverted::2], words[inverted + 1 :: 2], strict=False))
-    last = words[-1]
+    last = words[-1] if words else ""
     action = given.get("lookup") or (last if last in DISCARDS else "goto" if "goto" in given else "")
     if not action or action == "local" or "[" in action:
         return None

@@ -108,7 +108,7 @@ SOUND = {
     ),
     "VRF": ("1000:\tfrom all lookup [l3mdev-table]\n", ""),
     "an unknown one": (
-        "100:\tfrom all to x.y lookup 100\n9:\tfrom all nop\n8:\tnonsense\n",
+        "100:\tfrom all to x.y lookup 100\n9:\tfrom all nop\n8:\tnonsense\n7:\t\t\n",
         "default dev m table 100\n",
     ),
 }

@@ -47,15 +47,15 @@ class ShellWithScripts(ShellFlow):
         if found is None:
             if not _OF_A_MACHINE.search(said):
                 self.unread.append(("sources", said))
-                self._doubt_figures()
+                self.doubt_figures()
             return
         before = self.values["BASH_SOURCE"]
         self.values["BASH_SOURCE"] = path
         self.inside(found, line)
         self.values["BASH_SOURCE"] = before
 
-    def _doubt_figures(self) -> None:
-        """A file that is not here may set any variable anew. Places are kept: scripts are found by them."""
+    def doubt_figures(self) -> None:
+        """What is read here may set any variable anew. Places are kept: scripts are found by them."""
         for name, value in self.values.items():
             if isinstance(value, str) and "/" not in value and re.fullmatch(r"[A-Z]\w*", name):
                 self.values[name] = None

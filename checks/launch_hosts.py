@@ -130,6 +130,8 @@ def _number_of_hosts(
         )
     elif in_pods and _may_be_inherited(process):
         yield f"{process.source} does not say for how many hosts it is, and its pods may ({said})"
+    elif names.launch.unread:
+        yield f"{process.source} is for one host, and another job or file of it was left out ({said})"
     elif not _is_meant_for_each(told):
         yield _one_host(names, [process], plan, said, _hosts_option(process))
 

@@ -73,7 +73,7 @@ def master_not_here(
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
     host 127.0.0.1 is right. An address that no host has may be one that is forwarded to rank 0: it is a
     warning before the job starts, in containers, and if the address is public; and a fault if ranks wait for
-    any other.
+    any other. In containers a name that none of them resolves may be that of a service to come: a warning.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -86,7 +86,7 @@ def master_not_here(
         spans = spans_hosts(launch, hosts, plan.several_hosts, plan.most_on_a_host)
         for master, processes in _masters(launch):
             if not is_loopback_name(master.address):
-                yield from _unresolved(names, master, processes, spans)
+                yield from _unresolved(names, master, processes, spans, in_pods)
                 yield from _elsewhere(names, master, processes, doubts, in_pods)
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
@@ -146,11 +146,12 @@ def _loopback(
 
 
 def _unresolved(
-    names: LaunchNames, master: Master, processes: list[ProcessEnv], spans: bool
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], spans: bool, in_pods: bool
 ) -> Iterator[Problem]:
     """The problem of a name that some host cannot resolve, or resolves to loopback.
 
-    If the job does not span hosts, only one of them has to know the name.
+    If the job does not span hosts, only one of them has to know the name. Among pods that nobody knows it yet
+    is a warning: the service of a job is made with the job.
     """
     if as_address(master.address):
         return
@@ -169,6 +170,7 @@ def _unresolved(
         (itself, "is taken for the host's own loopback address"),
     ):
         if hosts:
+            to_come = in_pods and not names.launch.live and hosts is lost and len(lost) == len(views)
             yield Problem(
                 f"the name of the master {how}",
                 expected="the address of the host of rank 0, on every host",
@@ -176,6 +178,7 @@ def _unresolved(
                 subject=names.subject(f"master {master.address}"),
                 hosts=tuple(hosts) if len(hosts) < len(views) or len(views) == 1 else (),
                 where=tuple(Place(host=host) for host in hosts),
+                severity=Severity.WARN if to_come else None,
                 evidence=(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
                     *_evidence(names, master, processes)[:1],

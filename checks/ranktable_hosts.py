@@ -185,8 +185,10 @@ def _placed(
             _live_addresses(npus.get(host, {})),
         )
     }
-    if len(servers) == len(plan.hosts) == len(doubts) == 1:  # it can only be that one
-        return dict.fromkeys(doubts, servers[0]), {}
+    if len(servers) == len(plan.hosts) == len(missed) == 1:
+        told = _told(npus.get(missed[0], {}))
+        if not (told and _shows(servers[0])[1]):  # no device contradicts: it can only be that one
+            return dict.fromkeys(missed, servers[0]), {}
     return found, doubts
 
 

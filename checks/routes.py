@@ -175,11 +175,14 @@ def rule_diverts_traffic(
                 Evidence("ip rule", way.rule.text),
                 Evidence("ip route show table all", str(way.route)),
             ),
-            commands=(
-                "ip rule show",
-                f"sudo ip rule del priority {way.rule.text.partition(':')[0]}",
-            ),
+            commands=("ip rule show", _delete(way.rule.text)),
         )
+
+
+def _delete(rule: str) -> str:
+    """The command that deletes this rule, and none that has the same priority."""
+    priority, _, words = rule.partition(":")
+    return f"sudo ip rule del priority {' '.join(map(quote, (priority, *words.split())))}"
 
 
 def _diverted(detour: Detour, interface: str | None) -> str:
@@ -187,9 +190,9 @@ def _diverted(detour: Detour, interface: str | None) -> str:
     if detour.way.kind or route is None:
         return "a rule of policy routing throws away what it sends to other hosts of the job"
     if route.interface != interface:
-        return (
-            f"a rule of policy routing sends the job's packets out by {route.interface}, not by {interface}"
-        )
+        doubtful = ", and connections fail" if detour.failed and not detour.sure else ""
+        ways = f"{route.interface}, not by {interface}{doubtful}"
+        return f"a rule of policy routing sends the job's packets out by {ways}"
     how = "which does not answer" if detour.sure else "and connections fail"
     return f"a rule of policy routing sends the job's packets to {route.gateway}, {how}"
 

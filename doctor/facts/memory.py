@@ -157,13 +157,15 @@ def _spaces(capture: Capture) -> Spaces:
 
 
 def _with_inodes(places: list[Space], text: str) -> list[Space]:
-    """The places with their free inodes, by the lines of `df -i`; without a total there is no limit."""
+    """The places with their free inodes, by the lines of `df -i`. Without a total there is no limit; a negative
+    rest is how some file systems say that they do not count.
+    """
     rows = re.findall(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+(/.*)$", text, re.MULTILINE)
     if [mount for *_, mount in rows] != [place.mount for place in places]:
         return places
-    limited = (re.fullmatch(r"0*[1-9]\d*", total) and free != "-" for total, free, _ in rows)
+    limited = (re.fullmatch(r"0*[1-9]\d*", total) and free.isdecimal() for total, free, _ in rows)
     return [
-        replace(place, inodes=max(int(free), 0)) if known else place
+        replace(place, inodes=int(free)) if known else place
         for place, known, (_, free, _) in zip(places, limited, rows, strict=True)
     ]
 

@@ -24,8 +24,8 @@ class Rule:
     """One line of `ip rule`, for packets that a program of this host sends without marks.
 
     `action` is a table, or how the packet is discarded. `unclear`: it is unknown to which packets the rule
-    applies, because that depends on a user, a port or an interface. Routes with a prefix of up to `ignores`
-    bits do not count.
+    applies, because that depends on a user, a port or an interface, or on a later rule. Routes with a prefix
+    of up to `ignores` bits do not count.
     """
 
     text: str
@@ -114,8 +114,8 @@ def _rule(text: str, words: list[str]) -> Rule | None:
     """The rule; None if it never takes a packet that a program of this host sends without a mark."""
     inverted = words[:1] == ["not"]
     given = dict(zip(words[inverted::2], words[inverted + 1 :: 2], strict=False))
-    last = words[-1]
-    action = given.get("lookup") or (last if last in DISCARDS else "")
+    last = words[-1] if words else ""
+    action = given.get("lookup") or (last if last in DISCARDS else "goto" if "goto" in given else "")
     if not action or action == "local" or "[" in action:
         return None
     source, target = _network(given.get("from", "all")), _network(given.get("to", "all"))

@@ -177,15 +177,17 @@ set -f; IFS=' :'
 for p in $LD_PRELOAD; do
   case $p in *'$'*) ;; */*) [ -e "$p" ] || echo "absent LD_PRELOAD $p";; esac
 done
-p=${PYTHONHOME%%:*} z=${TZ#:} d=/usr/share/zoneinfo
+p=${PYTHONHOME%%:*} z=${TZ#:} d=${TZDIR:-/usr/share/zoneinfo}
 [ -z "$p" ] || [ -d "$p" ] || echo "absent PYTHONHOME $p"
 case $z in
-  ''|*[0-9]*|UTC|GMT) ;;
+  ''|*[0-9]*|UTC|GMT|/etc/localtime) ;;
   /*) [ -e "$z" ] || echo "absent TZ $z";;
   *) [ ! -d $d ] || [ -e "$d/$z" ] || echo "absent TZ $z";;
 esac
 """
-"""A zone with a digit may be a rule ("CST-8"); libraries without a slash are searched for in many places."""
+"""A zone with a digit may be a rule ("CST-8"), and /etc/localtime counts without TZ, too. Libraries without a
+slash are searched for in many places.
+"""
 ENVIRONMENT = Fact(
     "environment",
     Run(

@@ -34,7 +34,8 @@ def detours(
     """The rules that send packets out of another interface than `job`, or lose them.
 
     A rule that discards packets does not affect the job if its connections succeed. A gateway on the way to a
-    neighbour is at fault if it does not answer: the kernel then reports that there is no route.
+    neighbour is at fault if it does not answer: the kernel then reports that there is no route. If the same
+    way takes packets to one peer, it is not why another does not answer.
     """
     own = plan.data_address(host)
     if not policy.rules or own is None or ":" in own:
@@ -54,12 +55,16 @@ def detours(
         lost = failed is not False and bool(way.kind or unanswered)
         if away or lost or around:
             found[way, failed, away or lost].append(peer)
-    return [Detour(way, tuple(some), failed, sure) for (way, failed, sure), some in found.items()]
+    carry = {way for way, failed, _ in found if failed is False}
+    return [
+        Detour(way, tuple(some), failed, sure and not (failed and way in carry))
+        for (way, failed, sure), some in found.items()
+    ]
 
 
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
-    """The interface with the host's data address."""
-    return next((name for name, own in held.items() if address in own), None)
+    """The interface with the host's data address. Hosts with BGP give it to lo: that tells of no way."""
+    return next((name for name, own in held.items() if address in own and name != "lo"), None)
 
 
 def lost_by_rules(

@@ -66,6 +66,12 @@ class _ReportFinding(msgspec.Struct, frozen=True):
     headline: str
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    """How a run was asked, as its file has it: what it names is not taken over."""
+
+    way: Way | None = None
+
+
 class _JsonReport(msgspec.Struct, frozen=True):
     """The part of a JSON report that is used."""
 
@@ -91,6 +97,7 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
 def _of_recording(path: Path, request: Request) -> EarlierRun:
     recorded = load(path)
     _refuse_others(path, recorded.command)
+    _refuse_without_its_checks(path, request)
     rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
     _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
     failed = tuple(filter(report.rules.faults, report.findings))
@@ -141,6 +148,15 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
         report.verdict is Verdict.HEALTHY,
         frozenset(each.id for each in known if each.of_one_host and RANKS not in each.needs),
     )
+
+
+def _refuse_without_its_checks(path: Path, request: Request) -> None:
+    """A recording holds answers: without the checks of that run, what they found would seem to pass."""
+    way = msgspec.json.decode(read_saved(path), type=_Asked).way
+    folders = [option[1] for option in (way.asked if way else ()) if option[0] == "--checks" and option[1:]]
+    if folders and "--checks" not in request.typed:
+        named = ", ".join(map(clean_line, folders))
+        raise UsageError(f"{path}: that run also made the checks of {named}.", "Name them with --checks.")
 
 
 def _refuse_others(path: Path, command: str) -> None:

@@ -105,6 +105,8 @@ class _Shell(ShellWithScripts):
     def _command(self, words: list[Word], prefix: Mapping[str, Value]) -> None:
         name = words[0].plain
         if name in _EXPORTS:
+            if any(word.parts and word.parts[0].raw.startswith(("$(", "`")) for word in words[1:]):
+                self.doubt_figures()
             self.export(words)
         elif name == "unset":
             for word in words[1:]:
@@ -155,8 +157,12 @@ class _Shell(ShellWithScripts):
         elif line[0] in (".", "source") and len(line) > 1:
             self.source(line[1], words[0].line)
         elif line[0] == "eval":
+            if any(word.startswith(("$(", "`")) for word in line[1:]):
+                self.doubt_figures()
             if found := parsed(" ".join(line[1:])):
                 self.inside(found, words[0].line)
+        elif line[:2] == ("printf", "-v") and len(line) > 2:
+            self.set({line[2]: None})
         elif line[0] in self.functions:
             self.set(prefix)
             self.call(line[0], line[1:])

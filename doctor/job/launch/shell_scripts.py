@@ -45,12 +45,20 @@ class ShellWithScripts(ShellFlow):
         """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
         found, path = self._file(said)
         if found is None:
-            self.unread += [] if _OF_A_MACHINE.search(said) else [("sources", said)]
+            if not _OF_A_MACHINE.search(said):
+                self.unread.append(("sources", said))
+                self.doubt_figures()
             return
         before = self.values["BASH_SOURCE"]
         self.values["BASH_SOURCE"] = path
         self.inside(found, line)
         self.values["BASH_SOURCE"] = before
+
+    def doubt_figures(self) -> None:
+        """What is read here may set any variable anew. Places are kept: scripts are found by them."""
+        for name, value in self.values.items():
+            if isinstance(value, str) and "/" not in value and re.fullmatch(r"[A-Z]\w*", name):
+                self.values[name] = None
 
     def _file(self, said: str) -> tuple[Blocks | None, str | None]:
         """Another script and its path; None if it is not here, is being read already, or is not a script."""

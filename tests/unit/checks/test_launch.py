@@ -13,7 +13,7 @@ from doctor.facts.tables import JobTable
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
-from doctor.model import Confidence, Problem, Severity
+from doctor.model import Confidence, Problem, Severity, View
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -644,6 +644,18 @@ def test_hosts_do_not_know_the_name_of_the_master(
     assert says in problem.summary
     assert problem.hosts == hosts
     assert problem.commands == ("getent ahosts head",)
+
+
+def test_the_service_of_a_job_is_made_with_the_job(tmp_path: Path) -> None:
+    text = "torchrun --nnodes=2 --node_rank=$RANK --master_addr=job-master-0 --nproc_per_node=8 t.py\n"
+    pods = {"view": {"node1": View.CONTAINER, "node2": View.CONTAINER}}
+    facts = the_facts(names={"job-master-0": ""}) | pods
+    (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    assert problem.severity is Severity.WARN
+    held = facts["names"]["node1"]
+    facts["names"]["node1"] = type(held)({**held.addresses, "job-master-0": ("192.168.7.1",)}, "node1")
+    (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    assert problem.severity is None, "one of them knows it"
 
 
 @pytest.mark.parametrize("hosts", [1, 2])

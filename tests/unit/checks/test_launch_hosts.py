@@ -119,6 +119,16 @@ FITS = {
     "a node rank from outside": [f"torchrun --nnodes=2 --node_rank=${{NODE_RANK:-0}} {MASTER} train.py\n"],
     "a node rank that is an argument": [f"R=${{1:-0}}\ntorchrun --nnodes=2 --node_rank=$R {MASTER} t.py\n"],
     "hosts from outside": [f"torchrun --nnodes=${{NNODES:-1}} --node_rank=$R {MASTER} train.py\n"],
+    "a file that is not here may set them": [
+        f"NNODES=1\nNODE_RANK=0\nsource cluster.env\n"
+        f"torchrun --nnodes=$NNODES --node_rank=$NODE_RANK {MASTER} t.py\n"
+    ],
+    **{
+        f"what {line.split()[0]} sets": [
+            f"NODE_RANK=0\n{line}\ntorchrun --nnodes=2 --node_rank=$NODE_RANK {MASTER} t.py\n"
+        ]
+        for line in ("eval $(python rank.py)", "export $(xargs <rank.env)", "printf -v NODE_RANK %d $1")
+    },
     "ranks counted from outside": [
         RANKS.format(world=16, master="node1")
         + "for i in {0..7}; do RANK=$((START+i)) LOCAL_RANK=$i python train.py & done\nwait\n"
@@ -164,6 +174,14 @@ def test_pods_may_say_what_the_script_does_not(tmp_path: Path) -> None:
     assert "its pods may" in doubt
     problems, _ = judged(CHECK, [read(tmp_path, "torchrun --nnodes=1 train.py\n")], facts=pods)
     assert len(problems) == 1
+
+
+def test_a_second_job_of_the_script_may_be_for_one_host(tmp_path: Path) -> None:
+    train = f"torchrun --nnodes=2 --node_rank=$R {MASTER} train.py\n"
+    both = read(tmp_path, f"{train}torchrun --standalone --nproc_per_node=8 eval.py\n")
+    problems, doubt = judged(CHECK, [both])
+    assert problems == []
+    assert "another job or file of it was left out" in doubt
 
 
 def test_an_env_file_of_one_host_decides_nothing(tmp_path: Path) -> None:

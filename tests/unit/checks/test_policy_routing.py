@@ -63,7 +63,10 @@ def test_a_rule_that_takes_the_packets_of_the_job_away(name: str) -> None:
     symptom = found["port-unreachable"]
     assert (symptom.hosts, symptom.because) == (("a",), guilty.id), "the other host is not blamed"
     assert guilty.remedy
-    assert any("ip rule del priority 100" in command for command in guilty.remedy.commands)
+    rule = policy(*DIVERTED[name]).split("100:\t")[1].partition("\n")[0]
+    assert f"sudo ip rule del priority 100 {rule}" in guilty.remedy.commands, (
+        "others may have the same number"
+    )
 
 
 def test_a_rule_that_only_takes_another_network_is_a_warning() -> None:
@@ -99,9 +102,13 @@ SOUND = {
     ),
     "for one user": ("100:\tfrom all uidrange 7-7 lookup 100\n", "default dev mgmt0 table 100\n"),
     "of an interface": ("100:\tfrom all iif docker0 lookup 100\n", "default dev mgmt0 table 100\n"),
+    "goto": (
+        "100:\tfrom 10.0.0.0/24 goto 32766\n200:\tfrom all lookup 100\n",
+        "default dev mgmt0 table 100\n",
+    ),
     "VRF": ("1000:\tfrom all lookup [l3mdev-table]\n", ""),
     "an unknown one": (
-        "100:\tfrom all to x.y lookup 100\n9:\tfrom all nop\n8:\tnonsense\n",
+        "100:\tfrom all to x.y lookup 100\n9:\tfrom all nop\n8:\tnonsense\n7:\t\t\n",
         "default dev m table 100\n",
     ),
 }
@@ -112,6 +119,15 @@ def test_rules_of_hosts_with_several_networks(name: str) -> None:
     own = {"policy": policy(*SOUND[name]), "addresses": TWO_CARDS}
     assert examined(mesh(NAMES), own) == {}
     assert examined(None, own) == {}
+
+
+def test_an_address_of_the_host_rather_than_of_an_interface() -> None:
+    """Hosts that speak BGP give it to lo."""
+    own = {
+        "policy": policy("100:\tfrom all lookup 7\n", "10.0.0.0/24 dev mgmt0 table 7\n"),
+        "addresses": f"1: lo inet 10.0.0.1/32 scope global\n{TWO_CARDS.replace('10.0.0.1', '10.7.0.1')}",
+    }
+    assert "rule-diverts-traffic" not in examined(mesh(NAMES), own)
 
 
 def test_a_firewall_is_not_blamed_on_a_rule() -> None:
@@ -129,6 +145,20 @@ def test_a_firewall_is_not_blamed_on_a_rule() -> None:
     assert found["rule-diverts-traffic"].status is Status.FAIL
     assert "to 10.0.0.1, which does not answer" in found["rule-diverts-traffic"].summary
     assert found["port-unreachable"].hosts == ("a",)
+
+
+def test_a_dead_peer_is_not_blamed_on_a_rule_by_which_others_are_reached() -> None:
+    names = ["a", "b", "c"]
+    own = {"policy": policy(*OUT), "addresses": TWO_CARDS}
+    answers = {name: heard(n, names, **(own if n == 1 else {})) for n, name in enumerate(names, 1)}
+    hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(names, 1))
+    seen = mesh(names, ("a", "c"), ("c", "a"), ("b", "c"), ("c", "b"))
+    of = report(recording(names, heard=answers, hosts=hosts, mesh=seen))
+    found = [(each.check, each.hosts) for each in of.findings if each.status is Status.FAIL]
+    assert found == [("port-unreachable", ("c",))]
+    warned = [each for each in of.findings if each.check == "rule-diverts-traffic"]
+    assert {each.status for each in warned} == {Status.WARN}
+    assert any("and connections fail" in each.summary for each in warned)
 
 
 def test_without_rules_of_its_own_nothing_is_printed() -> None:
@@ -228,6 +258,6 @@ def test_no_inode_is_left(own: dict[str, str], check: str) -> None:
     assert "no inodes left" in found[check].summary
 
 
-@pytest.mark.parametrize("row", ["0 0 0", "- - -", "4096 4000 96", "nonsense"])
+@pytest.mark.parametrize("row", ["0 0 0", "- - -", "28363 28364 -1", "4096 4000 96", "nonsense"])
 def test_inodes_that_are_not_limited_or_suffice(row: str) -> None:
     assert examined(mesh(NAMES), spaces(tmp=row, root=row, shm=row)) == {}

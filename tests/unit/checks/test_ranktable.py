@@ -150,6 +150,13 @@ def test_a_host_is_not_found_in_the_table(
         assert NOT_SAID not in said.unknown
 
 
+@pytest.mark.parametrize("view", [View.HOST, View.CONTAINER])
+def test_the_only_server_is_the_only_host(view: View) -> None:
+    """A table that was made in a container has its address, and who is not root reads no other."""
+    more: dict[str, Any] = {"own": {"node1": range(8)}, "npus": {}, "addresses": {"node1": "10.0.0.1"}}
+    assert not held_against(table("172.17.0.2"), job=plan("node1"), view=view, **more).problems
+
+
 @pytest.mark.parametrize(
     ("ids", "more", "confidence"),
     [

@@ -85,6 +85,15 @@ def look(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     return look
 
 
+def test_a_recording_of_checks_that_are_not_here(look: Look, tmp_path: Path) -> None:
+    """What they found is not in it: without them it would look healthy."""
+    way = Way(asked=(("--checks", str(tmp_path)),))
+    seen = look(made(way=way), made())
+    assert seen.code == 2
+    assert "also made the checks of" in seen.err
+    assert "Name them with --checks" in seen.err
+
+
 @pytest.mark.parametrize("as_json", [False, True], ids=["recording", "JSON"])
 def test_what_failed_and_nothing_else_as_it_was_asked_for(look: Look, as_json: bool) -> None:
     seen = look(made(heard=SHORT), made(heard=SHORT), as_json=as_json)

@@ -390,9 +390,12 @@ def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None
     """
     below = step.number - line.number
     same = (rank is not None and step.who.rank == rank) or not _several(file)
-    if same and below > 0 and (step.level or _BAR.search(step.text) or not _ends_it(line)):
-        return True  # logging and progress bars are not held back, and a warning ends nobody
-    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS)
+    bar = _BAR.search(step.text) is not None
+    if same and below > 0 and not _ends_it(line):
+        return True  # a warning ends nobody
+    if same and step.since > line.number and (step.level or bar):
+        return True  # logging and progress bars are not held back
+    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS) and not bar
 
 
 def _several(file: LogFile | None) -> bool:

@@ -198,7 +198,7 @@ class _Scanner:
                 said.form = Form.PYTHON
                 self._found.odd["cut off"] = (who_of(said), self._made(number - back, text, said))
                 return
-            if own.strip() and not own.startswith((" ", "\t")):
+            if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
                 return
             frame = frame or _FRAME.search(own)
 

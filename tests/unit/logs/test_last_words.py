@@ -148,3 +148,16 @@ def test_what_bars_and_other_ranks_print_once_more_clears_nobody(at_exit: list[s
 def test_several_steps_after_an_exception_show_that_it_was_caught(name: str, tmp_path: Path) -> None:
     on = ["".join(map(bar, range(104, 130)))] if name == "bars" else [f"INFO:t:step {n}" for n in range(9)]
     assert told(tmp_path, *OUT_OF_MEMORY, *on).outcome is LogOutcome.CLEAN
+
+
+CUT_OFF = [
+    ["Traceback (most recent call last):", '  File "/home/u/train.py", line 90, in main', "    step()"],
+    ["╭──────── Traceback (most recent call last) ────────╮", "│ /home/u/train.py:90 in main      │"],
+]
+
+
+@each("lines", CUT_OFF)
+def test_a_log_that_ends_inside_a_traceback_complains(lines: list[str], tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:50], *lines)
+    assert said.outcome is LogOutcome.UNKNOWN
+    assert "the log ends here" in said.odd[0].text

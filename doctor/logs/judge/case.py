@@ -111,9 +111,9 @@ class LogCase:
         return frozenset(key for each in self.of(SuspectKind.STOPPED) for key in each.keys)
 
     @cached_property
-    def first_failures(self) -> frozenset[int]:
-        """The ranks that a torchrun saw fail first on its host."""
-        return frozenset(rank for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks)
+    def first_failures(self) -> dict[int, LogLine]:
+        """The ranks that a torchrun saw fail first on its host, and the lines of its tables that say so."""
+        return {rank: each.line for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks}
 
     @cached_property
     def interrupted(self) -> frozenset[int]:

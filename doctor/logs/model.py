@@ -79,6 +79,8 @@ class LogLine:
     zoned: bool = False
     level: str = ""
     """`ERROR`, `WARN`, `INFO`, `DEBUG`, or empty if the form has none."""
+    since: int = 0
+    """For a line that shows a step: the line from which on its writer made several steps; 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)

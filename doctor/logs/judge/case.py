@@ -111,9 +111,9 @@ class LogCase:
         return frozenset(key for each in self.of(SuspectKind.STOPPED) for key in each.keys)
 
     @cached_property
-    def first_failures(self) -> frozenset[int]:
-        """The ranks that a torchrun saw fail first on its host."""
-        return frozenset(rank for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks)
+    def first_failures(self) -> dict[int, LogLine]:
+        """The ranks that a torchrun saw fail first on its host, and the lines of its tables that say so."""
+        return {rank: each.line for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks}
 
     @cached_property
     def interrupted(self) -> frozenset[int]:
@@ -390,9 +390,12 @@ def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None
     """
     below = step.number - line.number
     same = (rank is not None and step.who.rank == rank) or not _several(file)
-    if same and below > 0 and (step.level or _BAR.search(step.text) or not _ends_it(line)):
-        return True  # logging and progress bars are not held back, and a warning ends nobody
-    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS)
+    bar = _BAR.search(step.text) is not None
+    if same and below > 0 and not _ends_it(line):
+        return True  # a warning ends nobody
+    if same and step.since > line.number and (step.level or bar):
+        return True  # logging and progress bars are not held back
+    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS) and not bar
 
 
 def _several(file: LogFile | None) -> bool:

@@ -19,7 +19,10 @@ from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 
+WHOLE = 1.0
+"""Seconds: torchrun's tables state times in whole ones."""
 _EXCEPTION = "exception of the program"
+_FIRST = "no other rank is reported to have ended earlier"
 _RAISED = "ended with an exception of the program"
 
 
@@ -121,7 +124,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         told_twice = "the kernel and the launcher both report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
-        how.append("no other rank is reported to have ended earlier, and its log does not say why it ended")
+        before = [] if any(_failed_after(case, suspect, rank) for rank in case.first_failures) else [_FIRST]
+        how.append(", and ".join([*before, "its log does not say why it ended"]))
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     if silent and case.left_alone - {key[1] for key in silent}:
         does = "these do" if len(silent) > 1 else "this one does"
@@ -157,7 +161,9 @@ def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) ->
     kept.sort(key=lambda each: ranks[id(each)])
     for place in range(1, len(kept)):
         best = kept[0]
-        if ranks[id(kept[place])][:2] == ranks[id(best)][:2] and _earlier(case, kept[place], best):
+        if ranks[id(kept[place])][:2] == ranks[id(best)][:2] and (
+            _earlier(case, kept[place], best) or _seen_earlier(case, kept[place], best)
+        ):
             kept.insert(0, kept.pop(place))
     best = kept[0]
     sure = all(
@@ -175,10 +181,32 @@ def _tier_better(one: tuple[bool, int, int], other: tuple[bool, int, int]) -> bo
 
 
 def _earlier(case: LogCase, one: Suspect, other: Suspect) -> bool:
+    tables = _table(case, one), _table(case, other)
+    if tables[0] and tables[1]:  # each was printed when its host had ended, in any order
+        apart = case.clocks.apart(tables[0], tables[1])
+        return apart is not None and apart > WHOLE
     lines = [_lines(one), _lines(other)]
     return bool(lines[0] and lines[1]) and all(
         any(case.clocks.before(a, b) for a in lines[0]) for b in lines[1]
     )
+
+
+def _table(case: LogCase, of: Suspect) -> LogLine | None:
+    """The line of torchrun's table that names the suspect, with the time of its end."""
+    return next((case.first_failures[p.rank] for p in of.who if p.rank in case.first_failures), None)
+
+
+def _seen_earlier(case: LogCase, one: Suspect, other: Suspect) -> bool:
+    """Whether torchrun's tables say so, by the clocks of two hosts: that is an order, and no proof."""
+    return any(_failed_after(case, other, party.rank) for party in one.who if party.rank is not None)
+
+
+def _failed_after(case: LogCase, suspect: Suspect, rank: int) -> bool:
+    """Whether, by torchrun's tables, the suspect failed later than the rank."""
+    own, other = _table(case, suspect), case.first_failures.get(rank)
+    if own is None or other is None or own.at is None or other.at is None or own.zoned is not other.zoned:
+        return False
+    return own.at - other.at > WHOLE
 
 
 def _lines(of: Suspect) -> list[LogLine]:

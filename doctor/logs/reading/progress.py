@@ -6,8 +6,10 @@ A progress bar prints its last state again when the interpreter ends: that is no
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from doctor.logs.forms.line_facts import LineFacts
@@ -35,6 +37,10 @@ _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
 _SHORT = 20
 _BACK = 64
 """The most lines of each writer that are examined to find the first line with its last step."""
+ENOUGH = 3
+"""Advances that prove that a writer went on after an exception: when it ends, each of its bars may print a
+step that it had not shown before, and other ranks make one more step.
+"""
 IN_VAIN = 40
 """The most lines of one sentence that are examined in vain before the sentence is given up."""
 MOST = 4096
@@ -45,10 +51,9 @@ def says_step(text: str) -> bool:
     return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
 
 
-def _stated(raw: bytes) -> str:
-    """The last state of a line that names a step; the last one if none does."""
-    several = states(raw)
-    return next(filter(says_step, reversed(several)), several[-1])
+def _stated(raw: bytes) -> list[str]:
+    """The last states of a line that name a step, the last one first."""
+    return [*islice(filter(says_step, reversed(states(raw))), ENOUGH + 1)]
 
 
 class Count(NamedTuple):
@@ -68,7 +73,7 @@ class Advance(NamedTuple):
 
     value: Value
     number: int
-    raw: bytes
+    text: str
 
 
 def counted(text: str) -> tuple[str, Value]:
@@ -87,7 +92,8 @@ class Progress:
 
     def __init__(self, said: Callable[[str], LineFacts]) -> None:
         self._said = said
-        self._last: dict[UnresolvedParty, tuple[int, str]] = {}
+        self._last: dict[UnresolvedParty, list[Advance]] = {}
+        """The last advances of each writer, the last one first."""
         self._reached: dict[Count, Value] = {}
         """The values at the end of the window before."""
         self._heads: dict[bytes, tuple[int, int]] = {}
@@ -106,7 +112,8 @@ class Progress:
 
     def _look(self, lines: Lines, places: Sequence[int], many: int) -> None:
         seen: set[UnresolvedParty] = set()
-        done: set[UnresolvedParty] = set()
+        found: dict[UnresolvedParty, list[Advance]] = defaultdict(list)
+        done = 0
         newest: dict[Count, Value] = {}
         firsts: dict[Count, Advance] = {}
         vain = back = 0
@@ -116,49 +123,55 @@ class Progress:
             who = self._writers.get(self._head(words, raw) or words)
             vain += 1
             back += len(seen) >= many
-            if who not in done and self._vain[words] < IN_VAIN:
-                who = self._writer(words, raw, who)
+            if (who is None or len(found.get(who, ())) < ENOUGH) and self._vain[words] < IN_VAIN:
+                texts = _stated(raw)
+                who = self._writer(words, raw, texts, who)
                 self._vain[words] = 0 if who is not None else self._vain[words] + 1
-                if who is not None and who not in done:
-                    if who not in seen:
-                        vain = 0
-                        seen.add(who)
-                        more = more or (who.rank is None and who != UnresolvedParty())
-                    label, value = counted(_stated(raw))
+                if who is not None and who not in seen:
+                    vain = 0
+                    seen.add(who)
+                    more = more or (who.rank is None and who != UnresolvedParty())
+                for text in texts:
+                    if who is None:
+                        break
+                    label, value = counted(text)
                     count = Count(who, label)
                     newest.setdefault(count, value)
                     later = firsts.get(count)
                     if later and value < later.value:
-                        done.add(who)
-                        self._add(who, later)
-                    else:
-                        firsts[count] = Advance(value, lines.number(place), raw)
-            if (len(done) >= many or back >= many * _BACK) and (not more or vain >= IN_VAIN):
+                        found[who].append(later)
+                        done += len(found[who]) == ENOUGH
+                    firsts[count] = Advance(value, lines.number(place), text)
+            if (done >= many or back >= many * _BACK) and (not more or vain >= IN_VAIN):
                 break
         for count, first in firsts.items():
             before = self._reached.get(count)
-            if count.who not in done and (before is None or before < first.value):
-                self._add(count.who, first)
+            if len(found[count.who]) < ENOUGH and (before is None or before < first.value):
+                found[count.who].append(first)
+        for who, advances in found.items():
+            self._add(who, advances)
         if len(self._reached) > MOST:
             self._reached.clear()
         self._reached.update(newest)
 
-    def _add(self, who: UnresolvedParty, line: Advance) -> None:
-        known = self._last.get(who)
-        if len(self._last) < MOST if known is None else known[0] < line.number:
-            self._last[who] = line.number, _stated(line.raw)
+    def _add(self, who: UnresolvedParty, advances: list[Advance]) -> None:
+        if advances and (who in self._last or len(self._last) < MOST):
+            every = [*advances, *self._last.get(who, ())]
+            self._last[who] = sorted(every, key=lambda each: -each.number)[:ENOUGH]
 
     def begin_part(self) -> None:
         """The next lines belong to another part of the file; what was reached stays known."""
         self._last.clear()
 
-    def _writer(self, words: bytes, raw: bytes, who: UnresolvedParty | None) -> UnresolvedParty | None:
+    def _writer(
+        self, words: bytes, raw: bytes, texts: Sequence[str], who: UnresolvedParty | None
+    ) -> UnresolvedParty | None:
         """The writer of a line; None if it does not name a step. `who` is the writer if already known."""
-        text = _stated(raw)
-        if not says_step(text):
+        if not texts:
             return None
         if who is not None:
             return who
+        text = texts[0]
         own = self._said(text)
         if own.level in ("ERROR", "FATAL", "WARN") or own.form not in (Form.PLAIN, Form.MINDSPORE):
             return None
@@ -167,7 +180,11 @@ class Progress:
         return who
 
     def lines(self, made: Callable[[int, str, LineFacts], LogLine]) -> dict[UnresolvedParty, LogLine]:
-        return {who: made(number, text, self._said(text)) for who, (number, text) in self._last.items()}
+        return {who: self._line(advances, made) for who, advances in self._last.items()}
+
+    def _line(self, advances: list[Advance], made: Callable[[int, str, LineFacts], LogLine]) -> LogLine:
+        last = made(advances[0].number, advances[0].text, self._said(advances[0].text))
+        return replace(last, since=advances[-1].number if len(advances) == ENOUGH else 0)
 
     def _head(self, words: bytes, raw: bytes) -> bytes:
         """The prefix of the line, up to the last character that the launcher wrote, without a time."""

@@ -198,7 +198,7 @@ class _Scanner:
                 facts.form = Form.PYTHON
                 self._found.odd["cut off"] = (who_of(facts), self._made(number - back, text, facts))
                 return
-            if own.strip() and not own.startswith((" ", "\t")):
+            if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
                 return
             frame = frame or _FRAME.search(own)
 

@@ -89,7 +89,8 @@ def test_a_bar_that_is_printed_again_at_the_end_clears_nobody(line: str, tmp_pat
     bars = "".join(BAR.format(step) for step in range(11))
     path.write_text(f"start\n{bars}{CRASH.format(line)}{BAR.format(10)}\n")
     assert concluded(path).outcome is not LogOutcome.CLEAN
-    path.write_text(f"start\n{bars}\n{CRASH.format(line)}{BAR.format(11)}\n{BAR.format(12)}\n")
+    on = "\n".join(BAR.format(step) for step in (11, 12, 13))
+    path.write_text(f"start\n{bars}\n{CRASH.format(line)}{on}\n")
     if "ValueError" in line:
         assert concluded(path).outcome is LogOutcome.CLEAN
 
@@ -123,3 +124,40 @@ def test_a_line_glued_to_a_bar_is_a_line(line: str, tmp_path: Path) -> None:
     assert said.outcome is not LogOutcome.CLEAN
     if "LIMIT" in line:
         assert said.charges[0].symptom == "slurm-time-limit"
+
+
+OUT_OF_MEMORY = [
+    "Traceback (most recent call last):",
+    '  File "/home/u/train.py", line 90, in main',
+    "    loss.backward()",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 79 GiB",
+]
+
+
+def bar(step: int, of: int = 500, name: str = "train") -> str:
+    return f"\r{name}:  20%|##        | {step}/{of} [00:40<03:59,  20.8it/s]"
+
+
+@each("at_exit", [[bar(105)], [bar(20, 40, "batch"), bar(1, 5, "epochs")], ["INFO:train:step 105"] * 3])
+def test_what_bars_and_other_ranks_print_once_more_clears_nobody(at_exit: list[str], tmp_path: Path) -> None:
+    steps = [*map(bar, range(104)), *(f"INFO:train:step {step}" for step in range(104))]
+    assert told(tmp_path, *steps, *OUT_OF_MEMORY, *at_exit).outcome is LogOutcome.NAMED
+
+
+@each("name", ["bars", "records"])
+def test_several_steps_after_an_exception_show_that_it_was_caught(name: str, tmp_path: Path) -> None:
+    on = ["".join(map(bar, range(104, 130)))] if name == "bars" else [f"INFO:t:step {n}" for n in range(9)]
+    assert told(tmp_path, *OUT_OF_MEMORY, *on).outcome is LogOutcome.CLEAN
+
+
+CUT_OFF = [
+    ["Traceback (most recent call last):", '  File "/home/u/train.py", line 90, in main', "    step()"],
+    ["╭──────── Traceback (most recent call last) ────────╮", "│ /home/u/train.py:90 in main      │"],
+]
+
+
+@each("lines", CUT_OFF)
+def test_a_log_that_ends_inside_a_traceback_complains(lines: list[str], tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:50], *lines)
+    assert said.outcome is LogOutcome.UNKNOWN
+    assert "the log ends here" in said.odd[0].text

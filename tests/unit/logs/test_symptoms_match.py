@@ -209,3 +209,14 @@ def test_a_code_is_spelled_in_many_ways(one: str, other: str) -> None:
 def test_codes_that_differ_stay_apart() -> None:
     codes = ("exit code 9", "exit code -9", "Xid 79", "79", "EI0006", "EI0016", "EJ0006")
     assert len({spelled(code) for code in codes}) == len(codes)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
+        "OSError: [Errno 107] Transport endpoint is not connected",
+    ],
+)
+def test_a_checkpoint_that_torch_does_not_trust_and_a_socket_are_no_broken_files(text: str) -> None:
+    assert not {"torch-checkpoint-broken", "python-stale-file"} & {*ids(Matcher(FOUND), text)}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.each import each
 from tests.support.fault_logs import concluded
 
 ELASTIC = "torch/distributed/elastic/multiprocessing/api.py"
@@ -88,3 +89,14 @@ def test_the_only_rank_with_an_exception_of_its_own_comes_first(tmp_path: Path) 
     aborted[17] = of(17, "OSError: [Errno 5] Input/output error")
     found = read(tmp_path, *aborted)
     assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{17}])
+
+
+@each("later_first", [True, False])
+def test_the_earliest_of_several_tables_counts_wherever_it_stands(later_first: bool, tmp_path: Path) -> None:
+    later = TABLE[TABLE.index("=") :]
+    for old, new in (("node7", "node9"), (":00:0", ":00:1"), ("rank      : ", "rank      : 1"), ("42", "52")):
+        later = later.replace(old, new)
+    found = read(tmp_path, *((later, TABLE) if later_first else (TABLE, later)))
+    assert culprits(found)[0] == {2}
+    how = [" ".join(each.how) for each in found.charges if {party.rank for party in each.who} == {12}]
+    assert not any("no other rank" in text for text in how)

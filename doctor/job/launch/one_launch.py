@@ -22,7 +22,7 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
     ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
     bare = [line for line in lines if line.bare and _of_many(line)]
     told = [line for line in lines if line.bare and not line.loop and not line.turn]
-    chosen = launchers or ranks or bare or told[-1:] or [line for line in lines if not line.bare][-1:]
+    chosen = _of_several_hosts(launchers) or launchers or ranks or bare or told[-1:] or [line for line in lines if not line.bare][-1:]
     together: list[ShellCommand] = []
     for line in reversed(chosen):
         if together and line.excludes(together[0]):
@@ -45,6 +45,18 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
         and not any(_is_alike(line, each) for each in together)
     ]
     return together, others
+
+
+def _of_several_hosts(launchers: Sequence[ShellCommand]) -> list[ShellCommand]:
+    """Those that say that they are for several hosts, if all others are for one: what is trained is evaluated
+    there afterwards. None if a choice is between the two, or if others may be for several hosts as well.
+    """
+    wide = [line for line in launchers if line.command.options.get("nnodes", "1") not in ("", "1")]
+    narrow = [line for line in launchers if line not in wide]
+    kinds = {line.command.launcher for line in launchers}
+    open_choice = any(line.excludes(other) for line in narrow for other in wide)
+    outer = any(known is not None and known.outer for known in kinds)
+    return [] if open_choice or outer or len(kinds) > 1 else wide
 
 
 def _only_looks(line: ShellCommand) -> bool:

@@ -456,3 +456,10 @@ def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputErrors):
             read(tmp_path, f"#!/bin/bash\n{text}\n")
+
+
+def test_what_one_host_does_after_the_training_is_not_the_job(tmp_path: Path) -> None:
+    train = f"{START.replace('train.py', '--node_rank $R train.py')} &&\n"
+    launch = read(tmp_path, f"{train}torchrun --nproc_per_node 1 eval.py\n")
+    assert figures(launch) == READ
+    assert "another launch is not examined: env0.log:2, torchrun" in notes(launch)

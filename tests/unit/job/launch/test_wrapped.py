@@ -478,9 +478,7 @@ def test_a_very_long_line_takes_no_long_time(tmp_path: Path) -> None:
 
 
 def test_an_unknown_launcher_is_not_understood_and_its_port_is_kept(tmp_path: Path) -> None:
-    text = (
-        "colossalai run --nproc_per_node 8 --host node1,node2 --master_addr node1 --master_port 29505 t.py\n"
-    )
+    text = "colossalai run --nproc_per_node 8 --host node1,node2 --master_addr node1 --master_port 29505 t\n"
     launch = read(tmp_path, text)
     assert figures(launch) == (None, None, 29505)
     assert "what line 1 of env0.log starts was not understood: `colossalai run" in notes(launch)

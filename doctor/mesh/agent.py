@@ -18,13 +18,11 @@ Answers are JSON lines: ready, listener, link, bye (the last one).
 
 import contextlib
 import errno
-import fcntl
 import os
 import selectors
 import socket
 import struct
 import sys
-import termios
 import time
 
 from doctor.agents.onhost.segments import segments_of
@@ -33,7 +31,6 @@ from doctor.agents.onhost.voice import HostAgent
 MOST = 256  # calls in flight, and simultaneous visitors
 VISIT_SECONDS = 7.0  # longer than any caller waits, so that the caller hangs up first
 LONGEST = 128
-LOAD_SECONDS = 15.0  # the most for a load that moves on, however slowly (run.py waits for it)
 MOST_LOAD = 1 << 20
 GOT = b"doctor-mesh GOT\n"
 SELDOM = 0.2  # seconds between checks for a signal
@@ -85,13 +82,6 @@ class WatchedSocket:
         self.agent.selector.modify(self.sock, events, self)
         return load
 
-    def unacknowledged(self) -> int:
-        """How many bytes the kernel has not yet brought to the peer: a slow path takes them one by one."""
-        try:
-            return int(struct.unpack("=i", fcntl.ioctl(self.sock, termios.TIOCOUTQ, b"\0" * 4))[0])
-        except OSError:
-            return 0
-
     def close(self) -> None:
         """Close with a reset, not FIN, so that no side keeps in TIME_WAIT a port that a job may need."""
         if self in self.agent.wires:
@@ -111,7 +101,6 @@ class MeshVisitor(WatchedSocket):
     answered = False
     load = 0
     back = memoryview(b"")
-    left = 0
 
     def ready(self) -> None:
         try:
@@ -131,15 +120,7 @@ class MeshVisitor(WatchedSocket):
         self.deadline = time.monotonic() + VISIT_SECONDS
         if data.endswith(b"\n"):
             self.sock.send(GOT)  # on its own, because a small packet arrives where a large one does not
-            self.left = len(GOT) + self.load
             self.back = self.carry(memoryview(load_of(self.load)))
-
-    def expired(self) -> None:
-        left = len(self.back) + self.unacknowledged()
-        if 0 < left < self.left:
-            self.left, self.deadline = left, time.monotonic() + VISIT_SECONDS
-        else:
-            self.close()
 
     def greet(self) -> None:
         whole = self.read()
@@ -158,15 +139,12 @@ class MeshVisitor(WatchedSocket):
 class Caller(WatchedSocket):
     """One attempt to reach a peer. It closes the connection first, after it has the answer and its load back.
 
-    `carried` is what became of the load: "out" is lost on the way there, "back" on the way back, and "" says
-    that it took too long to tell.
+    `carried` is what became of the load: "out" is lost on the way there, "back" on the way back.
     """
 
     connected = False
     carried = ""
     returned = 0
-    left = 0
-    until = 0.0
 
     def __init__(self, agent: "MeshAgent", sock: socket.socket, call: "list[str]", tries: int) -> None:
         self.id = int(call[0])
@@ -210,8 +188,7 @@ class Caller(WatchedSocket):
         elif whole and self.heard != b"doctor-mesh OK %d\n" % int(self.call[4]):
             self.finish("wrong-answer", "something else answered: " + repr(self.heard[:60])[1:])
         elif whole and self.load:
-            self.heard, self.carried, self.left = b"", "out", 2 * self.size
-            self.until = time.monotonic() + LOAD_SECONDS
+            self.heard, self.carried = b"", "out"
             self.wait()
             self.exchange()
         elif whole:
@@ -243,24 +220,12 @@ class Caller(WatchedSocket):
             self.carried = "both"
             self.finish("ok", "")
 
-    def look_again(self) -> None:
-        """Lost is what has stood still for as long as an answer may take; a slow path is no fault."""
-        left = len(self.load) + self.unacknowledged() + self.size - self.returned
-        if left >= self.left:
-            self.finish("ok", "")
-        elif time.monotonic() < self.until:
-            self.left = left
-            self.wait()
-        else:
-            self.carried = ""
-            self.finish("ok", "its load was still on its way")
-
     def wait(self) -> None:
         self.deadline = time.monotonic() + float(self.call[2])
 
     def expired(self) -> None:
         if self.carried:
-            self.look_again()
+            self.finish("ok", "")
         elif self.connected:
             self.finish("silent", "connected, but no answer within " + self.call[2] + " s")
         elif self.tries < int(self.call[3]):

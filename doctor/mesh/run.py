@@ -41,8 +41,6 @@ IN_FLIGHT = 256  # MOST in agent.py
 LOAD = 65536
 """Bytes that the connection of a pair carries each way: packets of full size, not only the small ones of a
 handshake."""
-LOAD_SECONDS = 15.0
-"""How long they may take if they move on; as in agent.py."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +192,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address, load)
             self._send(attempt.source, "connect", *call)
         batches = math.ceil(most / IN_FLIGHT)
-        longest = batches * (limit * tries + 2 * answer + LOAD_SECONDS) + self.patience.slack
+        longest = batches * (limit * tries + answer) + self.patience.slack
         self.round = Stage("network", what, of=len(todo), part=what, limit=longest)
         self._show()
         deadline = min(time.monotonic() + longest, self.until)

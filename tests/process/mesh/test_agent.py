@@ -215,44 +215,6 @@ def test_what_became_of_the_load(sessions: list[LocalSession], takes: int, gives
     assert (said["outcome"], said["carried"]) == ("ok", carried)
 
 
-class Slow(Thread):
-    """A peer behind a slow path: it takes and returns little at a time, and stands still after so much."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(daemon=True)
-        self.most = most
-        self.server = socket.socket()
-        self.server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        self.server.bind(("127.0.0.2", 0))
-        self.server.listen()
-        self.port = self.server.getsockname()[1]
-
-    def run(self) -> None:
-        with self.server, self.server.accept()[0] as peer, contextlib.suppress(OSError):
-            peer.recv(100)
-            peer.sendall(b"doctor-mesh OK 7\n")
-            moved = 0
-            while moved < min(self.most, 65536):
-                moved += len(peer.recv(4096))
-                time.sleep(0.05)
-            peer.settimeout(5)
-            for _ in range(16 if self.most > 65536 else 0):
-                peer.sendall((b"doctor-mesh GOT\n" if moved == 65536 else b"") + b" " * 4096)
-                moved += 4096
-                time.sleep(0.05)
-            peer.recv(1) if self.most > 65536 else time.sleep(3)
-
-
-@pytest.mark.parametrize(("most", "carried"), [(2 * 65536, "both"), (32768, "out")])
-def test_a_slow_path_loses_nothing_unless_it_stands_still(
-    sessions: list[LocalSession], most: int, carried: str
-) -> None:
-    peer = Slow(most)
-    peer.start()
-    said = connect(start(sessions), peer.port)
-    assert (said["outcome"], said["carried"]) == ("ok", carried)
-
-
 def test_no_load_is_carried_unless_asked_for(sessions: list[LocalSession]) -> None:
     session = start(sessions)
     assert connect(session, listen(session), load=0)["carried"] == ""

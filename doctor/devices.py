@@ -101,7 +101,7 @@ ASCEND = Vendor(
     also_visible=("NPU_VISIBLE_DEVICES",),
     variables="(HCCL|ASCEND|NPU|P2P_HCCL)_[A-Z0-9_]+",
     launch_needs=(
-        r"\S*[Aa]scend\S*/set_env\.sh|\bASCEND_RT_VISIBLE_DEVICES=\w\S*|\bNPUS?_PER_NODE=\w+|\btorch_npu\w*"
+        r"(?<!\S)\S*[Aa]scend\S{0,200}/set_env\.sh|\bASCEND_RT_VISIBLE_DEVICES=\w\S*|\bNPUS?_PER_NODE=\w+|\btorch_npu\w*"
         r"|--(?:\w+[-_])?backend[= ]+['\"]?hccl\b|--device[-_]target[= ]+['\"]?[Aa]scend\b"
     ),
     replaces=(Backend.NCCL,),  # MindSpeed

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import stat
 import struct
 from contextlib import suppress
 
@@ -32,11 +33,15 @@ def segments_by_peer() -> "dict[str, list[int]]":
     """Segments sent and repeated on all TCP connections of this process, by the address of the other end."""
     found = {}  # type: dict[str, list[int]]
     for fd in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            if not stat.S_ISSOCK(os.fstat(int(fd)).st_mode):
+                continue  # no copy of it, which nobody would close
         with suppress(OSError), socket.socket(fileno=os.dup(int(fd))) as sock:
             peer = sock.getpeername()
             if sock.type == socket.SOCK_STREAM and sock.family in (socket.AF_INET, socket.AF_INET6):
                 sent, again = segments_of(sock)
-                total = found.setdefault(peer[0].replace("::ffff:", ""), [0, 0])
+                address = peer[0][7:] if peer[0].startswith("::ffff:") else peer[0]  # Python 3.8
+                total = found.setdefault(address, [0, 0])
                 total[0] += sent
                 total[1] += again
     return found

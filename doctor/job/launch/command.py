@@ -13,7 +13,7 @@ from functools import lru_cache
 from doctor.job.launch.launcher import LaunchCommand, Launcher
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
 from doctor.job.launch.options import read_options
-from doctor.job.launch.wrappers import PREFIXES, is_python, program_name
+from doctor.job.launch.wrappers import PREFIXES, SCRIPTS, SHELLS, is_python, program_name
 from doctor.text.redact import redact
 
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
@@ -29,6 +29,8 @@ _HANDLES = re.compile(
     r"pip3?|conda|mamba|apt(?:-get)?|yum|dnf|brew|module|spack|git|make|man|vim?|nano|less|type|alias|hash|pkill"
 )
 """Programs that name others without starting them."""
+_MEETS = re.compile(r"--?(?:master[-_](?:addr|port)|nproc[-_]per[-_]node|nnodes|rdzv[-_]endpoint)(?:=.*)?")
+"""Options that only what starts ranks has."""
 _BY_NAME = frozenset(name for each in LAUNCHERS if each.by_name for name in each.commands)
 _SHOWN = 4
 """How many words of such a command are shown, from its launcher on."""
@@ -80,11 +82,12 @@ def strange_start(words: Sequence[str]) -> str:
         return " ".join(words[: 2 * _SHOWN])
     if not bare_program(words) or _HANDLES.fullmatch(name):
         return ""
+    script = name in SHELLS or name.endswith(SCRIPTS)  # told if it is not here
     for at, word in enumerate(words[1:_MOST_WORDS], start=1):
         code = is_python(program_name(word)) and any(
             re.search(r"\.py$|^-m$", w) for w in words[at + 1 : at + 5]
         )
-        if program_name(word) in COMMANDS or code:
+        if program_name(word) in COMMANDS or code or (_MEETS.fullmatch(word) and not script):
             return " ".join(words[: at + _SHOWN])
     return ""
 

@@ -246,7 +246,7 @@ def _processes(
             folder=one.folder,
             unknown=tuple(sorted(one.names - one.env.keys())),
             behind=one.behind,
-            chosen=bool(one.branches),
+            chosen=bool(one.branches) or one.one_of_hosts,
             share=share_of(one.words, one.command, home, slots),
         )
         for one in lines

@@ -22,7 +22,9 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
     ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
     bare = [line for line in lines if line.bare and _of_many(line)]
     told = [line for line in lines if line.bare and not line.loop and not line.turn]
-    chosen = launchers or ranks or bare or told[-1:] or [line for line in lines if not line.bare][-1:]
+    launching = _of_several_hosts(launchers) or launchers
+    last = [line for line in lines if not line.bare][-1:]
+    chosen = launching or ranks or bare or told[-1:] or last
     together: list[ShellCommand] = []
     for line in reversed(chosen):
         if together and line.excludes(together[0]):
@@ -37,6 +39,8 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
         if any(_is_of_another_job(line, each) for each in together):
             break
         together.insert(0, line)
+    if len(together) == 1 and any(_is_of_another_host(line, together[0]) for line in lines):
+        together = [replace(together[0], one_of_hosts=True)]
     kept = {(line.line, line.turn, line.words) for line in together}
     others = [
         line
@@ -45,6 +49,18 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
         and not any(_is_alike(line, each) for each in together)
     ]
     return together, others
+
+
+def _of_several_hosts(launchers: Sequence[ShellCommand]) -> list[ShellCommand]:
+    """Those that say that they are for several hosts, if all others are for one: what is trained is evaluated
+    there afterwards. None if a choice is between the two, or if others may be for several hosts as well.
+    """
+    wide = [line for line in launchers if line.command.options.get("nnodes", "1") not in ("", "1")]
+    narrow = [line for line in launchers if line not in wide]
+    kinds = {line.command.launcher for line in launchers}
+    open_choice = any(line.excludes(other) for line in narrow for other in wide)
+    outer = any(known is not None and known.outer for known in kinds)
+    return [] if open_choice or outer or len(kinds) > 1 else wide
 
 
 def _only_looks(line: ShellCommand) -> bool:
@@ -59,6 +75,15 @@ def _is_alike(line: ShellCommand, other: ShellCommand) -> bool:
     """Whether both start the same job, on two hosts."""
     own, others = ({**each.command.options, "node_rank": ""} for each in (line, other))
     return own == others and line.command.launcher is other.command.launcher
+
+
+def _is_of_another_host(line: ShellCommand, other: ShellCommand) -> bool:
+    """Whether both start the same job, with the numbers of two hosts: each host gets its own line."""
+    numbers = {
+        each.command.options.get("node_rank") or each.env.get("NODE_RANK", "") for each in (line, other)
+    }
+    same = line.command.program == other.command.program and _is_alike(line, other)
+    return same and len(numbers) == 2 and all(number.isdecimal() for number in numbers)
 
 
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:

@@ -33,8 +33,8 @@ class ProcessEnv:
     place on the hosts. `unknown` are variables that the script sets to unknown values; `seat` is known only
     after the rank table has been read. `share` is how many ranks its launcher starts on a host, according to
     the hosts it is given; 0 if these are in a file that is not here, or differ. `behind`: its script starts
-    it only after another rank has ended. `chosen`: its script starts it in one branch of a choice only.
-    `marks` are the words of its script that mean accelerators of one vendor.
+    it only after another rank has ended. `chosen`: its script starts it in one branch of a choice only,
+    or has a line for each host. `marks` are the words of its script that mean accelerators of one vendor.
     """
 
     source: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from doctor.job.launch.launcher import LaunchCommand
@@ -48,7 +48,7 @@ def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slot
 
 
 def _hostfile(words: Sequence[str]) -> str:
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in pairwise((*words, "")):
         if match := _HOSTFILE.fullmatch(word):
             return match[1] or following
     return ""

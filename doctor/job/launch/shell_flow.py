@@ -32,7 +32,8 @@ class ShellCommand:
     `loop`: it stands for several, in a loop with unknown bounds; if the loop was run turn by turn, `turn`
     names the value. `folder` is where it is started. `wave`: how often the script has waited before it. Of
     two commands in different branches of one choice, only one is started. `bare`: it starts neither a
-    launcher nor Python. `behind`: it is started after another rank has ended.
+    launcher nor Python. `behind`: it is started after another rank has ended. `one_of_hosts`: another line
+    starts the same on another host.
     """
 
     line: int
@@ -48,6 +49,7 @@ class ShellCommand:
     branches: tuple[tuple[int, int], ...] = ()
     bare: bool = False
     behind: bool = False
+    one_of_hosts: bool = False
 
     def excludes(self, other: ShellCommand) -> bool:
         """Whether only one of the two is started, because they are in different branches."""

@@ -17,6 +17,7 @@ MOST_WORDS = 20
 """The most words of a wrapper that are searched for a command if not all of them are known."""
 _PRINTS = frozenset({"echo", "printf", "trap"})
 _VARIABLE = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
+_FILLED = re.compile(r"%(hosts?|rank|[hnu])(?![\w%])")
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 
 
@@ -28,7 +29,8 @@ class Wrapper:
     `letters` the short ones; every other option has a value. `sets` are those whose value is a variable of
     the command. Before the command are `places` more words: an image, a host. `joins`: the words become one
     text, which a shell reads; `text` is the option whose value is such a text instead. `passes`: the command
-    has the variables of the caller. With one of the letters in `detaches` the caller goes on.
+    has the variables of the caller. With one of the letters in `detaches` the caller goes on. `fills`: it
+    puts the name or the number of each host in the place of %h, %n and the like.
     """
 
     after: frozenset[str] = frozenset()
@@ -40,6 +42,7 @@ class Wrapper:
     text: str = ""
     passes: bool = False
     detaches: str = ""
+    fills: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,7 @@ _IMAGE_FILE = Wrapper(
 )
 _POD = Wrapper(after=_words("exec"), flags=_words("stdin tty quiet"), letters="itq", places=1)
 _SHELL = Wrapper(flags=_words("login norc noprofile posix"), letters="ceilxuvhB", text="c", passes=True)
-_ON_HOSTS = Wrapper(flags=_words("nodns"), letters="bBLS", joins=True)
+_ON_HOSTS = Wrapper(flags=_words("nodns"), letters="bBLS", joins=True, fills=True)
 _ENVIRONMENT = Wrapper(
     after=_words("run"),
     flags=_words("no-capture-output live-stream frozen locked no-sync isolated"),
@@ -193,6 +196,8 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
     if not rest:
         return None
     joins = wrapper.joins or " " in rest[0]  # no program is called that
+    if wrapper.fills:
+        rest = [_FILLED.sub(r"${OF_HOST_\1}", word) for word in rest]
     return Wrapped(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
 
 

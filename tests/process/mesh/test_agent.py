@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from doctor.agents.bootstrap import LAST_LINE
+from doctor.agents.onhost import segments
 from doctor.mesh import mesh_script
 from doctor.transport import SessionEnd
 from tests.support.mesh_session import LocalSession
@@ -344,3 +345,27 @@ def test_a_host_without_python_and_bash_is_reported(sessions: list[LocalSession]
         pytest.skip("this machine always has a platform Python")
     session = start(sessions, prefix=without_python(tmp_path, ("sh",)))
     assert b"neither Python 3.6 or later nor bash" in session.lines_until(b'"none"')[-1]
+
+
+COUNT = """
+import os, runpy, socket, sys
+found = runpy.run_path(sys.argv[1])
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(1)
+end = socket.create_connection(server.getsockname())
+end.sendall(b"x" * 1000)
+before = os.listdir("/proc/self/fd")
+counted = found["segments_by_peer"]()
+print(counted["127.0.0.1"][0] > 0, len(os.listdir("/proc/self/fd")) - len(before))
+"""
+
+
+@pytest.mark.parametrize("version", ["3.8", "3.12"])
+def test_segments_are_counted_on_the_oldest_python_of_a_rank(version: str) -> None:
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"no Python {version} on this machine")
+    command = [python, "-c", COUNT, segments.__file__]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == "True 0\n", "the second number is what it leaves open"

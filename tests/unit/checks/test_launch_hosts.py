@@ -140,6 +140,17 @@ FITS = {
     "msrun that numbers by itself": [MSRUN.format(node=-1)],
     "mpirun": HEALTHY["mpirun"],
     "slurm": HEALTHY["slurm"],
+    "a line for each host": [
+        f"torchrun --nnodes=2 --node_rank=0 {MASTER} t.py\n# on node2:\n"
+        f"torchrun --nnodes=2 --node_rank=1 {MASTER} t.py\n"
+    ],
+    "a line for each host, with variables": [
+        "FORCE_TORCHRUN=1 NNODES=2 NODE_RANK=0 MASTER_ADDR=node1 llamafactory-cli train t.yaml\n"
+        "FORCE_TORCHRUN=1 NNODES=2 NODE_RANK=1 MASTER_ADDR=node1 llamafactory-cli train t.yaml\n"
+    ],
+    "a node rank that pdsh fills in": [
+        f'pdsh -w node1,node2 "cd /job; torchrun --nnodes=2 --node_rank=%n {MASTER} t.py"\n'
+    ],
     "all ranks of both hosts": [loop(16, 15)],
 }
 

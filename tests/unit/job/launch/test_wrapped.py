@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -456,3 +457,28 @@ def test_a_text_without_a_launch_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputErrors):
             read(tmp_path, f"#!/bin/bash\n{text}\n")
+
+
+def test_what_one_host_does_after_the_training_is_not_the_job(tmp_path: Path) -> None:
+    train = f"{START.replace('train.py', '--node_rank $R train.py')} &&\n"
+    launch = read(tmp_path, f"{train}torchrun --nproc_per_node 1 eval.py\n")
+    assert figures(launch) == READ
+    assert "another launch is not examined: env0.log:2, torchrun" in notes(launch)
+
+
+def test_a_launcher_that_is_given_its_own_name(tmp_path: Path) -> None:
+    """A typing mistake, which is no reason for a traceback."""
+    assert read(tmp_path, "deepspeed deepspeed --num_gpus 8 train.py\n").told
+
+
+def test_a_very_long_line_takes_no_long_time(tmp_path: Path) -> None:
+    began = time.monotonic()
+    read(tmp_path, f"echo {'x' * 100_000} | base64 -d > data\n{START}\n")
+    assert time.monotonic() - began < 5
+
+
+def test_an_unknown_launcher_is_not_understood_and_its_port_is_kept(tmp_path: Path) -> None:
+    text = "colossalai run --nproc_per_node 8 --host node1,node2 --master_addr node1 --master_port 29505 t\n"
+    launch = read(tmp_path, text)
+    assert figures(launch) == (None, None, 29505)
+    assert "what line 1 of env0.log starts was not understood: `colossalai run" in notes(launch)

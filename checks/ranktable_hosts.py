@@ -186,7 +186,7 @@ def _placed(
         )
     }
     if len(servers) == len(plan.hosts) == len(missed) == 1:
-        told = _told(npus.get(missed[0], {}))
+        told = _live_addresses(npus.get(missed[0], {}))
         if not (told and _shows(servers[0])[1]):  # no device contradicts: it can only be that one
             return dict.fromkeys(missed, servers[0]), {}
     return found, doubts

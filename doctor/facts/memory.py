@@ -157,8 +157,8 @@ def _spaces(capture: Capture) -> Spaces:
 
 
 def _with_inodes(places: list[Space], text: str) -> list[Space]:
-    """The places with their free inodes, by the lines of `df -i`. Without a total there is no limit; a negative
-    rest is how some file systems say that they do not count.
+    """The places with their free inodes, by the lines of `df -i`. Without a total there is no limit; a
+    negative rest is how some file systems say that they do not count.
     """
     rows = re.findall(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+(/.*)$", text, re.MULTILINE)
     if [mount for *_, mount in rows] != [place.mount for place in places]:

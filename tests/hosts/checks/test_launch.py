@@ -56,8 +56,11 @@ def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> No
     path = examine.folder / "run.sh"
     path.write_text("torchrun --nproc_per_node=2 --master_addr=nobody.invalid train.py\n")
     outcome = examine(*ALONE, *how[1:], "--launch", str(path), hosts=how[0])
-    assert {found["check"] for found in outcome.trouble} == {"master-not-here"}, outcome.text
-    assert outcome.code == 1
+    (found,) = outcome.trouble
+    assert found["check"] == "master-not-here", outcome.text
+    # The controller may be a container, where the name may be that of a service that comes with the job.
+    assert outcome.code == {"fail": 1, "warn": 0}[found["status"]]
+    assert found["status"] == "fail" or how == ("--local",)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_without_a_log_of_a_job_there_is_no_all_clear(tmp_path: Path) -> None:
     assert "No log of a job was found" in said
     assert "~/ascend/log" in said
     assert "doctor logs --path '/data/run7/*.log' --local" in said
-    assert "setup.log" in said.partition("What was read")[2]
+    assert "setup.log" in said.partition("What was read")[2].replace(" ", "")
     named = doctor("logs", "--local", "--path", f"{tmp_path}/*.log", env=env)
     assert named.returncode == 0, named.stdout
     (tmp_path / "train.log").write_text("".join(f"step {n} loss {3 / n:.3f}\n" for n in range(1, 30)))

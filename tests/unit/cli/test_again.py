@@ -201,7 +201,8 @@ def test_a_run_in_which_nothing_failed(look: Look, as_json: bool) -> None:
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["recording", "JSON"])
 def test_what_was_not_decided_is_looked_at_again(look: Look, as_json: bool) -> None:
-    unread = made(heard={"node2": heard(2, NAMES, spaces=MissingFact("spaces", "df hung"))})
+    chosen = replace(WAY, asked=(("--only", "shm-small"),))
+    unread = made(heard={"node2": heard(2, NAMES, spaces=MissingFact("spaces", "df hung"))}, way=chosen)
     assert (look(unread, made(), as_json=as_json).code, look(unread, unread, as_json=as_json).code) == (0, 3)
 
 

@@ -18,6 +18,7 @@ from doctor.api import (
     Problem,
     Severity,
     Skip,
+    Undecided,
     check,
     maybe,
 )
@@ -54,18 +55,19 @@ def python_home_wrong(login: Environment, python: Python | None, plan: JobPlan) 
     gone = home in login.absent.get("PYTHONHOME", ())
     if python and not gone and (not python.version or python.path.startswith(home.rstrip("/") + "/")):
         return
-    if gone:
-        summary = "PYTHONHOME names no directory"
-    elif python:
-        summary = "PYTHONHOME is not the place of the job's interpreter"
-    else:
-        summary = "no interpreter starts with this PYTHONHOME"
+    if not python and not gone:
+        raise Undecided(
+            f"whether PYTHONHOME={home} is the place of the job's interpreter, which could not be examined",
+            essential=True,
+        )
     yield Problem(
-        summary,
+        "PYTHONHOME names a place without a Python library: no interpreter starts with it"
+        if gone
+        else "PYTHONHOME is not the place of the job's interpreter",
         expected="PYTHONHOME not set",
         actual=home,
         subject=f"PYTHONHOME={home}",
-        severity=Severity.WARN if python and not gone else None,
+        severity=None if gone else Severity.WARN,
         evidence=(
             Evidence("environment of the login", f"PYTHONHOME={home}"),
             *((Evidence(python.path, f"Python {python.version}"),) if python else ()),

@@ -24,13 +24,13 @@ FAULTS = {
     "PYTHONHOME names nothing": Fault(
         "python-home-wrong",
         lambda host: sets(host, "PYTHONHOME=/opt/none"),
-        says=("names no directory", "PYTHONHOME=/opt/none", "unset PYTHONHOME"),
+        says=("without a Python library", "PYTHONHOME=/opt/none", "unset PYTHONHOME"),
         also=("env-drift",),
     ),
     "PYTHONHOME has no library": Fault(
         "python-home-wrong",
         lambda host: sets(host, "PYTHONHOME=/etc"),
-        says=("no interpreter starts with this PYTHONHOME",),
+        says=("without a Python library: no interpreter starts with it",),
         also=("env-drift",),
     ),
     "LD_PRELOAD of a library that is gone": Fault(

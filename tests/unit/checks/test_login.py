@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Finding, SourcedValue
+from doctor.model import Backend, Finding, MissingFact, SourcedValue
 from tests.support.recordings import FILES, heard, recording, report
 
 NAMES = ["a", "b"]
@@ -97,6 +97,11 @@ def test_python_home(home: str, expected: str) -> None:
 def test_a_python_home_that_is_not_there() -> None:
     env = "absent PYTHONHOME /opt/train\nPYTHONHOME=/opt/train\n"
     assert status("python-home-wrong", environment=env, python=PYTHON) == "fail"
+
+
+def test_an_interpreter_that_did_not_answer_accuses_no_python_home() -> None:
+    late = MissingFact("python", "it did not answer within 10 s")
+    assert status("python-home-wrong", environment="PYTHONHOME=/opt/train\n", python=late) == "unknown"
 
 
 def test_zones_and_libraries_that_are_not_there() -> None:

@@ -86,13 +86,18 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.first_failures:
         return True  # its tasks are torchruns, which end because their ranks did
-    if event.ranks and event.ranks <= case.left_alone | case.interrupted:
+    if event.ranks and event.ranks <= case.left_alone | case.interrupted | _ended_by_others(case):
         return True
     # unless it ended before those that wait, it may have waited too, with its complaint not in these logs
     waits = case.of(SuspectKind.WAITS)
     return (
         event.kind is SuspectKind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
     )
+
+
+def _ended_by_others(case: LogCase) -> frozenset[int]:
+    """Ranks that say that they end because of something before, such as an aborted communicator."""
+    return frozenset(rank for each in case.of(SuspectKind.AFTER) for rank in each.ranks)
 
 
 def _slurm_was_ending(one: Event, other: Event) -> bool:
@@ -116,7 +121,7 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     known = {key(each) for suspect in others for each in suspect.who}
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
-    follow = frozenset(rank for each in case.of(SuspectKind.AFTER) for rank in each.ranks)
+    follow = _ended_by_others(case)
     ill = bool(complain) or bool(follow) or bool(deaths)
     for party, line in case.odd:
         mine = key(party, line.file)

@@ -79,6 +79,13 @@ def test_a_rank_that_others_left_alone_is_not_the_cause(tmp_path: Path) -> None:
     assert {each.confidence for each in found.charges if each.because is None} == {Confidence.SUSPECT}
 
 
+def test_a_rank_whose_communicator_was_aborted_is_not_the_cause(tmp_path: Path) -> None:
+    aborted = "torch.distributed.DistBackendError: NCCL communicator was aborted on rank 2.\n"
+    found = read(tmp_path, FRAMES, aborted, TABLE)
+    assert found.charges[0].symptom == "torch-nccl-down"
+    assert {each.confidence for each in found.charges if each.because is None} == {Confidence.SUSPECT}
+
+
 def test_the_only_rank_with_an_exception_of_its_own_comes_first(tmp_path: Path) -> None:
     def of(rank: int, last: str) -> str:
         return "".join(f"[rank{rank}]: {line}\n" for line in (*FRAMES.splitlines(), last))

@@ -172,6 +172,8 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     hosts are reached, and for a consequence of another finding."""
     because: str | None = None
     """The `id` of the finding that caused it."""
+    open: bool = False
+    """Whether it leaves undecided what must be decided: the run is then inconclusive, unless it is faulty."""
 
 
 class ResultEntry(msgspec.Struct, frozen=True, kw_only=True):

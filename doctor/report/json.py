@@ -205,6 +205,7 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
         remedy=found.remedy,
         verify=verify(report, found) if can_verify(report, found) else None,
         because=found.because,
+        open=report.rules.open(found),
     )
 
 

@@ -64,6 +64,7 @@ class _ReportFinding(msgspec.Struct, frozen=True):
     hosts: tuple[str, ...]
     where: tuple[Place, ...]
     headline: str
+    open: bool = False
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -129,12 +130,7 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
     failing = {Status.FAIL, *([Status.WARN] if strict else [])}
     known = find_checks(request.what.checks).checks
     failed = [each for each in report.findings if each.status in failing]
-    unexamined = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
-    undecided = [
-        each
-        for each in report.findings
-        if each.status in (Status.UNKNOWN, Status.CRASH) and unexamined & {*(each.hosts or unexamined)}
-    ]
+    undecided = [each for each in report.findings if each.open]
     return EarlierRun(
         report.run.command,
         report.run.exam or DEFAULT_EXAM,

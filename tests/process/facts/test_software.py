@@ -79,7 +79,8 @@ def test_only_variables_of_a_job_leave_a_host(name: str) -> None:
     [
         ("LD_PRELOAD", "/none/a.so:{}:b.so /none/$LIB/c.so", ("/none/a.so",)),
         ("PYTHONHOME", "/none:/none/exec", ("/none",)),
-        ("PYTHONHOME", "{}", ()),
+        ("PYTHONHOME", "{}", ("{}",)),
+        ("PYTHONHOME", "{}/home:/none/exec", ()),
         ("TZ", "Asia/Shangai", ("Asia/Shangai",)),
         ("TZ", "Asia/Shanghai", ()),
         ("TZ", "CST-8", ()),
@@ -94,9 +95,10 @@ def test_what_variables_name_and_the_host_lacks(
     if name == "TZ" and not Path("/usr/share/zoneinfo/Asia").is_dir():
         pytest.skip("no time zones are installed here")
     assert isinstance(ENVIRONMENT.command, Run)
+    (tmp_path / "home/lib/python3.11").mkdir(parents=True)
     env = {name: value.format(tmp_path), "PATH": os.environ["PATH"]}
     command = [*shell, "-c", ENVIRONMENT.command.text(Ask("a"))]
     said = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
     seen = printed(ENVIRONMENT, said)
     assert seen.variables == {name: env[name]}
-    assert seen.absent == ({name: absent} if absent else {})
+    assert seen.absent == ({name: tuple(each.format(tmp_path) for each in absent)} if absent else {})

@@ -100,6 +100,10 @@ class Symptom:
     take: str = ""
     """A regular expression whose named groups take values from the line: rank, ranks, host, address,
     device, pid, port and others."""
+    above: tuple[str, ...] = ()
+    """Regular expressions like `take`, for the lines above: a message may have several lines."""
+    below: tuple[str, ...] = ()
+    """The same for the lines below."""
     codes: tuple[str, ...] = ()
     """Codes that a person may type to find it: EI0006, 507018, Xid 79, exit code -9."""
     number: str = ""
@@ -113,7 +117,8 @@ class Symptom:
     remedy: tuple[str, ...] = ()
     """Commands to type; sentences of advice begin with #."""
     needs: str = ""
-    """`repeated` or `last`: healthy logs have it too, so it counts only if repeated or near the end."""
+    """`repeated`, `last` or `no-step`: healthy logs have it too, so it counts only if it is repeated, is near
+    the end, or is near the end and no step came after it."""
     unseen: str = ""
     """What its checks do not cover, so that they may pass while it lasts: "the folder that it wrote to"."""
     sources: tuple[str, ...] = ()

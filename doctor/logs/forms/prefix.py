@@ -19,7 +19,7 @@ _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 _ANY = re.compile(
     r"\[rank(?P<rank>\d{1,6})\]:? ?"
     r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
-    rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?\d{{1,6}}[,.](?P<tagged>\d{{1,6}})[\]>]"
+    rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
     rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
     rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "

@@ -41,15 +41,21 @@ _DMESG_ISO = re.compile(
     rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
 )
 _KERNEL_TEXT = re.compile(
-    r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
+    r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
+    r"|INFO: task \S{1,40}:\d{1,9} blocked for |nfs: server |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
 _XID = "NVRM: Xid (PCI:"
 """A line with this text is the kernel's, whichever program repeats it."""
 _UCX = re.compile(
-    rf"\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}\] "
-    r" {0,9}\S{1,60}  UCX  (?P<level>\w{3,6}) "
+    rf"(?:\d\d:\d\d:\d\d )?\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?"
+    r"(?::\d{1,6})?\] {1,20}(?:\S{1,60} {1,2})?UCX(?:PY)? {1,2}(?P<level>\w{3,6}) "
 )
+_UCX_FATAL = re.compile(
+    rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}:\d{{1,9}}\]"
+    r" {1,20}[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} "
+)
+"""UCX's last message before it ends the process; it has no time."""
 SERVICES = re.compile(
     r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
     r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
@@ -65,10 +71,14 @@ def system(text: str, facts: LineFacts, clock: Clock) -> bool:
 
 def _ucx(text: str, facts: LineFacts) -> bool:
     found = _UCX.match(text, facts.start)
-    if not found:
-        return False
+    if found:
+        facts.at, facts.zoned, facts.level = float(found["at"]), True, level_of(found["level"])
+    else:
+        found = _UCX_FATAL.match(text, facts.start)
+        if not found:
+            return False
+        facts.level = "FATAL"
     facts.host, facts.pid, facts.headed = found["host"], int(found["pid"]), True
-    facts.at, facts.zoned, facts.level = float(found["at"]), True, level_of(found["level"])
     facts.start = found.end()
     return True
 

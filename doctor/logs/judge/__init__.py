@@ -17,9 +17,10 @@ from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.parties import is_name, key
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
+from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.unknowns import openings
-from doctor.logs.judge.words import aftermath, told
-from doctor.logs.model import Conclusion, LogCause, LogOutcome, Logs, Role
+from doctor.logs.judge.words import aftermath, titled, told
+from doctor.logs.model import Conclusion, Form, LogCause, LogOutcome, Logs, Role
 from doctor.model import Confidence
 
 __all__ = ["JobFacts", "JobHost", "conclude", "known_of"]
@@ -142,11 +143,27 @@ def _beside(charge: LogCause) -> LogCause:
 def _more(case: LogCase, blame: LogBlame) -> str:
     """What the cause did to the other ranks, as the end of a sentence."""
     ranks = {each.rank for each in blame.who if each.rank is not None}
+    if not ranks and (then := _then(case, blame)):
+        return f"; then {then}"
     if blame.role is not Role.ROOT or " lost their " in blame.says or " waited " in blame.says:
         return ""
     closed = {r for each in case.of(SuspectKind.CLOSED) for r in each.ranks} - ranks
     waited = {r for each in case.of(SuspectKind.WAITS) for r in each.ranks} - ranks
     return aftermath(waited, closed)
+
+
+def _then(case: LogCase, blame: LogBlame) -> str:
+    """The device that failed because of another one."""
+    head = blame.events[0] if blame.events else None
+    if head is None or head.line.form is not Form.KERNEL:
+        return ""
+    devices = [
+        each
+        for each in case.of(SuspectKind.ROOT)
+        if each.sighting.taken.get("pci") and explains(head, each) and not explains(each, head)
+    ]
+    first = [each for each in devices if each.id == devices[0].id]
+    return titled(first) if first else ""
 
 
 def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[LogCause]:
@@ -161,6 +178,6 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
         parties = tuple(
             dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file")
         )
-        blame = LogBlame(told(parties, events[0]), parties, tuple(events), role=Role.CONSEQUENCE)
+        blame = LogBlame(told(parties, events[0], events[1:]), parties, tuple(events), role=Role.CONSEQUENCE)
         found.append(blame.charge(because))
     return found

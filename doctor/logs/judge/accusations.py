@@ -10,10 +10,12 @@ from doctor.logs.judge.case import Event, LogCase
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, key, numbers
 from doctor.logs.judge.words import MOST, told, who
-from doctor.logs.model import Party
+from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 
+MOST_WORDS = 160
+"""The most characters of a line that a sentence quotes."""
 _LIST = re.compile(r"connected rankinfo\[LINE \d+\]:((?:\s*,?\s*\[[0-9A-Fa-f]{1,16}\])+)")
 _AGENTS = re.compile(r"Failed to connect agent\[([\d, ]+)\]")
 _JOINED = re.compile(r"(\d{1,7})/(\d{1,7}) clients joined")
@@ -47,11 +49,23 @@ def accused(case: LogCase) -> LogBlame | None:
     complain = [each.rank for each in parties if each.rank in case.left_alone]
     if decided and not complain and any(each.rank in case.covered for each in parties):
         how.append("no complaint of its own is in its log" if len(parties) == 1 else "they do not complain")
-    says = told(parties, events[0]) + ("" if decided else UNDECIDED)
+    last = _last_words(case, events[0])
+    if last:
+        how.append(f'before it the log says "{last.text.strip()[:MOST_WORDS]}"')
+    says = told(parties, events[0], events[1:]) + ("" if decided else UNDECIDED)
     sure = Confidence.STRONG if decided else Confidence.SUSPECT
     if decided and most > 1 and not complain and not case.missing:
         sure = Confidence.CERTAIN
-    return LogBlame(says, parties, tuple(events), sure, tuple(how))
+    return LogBlame(says, parties, tuple(events), sure, tuple(how), (last,) if last else ())
+
+
+def _last_words(case: LogCase, event: Event) -> LogLine | None:
+    """The last complaint above a launcher's line that names a rank which ended; it may tell why."""
+    if event.line.form is not Form.MPI:
+        return None
+    file, number = event.line.file, event.line.number
+    above = [line for _, line in case.odd if line.file == file and line.number < number]
+    return max(above, key=lambda line: line.number, default=None)
 
 
 def absent(case: LogCase) -> LogBlame | None:

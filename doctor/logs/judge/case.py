@@ -10,8 +10,9 @@ from functools import cached_property
 
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.job_facts import JobFacts
+from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
-from doctor.logs.judge.parties import Key, PartyMaps, key, named, places_of
+from doctor.logs.judge.parties import Key, PartyMaps, key, named, numbers, places_of
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sighting
 
 Writer = Callable[[LogLine], Party]
@@ -32,6 +33,8 @@ HELD_BACK = 8192
 """The most characters that print() held back, which Python writes when it ends, after its last exception."""
 WRITERS = 4
 """HELD_BACK is multiplied by this if another rank may have written the step."""
+MOST_READY = 100_000
+"""The most ranks that a list of those that are ready may imply."""
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
@@ -90,6 +93,8 @@ class LogCase:
     odd: tuple[tuple[Party, LogLine], ...] = ()
     last_steps: Mapping[int, tuple[int, LogLine]] = field(default_factory=dict)
     """The last step of each rank, and the line that states it."""
+    aside: tuple[Event, ...] = ()
+    """What the kernel reports of other programs and of earlier runs."""
 
     def of(self, *kinds: SuspectKind) -> tuple[Event, ...]:
         return tuple(each for each in self.events if each.kind in kinds)
@@ -191,6 +196,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
     found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
+    left = of_others(((e.sighting, any(p.rank is not None for p in e.who)) for e in found), bool(starts))
+    aside = tuple(each for each in found if id(each.sighting) in left)
+    found = [each for each in found if id(each.sighting) not in left]
     busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
     calm = not busy
     every = [line for lines in steps.values() for line in lines]
@@ -226,7 +234,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         logs, known, places, clocks,
         tuple(each for each in found if not _forgiven(each)),
         tuple(each for each in found if _forgiven(each)),
-        tuple(odd), last,
+        tuple(odd), last, aside,
     )  # fmt: skip
 
 
@@ -330,7 +338,7 @@ def _event(
         return None
     line, taken = sighting.first, sighting.taken
     by: Party = writer(line)
-    about = tuple(places.settled(each, None) for each in named(taken))
+    about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
     of_others = line.form in _OF_OTHERS or kind in (
         SuspectKind.NAMES,
@@ -338,7 +346,9 @@ def _event(
         SuspectKind.LEFT,
         SuspectKind.STOPPED,
     )
-    if line.form is Form.KERNEL and not any(each.pid is not None for each in about):
+    if line.form is Form.KERNEL and "victim" in taken:
+        about = _on_device(taken, by, places)
+    elif line.form is Form.KERNEL and not any(each.pid is not None for each in about):
         pid = killed_pid(sighting)
         about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
     if of_others:
@@ -357,11 +367,29 @@ def _event(
             if "client socket has failed to connect to" in line.text:
                 peers = ()  # in this message torch does not print the addresses that it tried
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
+        if len(about) == 1 and named(taken, "peer_"):  # the line names both ends
+            own = replace(own, host=about[0].host)
         by = places.settled(_with(by, own), file)
         named_ranks = [each for each in about if each.rank is not None]
         several = kind is SuspectKind.ROOT and len(named_ranks) > 1
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
     return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
+
+
+def _not_ready(taken: Mapping[str, str], file: LogFile | None) -> Iterable[Party]:
+    """The ranks that a list of those that are ready lacks; beyond its end only if the number is known."""
+    ready = {*numbers(taken.get("ready", ""))}
+    if not ready:
+        return ()
+    world = max(max(ready) + 1, file.world or 0 if file else 0)
+    return [Party(rank=each) for each in range(world) if each not in ready] if world < MOST_READY else ()
+
+
+def _on_device(taken: Mapping[str, str], by: Party, places: PartyMaps) -> tuple[Party, ...]:
+    """The rank that used the faulty device. Its process met the fault, and is not to blame for it."""
+    pid = taken["victim"]
+    party = places.settled(Party(host=by.host, pid=int(pid) if pid.isdecimal() else None), None)
+    return (replace(party, pid=None),) if party.rank is not None or party.host else ()
 
 
 def _overcome(
@@ -416,7 +444,7 @@ def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[L
 def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
     """Whether healthy logs show the symptom too, and its file has no other complaint and goes on after it."""
     file = files.get(event.line.file)
-    if not event.sighting.symptom.needs or file is None or file.name in busy:
+    if event.sighting.symptom.needs in ("", "no-step") or file is None or file.name in busy:
         return False
     return file.lines - event.sighting.last.number > LAST_WORDS
 
@@ -477,7 +505,9 @@ def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     last = sighting.last
     if needs == "repeated" and sighting.count > 1:
         return True
-    near = file is not None and file.lines - last.number <= (NEAR_END if needs == "last" else LAST_WORDS)
+    near = file is not None and file.lines - last.number <= (LAST_WORDS if needs == "repeated" else NEAR_END)
+    if needs == "no-step":
+        return near
     if near and file is not None and file.last_at is not None and last.at is not None:
         return file.last_at - last.at <= LATE
     return near

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from doctor.logs.judge.case import Event, LogCase
-from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
+from doctor.logs.judge.kinds import SuspectKind, killed_pid, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, LogLine, Party
@@ -38,7 +38,11 @@ def deaths_of(case: LogCase) -> list[Suspect]:
                 same.who = {party: None}
     for each in found:
         each.events.sort(
-            key=lambda event: (not lacks_memory(event.sighting), event.kind is not SuspectKind.DIED)
+            key=lambda event: (
+                not lacks_memory(event.sighting),
+                event.kind is not SuspectKind.DIED,
+                killed_pid(event.sighting) is None,
+            )
         )
         forms = {event.line.form for event in each.events}
         by_kernel = any(

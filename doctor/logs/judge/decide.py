@@ -147,8 +147,10 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
         SuspectKind.LEFT,
         SuspectKind.DIED,
         SuspectKind.CONFIRMS,
+        SuspectKind.NAMES,
     )
     events: list[Event] = [each for kind in order for each in case.of(kind)]
+    events = [each for each in events if each.kind is not SuspectKind.NAMES or not each.overcome]
     if not events:
         return None
     head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
@@ -158,4 +160,4 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
-    return LogBlame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    return LogBlame(told(parties, head, same), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import Event, LogCase
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, is_name, key
-from doctor.logs.judge.words import who
+from doctor.logs.judge.words import titled, who
 from doctor.logs.model import Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.waits import common_end
@@ -34,7 +35,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
         for end in each.keys
     }
     for event in events:
-        for one in event.who or (event.by,):
+        for one in map(_place, event.who or (event.by,)):
             here = key(one, event.line.file)
             parties.setdefault(here, one)
             for peer in event.peers or told.get(here, heads):
@@ -46,7 +47,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
                     pairs.append((here, there))
     pairs = list(dict.fromkeys(pairs))
     head = events[0]
-    title = head.sighting.symptom.title
+    title = titled(events)
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
         says = f"{who(named)}: {title}" if named else title
@@ -69,6 +70,11 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     if any(end[0] == "file" for pair in pairs for end in pair):
         ends = ()  # naming only the known end would accuse it alone
     return LogBlame(says, ends, events, Confidence.SUSPECT)
+
+
+def _place(party: Party) -> Party:
+    """The host of a process without a rank: a link joins hosts, whichever process meets its fault."""
+    return replace(party, pid=None) if party.rank is None and party.host else party
 
 
 def _has_name(party: Party) -> bool:

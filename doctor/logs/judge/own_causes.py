@@ -38,7 +38,20 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    return [*kept, *others]
+    links = [each for each in case.of(SuspectKind.LINK) if not each.overcome]
+    return [each for each in (*kept, *others) if not _by_link(case, each, links)]
+
+
+def _by_link(case: LogCase, suspect: Suspect, links: Sequence[Event]) -> bool:
+    """Whether a connection that failed explains everything that is known against the suspect."""
+    return (
+        bool(suspect.events)
+        and not suspect.exceptions
+        and all(
+            any(explains(one, each) and not case.before(each, one) for one in links)
+            for each in suspect.symptoms
+        )
+    )
 
 
 def _by_symptom(case: LogCase) -> list[Suspect]:
@@ -106,7 +119,7 @@ def _aborted(case: LogCase, suspect: Suspect) -> tuple[Party, ...]:
 
 def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlame:
     head = suspect.head
-    how = []
+    how = _before_it(case, suspect)
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
@@ -114,7 +127,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
     if "Received data size" in head.line.text:
         return _other_size(case, suspect)
-    says = told(tuple(suspect.who), head)
+    says = told(tuple(suspect.who), head, suspect.events)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:
@@ -134,6 +147,19 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
+
+
+def _before_it(case: LogCase, suspect: Suspect) -> list[str]:
+    """What the kernel said of the same device before."""
+    lines = [each.line for each in suspect.events if each.line.form is Form.KERNEL]
+    devices = {pci for each in suspect.events if (pci := each.sighting.taken.get("pci"))}
+    said = (
+        each
+        for each in case.of(SuspectKind.CONFIRMS)
+        if each.sighting.taken.get("pci") in devices
+        and any(each.line.file == line.file and each.line.number < line.number for line in lines[:1])
+    )
+    return list(dict.fromkeys(f"before it the kernel says: {told(each.who, each)}" for each in said))[:1]
 
 
 def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) -> tuple[list[Suspect], bool]:

@@ -245,6 +245,9 @@ def named(taken: Mapping[str, str], prefix: str = "") -> Iterable[Party]:
     """The parties that the groups of a symptom name; `prefix` is `peer_` for those at the other end."""
     host, address = taken.get(f"{prefix}host"), taken.get(f"{prefix}address")
     device, pid = (_number(taken.get(f"{prefix}{name}")) for name in ("device", "pid"))
+    pid = pid or None  # mpirun writes 0 for a process that it does not know
+    if lid := taken.get(f"{prefix}lid"):
+        address = f"LID {lid}"
     ranks = numbers(taken.get(f"{prefix}ranks", "")) or numbers(taken.get(f"{prefix}rank", ""))[:1]
     base = Party(None, host or None, device, pid, address or None)
     if ranks:

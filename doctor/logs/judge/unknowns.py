@@ -40,6 +40,10 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
         number = sum(each.sighting.count for each in case.overcome)
         lines = "lines complain" if number > 1 else "line complains"
         yield f"{number} {lines}, and the job went on after that: left out"
+    if case.aside:
+        names = sorted({name for each in case.aside if (name := each.sighting.taken.get("process"))})
+        of = f" ({', '.join(names[:FEW])})" if names else ""
+        yield f"the kernel also reports crashes of other programs or earlier runs{of}: left out"
     if apart := _unconnected(case, _compared(blames)):
         yield f"nothing connects the clocks of {', '.join(apart[:MOST])}: their times were not compared"
     for file in case.logs.files[:FEW]:

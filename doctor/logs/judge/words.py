@@ -13,6 +13,21 @@ from doctor.text.ranks import ranks_text
 
 MOST = 4
 """The most ranges of ranks, or parties without a rank, that a sentence names."""
+MOST_NAMED = 8
+"""The most devices that a sentence names."""
+_NAMED = {
+    "pci": "PCI {}",
+    "gpu": "GPU {}",
+    "gpu_node": "GPU node-{}",
+    "adapter": "{}",
+    "earlier_xid": "Xid {}",
+    "server": "server {}",
+    "process": "{}",
+    "call": "in {}",
+    "library": "{}",
+    "to": "to {}",
+}
+"""The values that a sentence names, and how."""
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
@@ -76,27 +91,51 @@ def ended(event: Event) -> str:
     return f": {event.sighting.symptom.title}"
 
 
-def told(parties: Sequence[Party], event: Event) -> str:
-    """What happened to the parties, as one sentence without its full stop."""
-    title = event.sighting.symptom.title + _which(event)
+def told(parties: Sequence[Party], event: Event, others: Iterable[Event] = ()) -> str:
+    """What happened to the parties, as one sentence without its full stop. `others` are further events of
+    the same cause, whose devices are named too.
+    """
+    title = titled((event, *others))
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
         return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
     of = who(parties or event.who or (event.by,))
     if event.kind in ENDS:
+        ends = {key(each)[0] for each in parties or event.who or (event.by,)}
+        name = event.sighting.taken.get("process")
+        of = (
+            f"a process on {of}" if ends == {"host"} else f"{of} ({name})" if ends == {"pid"} and name else of
+        )
         said = ended(event)
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
     return f"{of}: {title}"
 
 
-def _which(event: Event) -> str:
-    """The device that the line names by its bus address, or the adapter: " (PCI 0000:3b:00)"."""
-    taken = event.sighting.taken
-    named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
-    named += [taken["adapter"]] if taken.get("adapter") else []
-    return f" ({', '.join(named)})" if named else ""
+def titled(events: Sequence[Event]) -> str:
+    """What happened, with the devices of all events."""
+    return events[0].sighting.symptom.title + _which(events)
+
+
+def _which(events: Iterable[Event]) -> str:
+    """The devices, servers and programs that the lines name: " (PCI 0000:3b:00)"."""
+    several = list(events)
+    same = (each.sighting.taken for each in several if each.id == several[0].id)
+    found: dict[str, dict[str, None]] = {}
+    for taken in same:
+        for name, label in _NAMED.items():
+            if value := taken.get(name):
+                found.setdefault(label, {})[value] = None
+    said = [label.format(_some(values)) for label, values in found.items()]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _some(values: Iterable[str]) -> str:
+    several = list(values)
+    every = [each for each in several if f"{each}.0" not in several]  # PCI addresses with their function
+    more = f" and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else ""
+    return " and ".join(every) if len(every) == 2 else ", ".join(every[:MOST_NAMED]) + more
 
 
 def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:

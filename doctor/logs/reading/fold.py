@@ -11,6 +11,11 @@ from doctor.logs.model import Form, LogLine, Symptom
 
 MOST = 4000
 """The most sightings of one file; after that, those of further parties are counted together."""
+APART = ("pci", "adapter", "gpu", "gpu_node", "process", "server", "earlier_xid", "ranks")
+"""Values of a message that tell two events of one writer apart."""
+KERNELS = (*APART, "pid", "victim")
+"""The same for the kernel, whose events belong to processes."""
+Subject = tuple[str, ...]
 
 
 class UnresolvedParty(NamedTuple):
@@ -25,6 +30,12 @@ class UnresolvedParty(NamedTuple):
 
 def who_of(facts: LineFacts) -> UnresolvedParty:
     return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local)
+
+
+def subject(taken: Mapping[str, str], form: Form) -> Subject:
+    """What a message is about, so that only messages about the same are counted together."""
+    names = KERNELS if form is Form.KERNEL else APART
+    return tuple(f"{name} {taken[name]}" for name in names if name in taken)
 
 
 @dataclass(slots=True)
@@ -42,24 +53,37 @@ class EventFold:
 
 @dataclass(slots=True)
 class Fold:
-    seen: dict[tuple[str, UnresolvedParty], EventFold] = field(default_factory=dict)
+    seen: dict[tuple[str, UnresolvedParty, Subject], EventFold] = field(default_factory=dict)
 
     def repeats(
-        self, symptom: Symptom, who: UnresolvedParty, number: int, text: str, facts: LineFacts
+        self,
+        symptom: Symptom,
+        who: UnresolvedParty,
+        about: Subject,
+        number: int,
+        text: str,
+        facts: LineFacts,
     ) -> bool:
         """Count a repetition; False if it is not a repetition."""
-        known = self.seen.get((symptom.id, who))
+        known = self.seen.get((symptom.id, who, about))
         if known is None and len(self.seen) >= MOST:
-            known = self.seen.get((symptom.id, UnresolvedParty()))
+            known = self.seen.get((symptom.id, UnresolvedParty(), ()))
         if known is None:
             return False
         known.count += 1
         known.again = (number, text, facts)
         return True
 
-    def add(self, symptom: Symptom, taken: Mapping[str, str], who: UnresolvedParty, line: LogLine) -> None:
-        who = UnresolvedParty() if len(self.seen) >= MOST else who
-        self.seen[symptom.id, who] = EventFold(symptom, who, line.form, line, line, dict(taken))
+    def add(
+        self,
+        symptom: Symptom,
+        taken: Mapping[str, str],
+        who: UnresolvedParty,
+        about: Subject,
+        line: LogLine,
+    ) -> None:
+        who, about = (UnresolvedParty(), ()) if len(self.seen) >= MOST else (who, about)
+        self.seen[symptom.id, who, about] = EventFold(symptom, who, line.form, line, line, dict(taken))
 
     def finish(self, made: Callable[[int, str, LineFacts], LogLine]) -> None:
         for each in self.seen.values():

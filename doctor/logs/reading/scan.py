@@ -19,9 +19,10 @@ from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
-from doctor.logs.reading.fold import who_of
+from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
+from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.progress import Progress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
@@ -232,7 +233,12 @@ class _Scanner:
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
-        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, facts)]
+        about = {symptom.id: subject(values, facts.form) for symptom, values in decided}
+        fresh = [
+            symptom
+            for symptom, _ in decided
+            if not fold.repeats(symptom, who, about[symptom.id], number, text, facts)
+        ]
         if fresh:
             line = self._made(number, text, facts)
             safe = redact(text)
@@ -240,7 +246,8 @@ class _Scanner:
                 decided = self._matcher.decide(safe, facts.form)
             taken = {symptom.id: values for symptom, values in decided}
             for symptom in fresh:
-                fold.add(symptom, taken.get(symptom.id, {}), who, line)
+                values = {**values_around(symptom, facts, around, self._parse), **taken.get(symptom.id, {})}
+                fold.add(symptom, values, who, about[symptom.id], line)
         return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:

@@ -13,9 +13,21 @@ from doctor.text.textfile import shown
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
 
 _TEXTS = ("title", "role", "number", "spellings", "take", "needs", "unseen", "versions", "zh")
-_LISTS = ("from", "codes", "explains", "causes", "checks", "remedy", "sources", "example", "not")
+_LISTS = (
+    "from",
+    "above",
+    "below",
+    "codes",
+    "explains",
+    "causes",
+    "checks",
+    "remedy",
+    "sources",
+    "example",
+    "not",
+)
 FIELDS = (*_TEXTS, "any", *_LISTS)
-NEEDS = ("repeated", "last")
+NEEDS = ("repeated", "last", "no-step")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MOST_TEXT = 2000
@@ -74,6 +86,8 @@ def read_entry(
         patterns=patterns,
         forms=forms,
         take=reader.text("take"),
+        above=reader.texts("above"),
+        below=reader.texts("below"),
         codes=(*((number,) if number else ()), *reader.texts("codes")),
         explains=reader.texts("explains"),
         causes=reader.texts("causes"),

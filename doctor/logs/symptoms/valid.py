@@ -107,21 +107,30 @@ def _patterns(symptom: Symptom) -> _Found:
 
 
 def _take(symptom: Symptom) -> _Found:
-    if not symptom.take:
-        return
-    if len(symptom.take) > MOST_TAKE:
-        yield "take", "", f"take is longer than {MOST_TAKE} characters"
+    if symptom.take:
+        for message in _expression("take", symptom.take):
+            yield "take", "", message
+    for field, several in (("above", symptom.above), ("below", symptom.below)):
+        for each in several:
+            for message in _expression(field, each):
+                yield field, each, message
+
+
+def _expression(field: str, written: str) -> Iterator[str]:
+    """The mistakes in a regular expression that gets values out of a line."""
+    if len(written) > MOST_TAKE:
+        yield f"{field} is longer than {MOST_TAKE} characters"
         return
     try:
-        pattern = compiled(symptom.take)
-        tree = sre_parse.parse(symptom.take)
+        pattern = compiled(written)
+        tree = sre_parse.parse(written)
     except (re.error, OverflowError, RecursionError) as error:
-        yield "take", "", f"take is not a valid regular expression: {shown(str(error))}"
+        yield f"{field} is not a valid regular expression: {shown(str(error))}"
         return
     if not pattern.groupindex:
-        yield "take", "", "take has no named group, such as (?P<rank>[0-9]+)"
+        yield f"{field} has no named group, such as (?P<rank>[0-9]+)"
     for message in dict.fromkeys(_slow(tree)):
-        yield "take", "", f"take may be very slow on a hostile line: {message}"
+        yield f"{field} may be very slow on a hostile line: {message}"
 
 
 def _slow(tree: Any) -> Iterator[str]:

@@ -109,7 +109,7 @@ def test_each_says_what_it_is(family: str) -> None:
 def _unsaid(symptom: Symptom) -> Iterator[str]:
     if symptom.title.endswith(".") or symptom.title != symptom.title.strip():
         yield f"{symptom.id}: {symptom.title}"
-    if symptom.role is Role.NAMES and not symptom.take and symptom.patterns:
+    if symptom.role is Role.NAMES and not (symptom.take or symptom.below) and symptom.patterns:
         yield f"{symptom.id}: it names a culprit, and nothing takes the name"
     for cause in symptom.causes:  # a comma in a list without quotes makes two of one
         if cause.startswith(("or ", "and ", "such as ", "as ", "is ", "then ", "but ")):

@@ -1,0 +1,84 @@
+"""Which events of a kernel log belong to the job: a kernel reports on all programs of its host, for weeks."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from doctor.logs.model import Form, Sighting
+
+EARLIER = 3600.0
+"""An event of a process that ended this many seconds before the last one belongs to an earlier run."""
+_OF_PROCESSES = re.compile(r"kernel-(?:segfault|oom)$|gpu-xid-(?:13|31|43|45)$|amdgpu-page-fault$")
+"""Symptoms about one process. Those of devices, disks and the kernel itself concern every job."""
+_OOM = "kernel-oom"
+"""It may end a rank, whatever the program of the rank is called."""
+_RANKS = re.compile(
+    r"(?:i?python|pt_|torch|deepspeed|accelerate|ray\b|ray:|raylet|vllm|sglang|train|mpi|orted|prted|hydra|nccl"
+    r"|rccl|cuda|all_reduce|horovod|mindspore|ascend)",
+    re.IGNORECASE,
+)
+"""How the kernel calls the processes of trainings, at most 15 characters long."""
+_SYSTEM = re.compile(
+    r"(?:sshd|systemd|cron|CRON|snapd?$|dbus|polkit|rsyslog|chronyd|ntpd|NetworkManager|agetty|login|sudo"
+    r"|modprobe|udev|Xorg|Xwayland|gnome|kwin|plasma|gdm|lightdm|chrome|chromium|firefox|thunderbird|code$|slack"
+    r"|node_exporter|dcgm|nv-hostengine|nvidia-|amd-smi|rocm-smi|dockerd|containerd|kubelet|auditd|snmpd|zabbix"
+    r"|packagekit|apt|dnf|yum|fwupd|pulseaudio|pipewire)"
+)
+"""Programs of the system and of a desktop, which are never ranks."""
+_UPTIME = re.compile(r"\[ {0,8}(\d{1,9}\.\d{6})\]")
+
+
+def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool) -> frozenset[int]:
+    """The identities (`id`) of what the kernel reports of other programs, and of processes of earlier runs.
+    Each sighting comes with whether its process is known to be a rank. `timed`: the log of the job itself has
+    times, which tell earlier runs apart.
+    """
+    by_file: dict[str, list[Sighting]] = defaultdict(list)
+    ranks: set[int] = set()
+    for each, is_rank in sightings:
+        if each.first.form is Form.KERNEL:
+            by_file[each.first.file].append(each)
+            ranks |= {id(each)} if is_rank else set()
+    return frozenset(id(each) for several in by_file.values() for each in _left_out(several, ranks, timed))
+
+
+def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterator[Sighting]:
+    of_processes = [each for each in sightings if _OF_PROCESSES.match(each.symptom.id)]
+    foreign = {id(each) for each in of_processes if _SYSTEM.match(_process(each)) and id(each) not in ranks}
+    ours = {
+        id(each)
+        for each in sightings
+        if id(each) in ranks or _RANKS.match(_process(each)) or (_device(each) and not _process(each))
+    }
+    if ours:
+        others = (each for each in of_processes if each.symptom.id != _OOM and id(each) not in ours)
+        foreign |= {id(each) for each in others if _process(each)}
+    kept = [each for each in of_processes if id(each) not in foreign]
+    last = max(kept, key=lambda each: each.last.number, default=None)
+    for each in of_processes:
+        if id(each) in foreign or (last is not None and not timed and _long_before(each, last)):
+            yield each
+
+
+def _process(sighting: Sighting) -> str:
+    return sighting.taken.get("process", "")
+
+
+def _device(sighting: Sighting) -> str:
+    return sighting.taken.get("pci", "")
+
+
+def _long_before(one: Sighting, last: Sighting) -> bool:
+    """Whether an event is long over when the last one happens, by the times of the same kernel."""
+    a, b = one.last, last.first
+    if a.number >= b.number:
+        return False
+    if a.at is not None and b.at is not None:
+        return b.at - a.at > EARLIER
+    up = _UPTIME.search(a.text), _UPTIME.search(b.text)
+    if up[0] is None or up[1] is None:
+        return False
+    apart = float(up[1][1]) - float(up[0][1])
+    return apart > EARLIER or apart < 0  # the host was restarted in between

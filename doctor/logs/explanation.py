@@ -207,7 +207,8 @@ def whom(who: Sequence[Party]) -> str:
     hosts = list(dict.fromkeys(each.host for each in who if each.host))
     pids = [each.pid for each in who if each.pid is not None]
     named = ranks_text(ranks, most=6) if ranks else f"pid {pids[0]}" if len(set(pids)) == 1 else ""
-    place = fold(hosts) if hosts else ""
+    addresses = dict.fromkeys(each.address for each in who if each.address and not each.host)
+    place = ", ".join([fold(hosts)] * bool(hosts) + [*map(str, addresses)])
     return f"{named} on {place}" if named and place else named or place
 
 

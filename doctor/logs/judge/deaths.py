@@ -41,6 +41,7 @@ def deaths_of(case: LogCase) -> list[Suspect]:
             key=lambda event: (
                 not lacks_memory(event.sighting),
                 event.kind is not SuspectKind.DIED,
+                "process" not in event.sighting.taken,
                 killed_pid(event.sighting) is None,
             )
         )

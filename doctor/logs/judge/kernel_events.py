@@ -10,6 +10,8 @@ from doctor.logs.model import Form, Sighting
 
 EARLIER = 3600.0
 """An event of a process that ended this many seconds before the last one belongs to an earlier run."""
+UNORDERED = 60.0
+"""Lines of one kernel may be out of order by a little."""
 _OF_PROCESSES = re.compile(r"kernel-(?:segfault|oom)$|gpu-xid-(?:13|31|43|45)$|amdgpu-page-fault$")
 """Symptoms about one process. Those of devices, disks and the kernel itself concern every job."""
 _OOM = "kernel-oom"
@@ -46,15 +48,19 @@ def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool) -> frozen
 
 def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterator[Sighting]:
     of_processes = [each for each in sightings if _OF_PROCESSES.match(each.symptom.id)]
-    foreign = {id(each) for each in of_processes if _SYSTEM.match(_process(each)) and id(each) not in ranks}
+    names = {each.taken.get("pid", ""): name for each in sightings if (name := each.taken.get("process"))}
+    called = {id(each): each.taken.get("process") or names.get(_pid(each), "") for each in sightings}
+    foreign = {id(each) for each in of_processes if _SYSTEM.match(called[id(each)]) and id(each) not in ranks}
     ours = {
         id(each)
         for each in sightings
-        if id(each) in ranks or _RANKS.match(_process(each)) or (_device(each) and not _process(each))
+        if id(each) in ranks
+        or _RANKS.match(called[id(each)])
+        or ("pci" in each.taken and not called[id(each)])
     }
     if ours:
         others = (each for each in of_processes if each.symptom.id != _OOM and id(each) not in ours)
-        foreign |= {id(each) for each in others if _process(each)}
+        foreign |= {id(each) for each in others if called[id(each)]}
     kept = [each for each in of_processes if id(each) not in foreign]
     last = max(kept, key=lambda each: each.last.number, default=None)
     for each in of_processes:
@@ -62,12 +68,8 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterat
             yield each
 
 
-def _process(sighting: Sighting) -> str:
-    return sighting.taken.get("process", "")
-
-
-def _device(sighting: Sighting) -> str:
-    return sighting.taken.get("pci", "")
+def _pid(sighting: Sighting) -> str:
+    return sighting.taken.get("pid", "no process")
 
 
 def _long_before(one: Sighting, last: Sighting) -> bool:
@@ -81,4 +83,4 @@ def _long_before(one: Sighting, last: Sighting) -> bool:
     if up[0] is None or up[1] is None:
         return False
     apart = float(up[1][1]) - float(up[0][1])
-    return apart > EARLIER or apart < 0  # the host was restarted in between
+    return apart > EARLIER or apart < -UNORDERED  # the host was restarted in between

@@ -14,7 +14,7 @@ from doctor.text.redact import redact
 
 MOST_ABOVE = 8
 """The most lines above that are searched."""
-_FRAME = re.compile(r"[-=]{40,100}$")
+_FRAME = re.compile(r"-{40,100}$")
 """A message of Open MPI ends with such a line."""
 _SEVERAL = "ranks"
 """A group with this name may have a value in each of the lines."""

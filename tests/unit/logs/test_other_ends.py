@@ -1,0 +1,172 @@
+"""Messages of several lines: the other end, the device and the rank that stand around the first line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.fault_logs import concluded
+
+DASHES = "-" * 74
+
+
+def told(folder: Path, text: str) -> Conclusion:
+    file = folder / "job.log"
+    file.write_text(text.strip("\n") + "\n")
+    return concluded(file)
+
+
+def framed(*lines: str) -> str:
+    return "\n".join([DASHES, *lines, DASHES, ""])
+
+
+LOST = framed(
+    "PRTE has lost communication with a remote daemon.",
+    "",
+    "  HNP daemon   : [prterun-head-34@0,0] on node head",
+    "  Remote daemon: [prterun-head-34@0,1] on node 10.0.0.7",
+)
+FIREWALL = framed(
+    "A process or daemon was unable to complete a TCP connection",
+    "to another process:",
+    "  Local host:    node1",
+    "  Remote host:   node2",
+    "This is usually caused by a firewall on the remote host.",
+)
+PEER = framed(
+    "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This",
+    "should not happen.",
+    "",
+    "  Local host: node3",
+    "  PID:        4242",
+    "  Message:    connect() to 10.0.0.9:1024 failed",
+    "  Error:      Operation now in progress (115)",
+)
+NOT_STARTED = framed("ORTE was unable to reliably start one or more daemons.", "This usually is caused by:")
+WRAPPED = framed(
+    "mpiexec noticed that process rank 5 with PID 31337 on node gpu-17 exited on", "signal 7 (Bus error)."
+)
+IMPROPER = framed(
+    "mpirun has exited due to process rank 6 with PID 0 on",
+    "node gpu-18 exiting improperly. There are three reasons this could occur:",
+)
+HYDRA = """
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 3 PID 5318 RUNNING AT node7
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+"""
+HYDRA_OLD = """
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   EXIT CODE: 11
+===================================================================================
+[proxy:0:1@node8] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:883): assert (!closed) failed
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "symptom", "words"),
+    [
+        (LOST, "mpi-daemon-lost", "10.0.0.7: mpirun lost"),
+        (FIREWALL + NOT_STARTED, "mpi-connect", "node1 could not reach node2: "),
+        (PEER, "mpi-connect", "node3 could not reach 10.0.0.9: "),
+        (WRAPPED, "mpi-rank-signal", "rank 5 on gpu-17 died of SIGBUS"),
+        (IMPROPER, "mpi-rank-improper", "rank 6 on gpu-18: "),
+        (HYDRA, "mpi-bad-termination", "rank 3 on node7 was killed (SIGKILL)"),
+        (HYDRA_OLD, "mpi-bad-termination", "a process on node8 died of SIGSEGV"),
+    ],
+    ids=["lost", "firewall", "peer", "wrapped", "improper", "hydra", "hydra-old"],
+)
+def test_mpi_names_both_ends(text: str, symptom: str, words: str, tmp_path: Path) -> None:
+    first = told(tmp_path, text).charges[0]
+    assert (first.symptom, first.says[: len(words)]) == (symptom, words)
+
+
+def test_nobody_is_process_0(tmp_path: Path) -> None:
+    found = told(
+        tmp_path,
+        framed("mpirun noticed that process rank 4 with PID 0 on node node1 exited on signal 9 (Killed)."),
+    )
+    assert [each.pid for each in found.charges[0].who] == [None]
+
+
+def test_the_values_of_the_next_message_are_not_taken(tmp_path: Path) -> None:
+    cut = FIREWALL.replace("  Remote host:   node2\n", "")
+    found = told(tmp_path, cut + framed("nobody knows this", "  Remote host:   node9"))
+    assert "node9" not in found.charges[0].says
+
+
+UCX = """
+[{0}:{1}:0:{1}] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)
+[{0}:{1}:0:{1}] ib_mlx5_log.c:177  DCI QP 0xd16 wqe[61]: SEND s-e [rqpn 0x17de rlid {2}] [va 0x7f9 len 5770 lkey 0x15d]
+"""
+ROCE = (
+    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR Transport retry count exceeded on roce0:1/RoCE "
+    "(synd 0x15 vend 0x81 hw_synd 0/0)\n"
+    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR RC QP 0x2a4 wqe[5]: SEND --e [inl len 34] [rqpn "
+    "0x2a3 dlid=0 sl=0 port=1 src_path_bits=0 dgid=::ffff:10.0.0.9 flow_label=0xffffffff sgid_index=3]\n"
+)
+OLD = (
+    "[node1:6807 :0:6807] ib_mlx5_log.c:115  FATAL: Error on mlx5_3:1 QP 0xe6d7 wqe[7821]: Transport retry count "
+    "exceeded (synd 0x15 vend 0x81) opcode SEND\n"
+)
+
+
+def test_ucx_names_adapter_and_the_other_end(tmp_path: Path) -> None:
+    one = told(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node1", 12, 703)).charges[0]
+    assert one.says.startswith("node1 had trouble with LID 703: ") and "(mlx5_2:1/IB)" in one.says
+    assert {each.pid for each in one.who} == {None}
+    roce = told(tmp_path, ROCE).charges[0]
+    assert roce.says.startswith("node1 had trouble with 10.0.0.9: ") and "(roce0:1/RoCE)" in roce.says
+    assert "(mlx5_3:1)" in told(tmp_path, OLD).charges[0].says
+
+
+def test_the_end_that_two_hosts_cannot_reach_is_named(tmp_path: Path) -> None:
+    found = told(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node2", 12, 703)).charges[0]
+    assert [each.address for each in found.who] == ["LID 703"]
+
+
+def test_a_link_explains_the_rank_that_it_ended(tmp_path: Path) -> None:
+    ended = framed(
+        "mpirun noticed that process rank 5 with PID 11 on node node1 exited on signal 6 (Aborted)."
+    )
+    found = told(tmp_path, UCX.format("node1", 11, 703) + ended)
+    assert [each.symptom for each in found.charges if each.because is None] == ["ucx-retry-exceeded"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[1763632800.1234] [node1:77:0]  parser.c:1885 UCX  WARN  unused env variable: UCX_HOME",
+        "[1763632800.123456] [node1:77:0]  tag_match.c:62  UCX  WARN  unexpected tag-receive descriptor was not matched",
+        "Nov 21 03:12:44 node9 sshd[4242]: error: kex_exchange_identification: Connection closed by remote host",
+        "mpirun: Forwarding signal 18 to job",
+    ],
+)
+def test_what_healthy_jobs_print_accuses_nobody(line: str, tmp_path: Path) -> None:
+    found = told(tmp_path, "\n".join([line, *(f"step {each} loss 0.5" for each in range(50))]))
+    assert found.outcome is LogOutcome.CLEAN
+
+
+SSH = "kex_exchange_identification: Connection closed by remote host\nConnection closed by 10.0.0.4 port 22\n"
+
+
+def test_ssh_that_is_closed_explains_the_daemon(tmp_path: Path) -> None:
+    found = told(tmp_path, SSH + NOT_STARTED)
+    assert [each.symptom for each in found.charges if each.because is None] == ["mpi-ssh"]
+
+
+def test_the_last_words_before_an_exit_code_are_shown(tmp_path: Path) -> None:
+    ended = framed(
+        "mpirun detected that one or more processes exited with non-zero status, thus causing",
+        "the job to be terminated. The first process to do so was:",
+        "",
+        "  Process name: [[63697,1],2]",
+        "  Exit code:    1",
+    )
+    first = told(tmp_path, "ERROR: this program needs a multiple of 6 ranks\n" + ended).charges[0]
+    assert first.says.startswith("rank 2: ")
+    assert any("a multiple of 6 ranks" in each for each in first.how)

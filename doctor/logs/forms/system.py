@@ -53,9 +53,9 @@ _UCX = re.compile(
 )
 _UCX_FATAL = re.compile(
     rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}:\d{{1,9}}\]"
-    r" {1,20}[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} "
+    r" {1,20}(?:[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} |(?=Caught signal ))"
 )
-"""UCX's last message before it ends the process; it has no time."""
+"""UCX's last message before the process ends; it has no time."""
 SERVICES = re.compile(
     r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
     r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"

@@ -170,7 +170,10 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
     """All other events that count, as consequences: each symptom once, in order of time."""
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
     groups: dict[tuple[str, SuspectKind], list[Event]] = {}
+    blamed = {event.id for blame in blames for event in blame.events}
     for event in case.events:
+        if not event.who and event.id in blamed:
+            continue  # another line of the same message
         if id(event.sighting) not in used and event.kind is not SuspectKind.CONFIRMS:
             groups.setdefault((event.id, event.kind), []).append(event)
     found = []

@@ -160,4 +160,6 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
-    return LogBlame(told(parties, head, same), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    peers = list(dict.fromkeys(peer for each in same for peer in each.peers))
+    other = f", whose other end is {who(peers)}" if peers and head.kind is SuspectKind.CLOSED else ""
+    return LogBlame(told(parties, head, same) + other, (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

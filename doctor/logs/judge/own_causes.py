@@ -19,6 +19,8 @@ from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 
+MESSAGE = 16
+"""Lines of MPI's longest message."""
 WHOLE = 1.0
 """Seconds: torchrun's tables state times in whole ones."""
 _EXCEPTION = "exception of the program"
@@ -248,4 +250,17 @@ def _caused(
     if by.overcome and not other.overcome:
         return False
     back = any(explains(two, one) for one in causes for two in effects)
-    return not back and not _earlier(case, other, by)
+    return not back and (_one_message(by, other) or not _earlier(case, other, by))
+
+
+def _one_message(one: Suspect, other: Suspect) -> bool:
+    """Whether MPI printed both in one go: it lists the failed calls from the outermost inwards."""
+    lines = [*_lines(one), *_lines(other)]
+    numbers = [each.number for each in lines]
+    forms = {(each.form, each.file) for each in lines}
+    return (
+        len(forms) == 1
+        and lines[0].form is Form.MPI
+        and max(numbers) - min(numbers) < MESSAGE
+        and all(each.at is None for each in lines)
+    )

@@ -23,7 +23,9 @@ _NAMED = {
     "earlier_xid": "Xid {}",
     "server": "server {}",
     "process": "{}",
+    "mpi_error": "{}",
     "call": "in {}",
+    "module": "module {}",
     "library": "{}",
     "to": "to {}",
 }
@@ -124,10 +126,10 @@ def _which(events: Iterable[Event]) -> str:
     same = (each.sighting.taken for each in several if each.id == several[0].id)
     found: dict[str, dict[str, None]] = {}
     for taken in same:
-        for name, label in _NAMED.items():
+        for name in _NAMED:
             if value := taken.get(name):
-                found.setdefault(label, {})[value] = None
-    said = [label.format(_some(values)) for label, values in found.items()]
+                found.setdefault(name, {})[value] = None
+    said = [_NAMED[name].format(_some(values)) for name, values in found.items()]
     return f" ({', '.join(said)})" if said else ""
 
 

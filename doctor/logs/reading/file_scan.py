@@ -78,6 +78,8 @@ class Scan:
     """Processes of torchrun that wrote in it."""
     tables: set[bytes] = field(default_factory=set)
     """The hosts in torchrun's tables of failed ranks."""
+    searched: int = 0
+    """How many lines had their neighbours searched for values."""
     mark: PartEnd | None = None
     """How it ends, if it is a part of a file."""
     gave_up: bool = False

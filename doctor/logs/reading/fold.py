@@ -32,9 +32,11 @@ def who_of(facts: LineFacts) -> UnresolvedParty:
     return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local)
 
 
-def subject(taken: Mapping[str, str], form: Form) -> Subject:
+def subject(symptom: Symptom, taken: Mapping[str, str], form: Form) -> Subject:
     """What a message is about, so that only messages about the same are counted together."""
-    names = KERNELS if form is Form.KERNEL else APART
+    names: tuple[str, ...] = KERNELS if form is Form.KERNEL else APART
+    if symptom.above or symptom.below:
+        names = tuple(sorted(taken))
     return tuple(f"{name} {taken[name]}" for name in names if name in taken)
 
 

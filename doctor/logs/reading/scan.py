@@ -39,6 +39,8 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
 _NEAR_END = 30
 """If more lines follow an exception without frames, it did not end the script."""
+MOST_SEARCHED = 500
+"""The most lines of one file whose neighbours are searched for values."""
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
@@ -233,7 +235,15 @@ class _Scanner:
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
-        about = {symptom.id: subject(values, facts.form) for symptom, values in decided}
+        around_it = {}
+        for symptom, values in decided:
+            if (symptom.above or symptom.below) and self._found.searched < MOST_SEARCHED:
+                self._found.searched += 1
+                around_it[symptom.id] = {**values_around(symptom, facts, around, self._parse), **values}
+        about = {
+            symptom.id: subject(symptom, around_it.get(symptom.id, values), facts.form)
+            for symptom, values in decided
+        }
         fresh = [
             symptom
             for symptom, _ in decided
@@ -246,7 +256,7 @@ class _Scanner:
                 decided = self._matcher.decide(safe, facts.form)
             taken = {symptom.id: values for symptom, values in decided}
             for symptom in fresh:
-                values = {**values_around(symptom, facts, around, self._parse), **taken.get(symptom.id, {})}
+                values = {**around_it.get(symptom.id, {}), **taken.get(symptom.id, {})}
                 fold.add(symptom, values, who, about[symptom.id], line)
         return True
 

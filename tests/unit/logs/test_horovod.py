@@ -10,9 +10,9 @@ from doctor.logs.model import LogOutcome
 from tests.support.fault_logs import concluded
 
 SAID = (
-    "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for "
-    "remainder of ranks for more than 60 seconds. This may indicate that different ranks are trying to submit "
-    "different tensors or that only subset of ranks is submitting tensors, which will cause deadlock. "
+    "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are "
+    "waiting for remainder of ranks for more than 60 seconds. This may indicate that different ranks are "
+    "trying to submit different tensors or that only subset of ranks is submitting tensors. "
 )
 HEAD = "[2020-12-30 16:35:15.181832: W horovod/common/stall_inspector.cc:105] " + SAID
 NEW = f"{HEAD}\nMissing ranks:\n1: [Allreduce_0, Allreduce_1]\n3: [Allreduce_0]\n"
@@ -20,7 +20,7 @@ NEWER = f"{HEAD}\nStalled ranks:\n1!: [Allreduce_0, Allreduce_1]\n3: [Allreduce_
 TAGGED = "".join(f"[1,0]<stderr>:{line}\n" for line in NEW.splitlines())
 GLOO = "".join(f"[0]<stderr>:{line}\n" for line in NEW.splitlines())
 OLD = f"WARNING: {SAID}\nStalled ops:\nBroadcast_0 [missing ranks: 1, 3]\nBroadcast_1 [missing ranks: 1, 3]\n"
-BAR = f"Train:  82% 1025/1252 [35:04<13:48,  3.65s/it, loss=0.946]WARNING: {SAID}Stalled ops:a [ready ranks: 0, 2, 4]\n"
+BAR = f"T: 82% 1025/1252 [35:04<13:48,  3.65s/it]WARNING: {SAID}Stalled ops:a [ready ranks: 0, 2, 4]\n"
 STEPS = "".join(f"step {each} loss 0.5\n" for each in range(40, 60))
 
 
@@ -43,8 +43,8 @@ def test_a_job_that_went_on_is_healthy(text: str, prefix: str, tmp_path: Path) -
 
 def test_horovodrun_names_the_rank_that_ended(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(
-        "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job "
-        "to be terminated. The first process to do so was:\nProcess name: node2[5]\nExit code: 137\n"
+        "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing "
+        "the job to be terminated. The first process to do so was:\nProcess name: node2[5]\nExit code: 137\n"
     )
     first = concluded(tmp_path / "job.log").charges[0]
     assert (first.symptom, [each.rank for each in first.who]) == ("horovod-worker-ended", [5])

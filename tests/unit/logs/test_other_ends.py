@@ -87,8 +87,7 @@ def test_mpi_names_both_ends(text: str, symptom: str, words: str, tmp_path: Path
 
 def test_nobody_is_process_0(tmp_path: Path) -> None:
     found = told(
-        tmp_path,
-        framed("mpirun noticed that process rank 4 with PID 0 on node node1 exited on signal 9 (Killed)."),
+        tmp_path, framed("mpirun noticed that process rank 4 with PID 0 on node node1 exited on signal 9.")
     )
     assert [each.pid for each in found.charges[0].who] == [None]
 
@@ -100,27 +99,29 @@ def test_the_values_of_the_next_message_are_not_taken(tmp_path: Path) -> None:
 
 
 UCX = """
-[{0}:{1}:0:{1}] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 vend 0x81 hw_synd 0/0)
-[{0}:{1}:0:{1}] ib_mlx5_log.c:177  DCI QP 0xd16 wqe[61]: SEND s-e [rqpn 0x17de rlid {2}] [va 0x7f9 len 5770 lkey 0x15d]
+[{0}:{1}:0:{1}] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 vend 0x81)
+[{0}:{1}:0:{1}] ib_mlx5_log.c:177  DCI QP 0xd16 wqe[61]: SEND s-e [rqpn 0x17de rlid {2}] [va 0x7f9 len 5770]
 """
 ROCE = (
-    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR Transport retry count exceeded on roce0:1/RoCE "
-    "(synd 0x15 vend 0x81 hw_synd 0/0)\n"
-    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR RC QP 0x2a4 wqe[5]: SEND --e [inl len 34] [rqpn "
-    "0x2a3 dlid=0 sl=0 port=1 src_path_bits=0 dgid=::ffff:10.0.0.9 flow_label=0xffffffff sgid_index=3]\n"
+    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR Transport retry count exceeded on "
+    "roce0:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)\n"
+    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR RC QP 0x2a4 wqe[5]: SEND --e "
+    "[rqpn 0x2a3 dlid=0 sl=0 port=1 dgid=::ffff:10.0.0.9 flow_label=0xffffffff sgid_index=3]\n"
 )
 OLD = (
-    "[node1:6807 :0:6807] ib_mlx5_log.c:115  FATAL: Error on mlx5_3:1 QP 0xe6d7 wqe[7821]: Transport retry count "
-    "exceeded (synd 0x15 vend 0x81) opcode SEND\n"
+    "[node1:6807 :0:6807] ib_mlx5_log.c:115  FATAL: Error on mlx5_3:1 QP 0xe6d7 wqe[7821]: Transport retry "
+    "count exceeded (synd 0x15 vend 0x81) opcode SEND\n"
 )
 
 
 def test_ucx_names_adapter_and_the_other_end(tmp_path: Path) -> None:
     one = told(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node1", 12, 703)).charges[0]
-    assert one.says.startswith("node1 had trouble with LID 703: ") and "(mlx5_2:1/IB)" in one.says
+    assert one.says.startswith("node1 had trouble with LID 703: ")
+    assert "(mlx5_2:1/IB)" in one.says
     assert {each.pid for each in one.who} == {None}
     roce = told(tmp_path, ROCE).charges[0]
-    assert roce.says.startswith("node1 had trouble with 10.0.0.9: ") and "(roce0:1/RoCE)" in roce.says
+    assert roce.says.startswith("node1 had trouble with 10.0.0.9: ")
+    assert "(roce0:1/RoCE)" in roce.says
     assert "(mlx5_3:1)" in told(tmp_path, OLD).charges[0].says
 
 
@@ -141,8 +142,8 @@ def test_a_link_explains_the_rank_that_it_ended(tmp_path: Path) -> None:
     "line",
     [
         "[1763632800.1234] [node1:77:0]  parser.c:1885 UCX  WARN  unused env variable: UCX_HOME",
-        "[1763632800.123456] [node1:77:0]  tag_match.c:62  UCX  WARN  unexpected tag-receive descriptor was not matched",
-        "Nov 21 03:12:44 node9 sshd[4242]: error: kex_exchange_identification: Connection closed by remote host",
+        "[1763632800.123456] [node1:77:0]  tag_match.c:62  UCX  WARN  unexpected tag-receive was not matched",
+        "Nov 21 03:12:44 node9 sshd[4242]: error: kex_exchange_identification: Connection closed",
         "mpirun: Forwarding signal 18 to job",
     ],
 )

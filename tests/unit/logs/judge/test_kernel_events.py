@@ -37,7 +37,9 @@ def test_a_crash_of_a_service_is_not_a_cause(tmp_path: Path) -> None:
 
 def test_the_trainings_process_comes_before_another_program(tmp_path: Path) -> None:
     said = causes(told(tmp_path, TOOL.format(90_000), RANK.format(90_010, 4242)))
-    assert len(said) == 1 and said[0].startswith("process 4242: ") and "libnccl.so.2" in said[0]
+    assert len(said) == 1
+    assert said[0].startswith("process 4242: ")
+    assert "libnccl.so.2" in said[0]
 
 
 def test_a_program_alone_may_be_the_job(tmp_path: Path) -> None:
@@ -57,7 +59,7 @@ def test_the_last_event_comes_first(old: int, new: int, tmp_path: Path) -> None:
 
 def test_events_of_one_moment_all_count(tmp_path: Path) -> None:
     said = causes(told(tmp_path, RANK.format(100, 11), RANK.format(101, 12)))
-    assert "11" in said[0] and "12" in said[0]
+    assert "process 11 and process 12: " in said[0]
 
 
 def test_a_kill_of_a_rank_counts_whatever_it_is_called(tmp_path: Path) -> None:
@@ -109,7 +111,8 @@ def test_page_faults_of_amd_gpus_name_gpus_and_process(tmp_path: Path) -> None:
     )
     of = "[50.000002] amdgpu 0000:{0}:00.0: amdgpu:  for process python3 pid 4242 thread python3 pid 4242)"
     said = causes(told(tmp_path, fault.format("c1"), of.format("c1"), fault.format("c6")))
-    assert said[0].startswith("process 4242: ") and "0000:c1:00.0 and 0000:c6:00.0" in said[0]
+    assert said[0].startswith("process 4242: ")
+    assert "0000:c1:00.0 and 0000:c6:00.0" in said[0]
     start = "[4.123456] amdgpu 0000:c1:00.0: amdgpu: VM size is 262144 GB, 4 levels, block size is 9-bit"
     assert told(tmp_path, start).outcome is LogOutcome.CLEAN
 
@@ -135,13 +138,12 @@ TRACE = (
 )
 def test_a_call_trace_names_the_file_system_or_driver(call: str, module: str, tmp_path: Path) -> None:
     said = causes(told(tmp_path, *(line.format(call, module) for line in TRACE)))
-    assert said == [
-        f"process 4242: a process waits in the kernel for longer than two minutes (python3, in {call})"
-    ]
+    assert said[0].startswith("process 4242: a process waits in the kernel for longer than two minutes ")
+    assert said[0].endswith(f"(python3, in {call}, module {module})")
 
 
 def test_a_port_that_failed_names_the_gpu_behind_it(tmp_path: Path) -> None:
-    port = "[9.000001] pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer"
+    port = "[9.000001] pcieport 0000:00:02.0: PCIe Bus Error: severity=Uncorrected (Fatal), id=0010"
     said = causes(told(tmp_path, port, XID.format(10, "79, GPU has fallen off the bus.", "02")))
     assert len(said) == 1
     assert "(PCI 0000:00:02.0); then a GPU fell off the bus (PCI 0000:02:00)" in said[0]

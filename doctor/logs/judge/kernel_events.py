@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from doctor.logs.model import Form, Sighting
 
+MOST = 200
+"""The most events of processes in one log that count, the last ones."""
 EARLIER = 3600.0
 """An event of a process that ended this many seconds before the last one belongs to an earlier run."""
 UNORDERED = 60.0
@@ -62,7 +64,9 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterat
         others = (each for each in of_processes if each.symptom.id != _OOM and id(each) not in ours)
         foreign |= {id(each) for each in others if called[id(each)]}
     kept = [each for each in of_processes if id(each) not in foreign]
-    last = max(kept, key=lambda each: each.last.number, default=None)
+    kept.sort(key=lambda each: each.last.number)
+    foreign |= {id(each) for each in kept[:-MOST]}
+    last = kept[-1] if kept else None
     for each in of_processes:
         if id(each) in foreign or (last is not None and not timed and _long_before(each, last)):
             yield each

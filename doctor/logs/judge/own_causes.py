@@ -50,7 +50,7 @@ def _by_link(case: LogCase, suspect: Suspect, links: Sequence[Event]) -> bool:
         bool(suspect.events)
         and not suspect.exceptions
         and all(
-            any(explains(one, each) and not case.before(each, one) for one in links)
+            any(one.id == each.id or (explains(one, each) and not case.before(each, one)) for one in links)
             for each in suspect.symptoms
         )
     )

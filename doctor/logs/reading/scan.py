@@ -39,7 +39,7 @@ _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
 _NEAR_END = 30
 """If more lines follow an exception without frames, it did not end the script."""
-MOST_SEARCHED = 500
+MOST_SEARCHED = 200
 """The most lines of one file whose neighbours are searched for values."""
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""

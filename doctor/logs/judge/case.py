@@ -197,7 +197,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     old = 0.0 if logs.earlier else OLD
     found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
     left = of_others(((e.sighting, any(p.rank is not None for p in e.who)) for e in found), bool(starts))
-    aside = tuple(each for each in found if id(each.sighting) in left)
+    aside = tuple(each for each in found if id(each.sighting) in left and "pid" in each.sighting.taken)
     found = [each for each in found if id(each.sighting) not in left]
     busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
     calm = not busy

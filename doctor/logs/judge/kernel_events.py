@@ -31,13 +31,14 @@ _SYSTEM = re.compile(
     r"|packagekit|apt|dnf|yum|fwupd|pulseaudio|pipewire)"
 )
 """Programs of the system and of a desktop, which are never ranks."""
+_NOBODY = "none"
 _UPTIME = re.compile(r"\[ {0,8}(\d{1,9}\.\d{6})\]")
 
 
 def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool) -> frozenset[int]:
     """The identities (`id`) of what the kernel reports of other programs, and of processes of earlier runs.
     Each sighting comes with whether its process is known to be a rank. `timed`: the log of the job itself has
-    times, which tell earlier runs apart.
+    times, which tell earlier runs apart if the kernel's log has them too.
     """
     by_file: dict[str, list[Sighting]] = defaultdict(list)
     ranks: set[int] = set()
@@ -50,39 +51,45 @@ def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool) -> frozen
 
 def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterator[Sighting]:
     of_processes = [each for each in sightings if _OF_PROCESSES.match(each.symptom.id)]
-    names = {each.taken.get("pid", ""): name for each in sightings if (name := each.taken.get("process"))}
-    called = {id(each): each.taken.get("process") or names.get(_pid(each), "") for each in sightings}
-    foreign = {id(each) for each in of_processes if _SYSTEM.match(called[id(each)]) and id(each) not in ranks}
+    pids = {each.taken.get("pid", ""): name for each in sightings if (name := each.taken.get("process"))}
+    names = {id(each): each.taken.get("process") or pids.get(_pid(each), "") for each in sightings}
     ours = {
-        id(each)
+        id(each): each.symptom.id
         for each in sightings
-        if id(each) in ranks
-        or _RANKS.match(called[id(each)])
-        or ("pci" in each.taken and not called[id(each)])
+        if id(each) in ranks or _RANKS.match(names[id(each)]) or ("pci" in each.taken and not names[id(each)])
     }
-    if ours:
-        others = (each for each in of_processes if each.symptom.id != _OOM and id(each) not in ours)
-        foreign |= {id(each) for each in others if called[id(each)]}
-    kept = [each for each in of_processes if id(each) not in foreign]
-    kept.sort(key=lambda each: each.last.number)
-    foreign |= {id(each) for each in kept[:-MOST]}
-    last = kept[-1] if kept else None
-    for each in of_processes:
-        if id(each) in foreign or (last is not None and not timed and _long_before(each, last)):
+
+    def foreign(each: Sighting) -> bool:
+        if id(each) in ours:
+            return False
+        if (
+            each.symptom.id == _OOM and _pid(each) == _NOBODY
+        ):  # it only announces the line that names the process
+            return any(other.symptom.id == _OOM and _pid(other) != _NOBODY for other in of_processes)
+        known = _OOM in ours.values() if each.symptom.id == _OOM else bool(ours)
+        return bool(names[id(each)]) and (known or _SYSTEM.match(names[id(each)]) is not None)
+
+    left = [each for each in of_processes if foreign(each)]
+    gone = set(map(id, left))
+    kept = sorted((each for each in of_processes if id(each) not in gone), key=lambda each: each.last.number)
+    yield from left
+    yield from kept[:-MOST]
+    for each in kept[-MOST:]:
+        if _long_before(each, kept[-1], timed):
             yield each
 
 
 def _pid(sighting: Sighting) -> str:
-    return sighting.taken.get("pid", "no process")
+    return sighting.taken.get("pid", _NOBODY)
 
 
-def _long_before(one: Sighting, last: Sighting) -> bool:
+def _long_before(one: Sighting, last: Sighting, timed: bool) -> bool:
     """Whether an event is long over when the last one happens, by the times of the same kernel."""
     a, b = one.last, last.first
     if a.number >= b.number:
         return False
     if a.at is not None and b.at is not None:
-        return b.at - a.at > EARLIER
+        return not timed and b.at - a.at > EARLIER
     up = _UPTIME.search(a.text), _UPTIME.search(b.text)
     if up[0] is None or up[1] is None:
         return False

@@ -57,6 +57,17 @@ def test_the_last_event_comes_first(old: int, new: int, tmp_path: Path) -> None:
     ]
 
 
+def test_a_kill_of_another_program_accuses_nobody(tmp_path: Path) -> None:
+    """The line that announces it does not name the process."""
+    kill = [line.format(500, 77, "chrome") for line in KILL]
+    assert told(tmp_path, *kill).outcome is LogOutcome.CLEAN
+    java = [line.format(499, 78, "java") for line in KILL]
+    own = [line.format(501, 79, "python3") for line in KILL]
+    assert causes(told(tmp_path, *java, *own)) == [
+        "process 79 (python3) was killed by the kernel for lack of memory (oom-kill)"
+    ]
+
+
 def test_events_of_one_moment_all_count(tmp_path: Path) -> None:
     said = causes(told(tmp_path, RANK.format(100, 11), RANK.format(101, 12)))
     assert "process 11 and process 12: " in said[0]

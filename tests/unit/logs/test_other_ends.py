@@ -171,3 +171,64 @@ def test_the_last_words_before_an_exit_code_are_shown(tmp_path: Path) -> None:
     first = told(tmp_path, "ERROR: this program needs a multiple of 6 ranks\n" + ended).charges[0]
     assert first.says.startswith("rank 2: ")
     assert any("a multiple of 6 ranks" in each for each in first.how)
+
+
+REFUSED = """
+[node5:22] *** An error occurred in MPI_Allreduce
+[node5:22] *** reported by process [1234567,7]
+[node5:22] *** on communicator MPI_COMM_WORLD
+[node5:22] *** MPI_ERR_TRUNCATE: message truncated
+[node5:22] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
+"""
+NO_NAME = """
+Fatal error in MPI_Init: Other MPI error, error stack:
+MPIR_Init_thread(586)..............:
+MPID_Init(224).....................: channel initialization failed
+MPID_nem_tcp_init(384).............: gethostbyname failed, node9 (errno 1)
+"""
+ABORTED = """
+Abort(1090831) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Recv: Unknown error class, error stack:
+PMPI_Recv(173)...................: MPI_Recv(buf=0x7ffd, count=1, MPI_INT, src=0, tag=0, MPI_COMM_WORLD) failed
+"""
+REACHED_TOO_FEW = framed(
+    "The InfiniBand retry count between two MPI processes has been",
+    "exceeded.",
+    "",
+    "  Local host:   n042",
+    "  Local device: mlx5_0",
+    "  Peer host:    n117",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "symptom", "words"),
+    [
+        (REFUSED, "mpi-call", "rank 7: an MPI call of a rank failed (MPI_ERR_TRUNCATE, in MPI_Allreduce)"),
+        (ABORTED, "mpi-call", "rank 3: an MPI call of a rank failed (in PMPI_Recv)"),
+        (NO_NAME, "mpi-name", "mpirun or a rank asked for a host name that has no address"),
+        (REACHED_TOO_FEW, "mpi-ib-retry", "n042 had trouble with n117: "),
+    ],
+    ids=["open-mpi", "mpich", "name", "infiniband"],
+)
+def test_a_call_of_mpi_that_failed_is_no_end_without_a_word(
+    text: str, symptom: str, words: str, tmp_path: Path
+) -> None:
+    causes = [each for each in told(tmp_path, text).charges if each.because is None]
+    assert [(each.symptom, each.says[: len(words)]) for each in causes] == [(symptom, words)]
+
+
+def test_a_rank_that_was_killed_explains_the_calls_of_the_others(tmp_path: Path) -> None:
+    killed = framed(
+        "mpirun noticed that process rank 2 with PID 12 on node node1 exited on signal 9 (Killed)."
+    )
+    causes = [each for each in told(tmp_path, REFUSED + killed).charges if each.because is None]
+    assert [each.symptom for each in causes] == ["mpi-rank-signal"]
+
+
+def test_each_process_that_ended_badly_is_told(tmp_path: Path) -> None:
+    found = told(tmp_path, HYDRA + HYDRA.replace("RANK 3 PID 5318", "RANK 1 PID 5316"))
+    assert {party.rank for each in found.charges for party in each.who} == {1, 3}
+
+
+def test_mpirun_that_passes_a_signal_on_kills_nobody(tmp_path: Path) -> None:
+    assert told(tmp_path, "mpiexec: Forwarding signal 20 to job").outcome is LogOutcome.CLEAN

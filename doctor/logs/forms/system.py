@@ -26,9 +26,10 @@ _MPI = re.compile(
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
     r"|MPI_ABORT was invoked on rank|Fatal error in (?:internal_|P)?MPI_"
     r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
+    r"|(?:\w{2,8}: (?:line \d{1,4}: )?)?[\w./-]{0,80}\b(?:or|pr)ted: (?:command not|No such file)"
     r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "
 )
-_KERNEL_TIME = r"\[ {0,8}\+?\d{1,9}\.\d{6}\]"
+_KERNEL_TIME = r"\[? {0,8}\+?\d{1,9}\.\d{6}\]"
 _TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
 _SYSLOG = re.compile(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
 _JOURNAL = re.compile(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
@@ -114,7 +115,7 @@ def _mpi(text: str, facts: LineFacts) -> bool:
     host = found["host"] or found["proxy"] or found["main"]
     facts.host = host or facts.host
     if found["pid"]:
-        facts.pid = int(found["pid"])
+        facts.pid = int(found["pid"]) or None  # Open MPI writes 00000 if it does not know the process
     if found["rank"]:
         facts.rank = int(found["rank"])
     if found["host"]:

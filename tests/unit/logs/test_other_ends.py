@@ -232,3 +232,11 @@ def test_each_process_that_ended_badly_is_told(tmp_path: Path) -> None:
 
 def test_mpirun_that_passes_a_signal_on_kills_nobody(tmp_path: Path) -> None:
     assert told(tmp_path, "mpiexec: Forwarding signal 20 to job").outcome is LogOutcome.CLEAN
+
+
+def test_who_brings_the_news_is_not_accused(tmp_path: Path) -> None:
+    start = "[head:04289] Warning: could not find environment variable PS1\nbash: orted: command not found\n"
+    first = told(tmp_path, start + NOT_STARTED).charges[0]
+    assert (first.symptom, first.who) == ("mpi-daemon-missing", ())
+    unknown = "[node3:00000] *** An error occurred in MPI_Init\n"
+    assert 0 not in {each.pid for each in told(tmp_path, unknown).charges[0].who}

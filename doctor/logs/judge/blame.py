@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.logs.judge.case import Event
+from doctor.logs.judge.kinds import killed_pid, lacks_memory
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.model import LogCause, LogLine, Party, Role
+from doctor.logs.model import Form, LogCause, LogLine, Party, Role
 from doctor.model import Confidence, Remedy
 
 MOST_LINES = 4
@@ -66,9 +67,21 @@ def _telling(event: Event) -> LogLine:
     return last if "Killed process" in last.text and "Killed process" not in first.text else first
 
 
+def _once(events: Iterable[Event]) -> Iterator[Event]:
+    """The events without those lines of the kernel that only repeat that a process was killed."""
+    told: set[int | None] = set()
+    for each in events:
+        if each.line.form is Form.KERNEL and lacks_memory(each.sighting):
+            pid = killed_pid(each.sighting)
+            if pid in told or (pid is None and told):
+                continue
+            told.add(pid)
+        yield each
+
+
 def _spread(events: Iterable[Event]) -> list[Event]:
     """The events, with one event of each symptom first."""
-    several = list(events)
+    several = list(_once(events))
     firsts = {each.id: each for each in reversed(several)}
     heads = [each for each in several if firsts[each.id] is each]
     return [*heads, *(each for each in several if firsts[each.id] is not each)]

@@ -161,5 +161,5 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
     peers = list(dict.fromkeys(peer for each in same for peer in each.peers))
-    other = f", whose other end is {who(peers)}" if peers and head.kind is SuspectKind.CLOSED else ""
+    other = f" (the other end is {who(peers)})" if peers and head.kind is SuspectKind.CLOSED else ""
     return LogBlame(told(parties, head, same) + other, (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

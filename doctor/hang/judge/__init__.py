@@ -179,8 +179,17 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float) -> tuple[HangSt
     if still < limit:
         return HangState.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
     if finding.unproved:
-        return HangState.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
+        return HangState.UNKNOWN, _unproved(finding.named, f"{int(still)} s")
     return HangState.HANG, finding.sentence or f"The job {waits}."
+
+
+def _unproved(named: tuple[HangCulprit, ...], still: str) -> str:
+    who = _who(named)
+    has = "has" if len(named) == 1 else "have"
+    if all(each.cause is Cause.COMPUTES for each in named):
+        computed = f"{who[:1].upper()}{who[1:]} {has} computed for {still}"
+        return f"{computed}; if its steps are shorter than that, it is an endless loop."
+    return f"Others have waited for {who} for {still}; what it does may be work that goes on."
 
 
 def _rankless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:

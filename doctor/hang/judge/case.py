@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from doctor.hang.evidence import HangEvidence, HangMember, Look
 from doctor.hang.judge import threads
-from doctor.hang.judge.activity import doing, stuck_in_kernel
+from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
+from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
+from doctor.hang.judge.waiting import stuck_in_kernel
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
 from doctor.waits import graph
 
@@ -66,8 +68,10 @@ class HangCase:
         helpers: dict[Key, list[HangMember]] = {}
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
+        ranks = ends_of_ranks(self.job.ranks)
         return tuple(
-            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart)) for each in of
+            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart, ranks))
+            for each in of
         )
 
 

@@ -12,6 +12,7 @@ from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import HangState, Judgement, judge
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import HangJob
+from doctor.hang.judge.pace import StepPace
 from doctor.hang.judge.straggler import Stragglers
 from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight, see
@@ -38,11 +39,18 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
         until=session.until,
-        patience=HangPatience(whole=way.timeout),
+        patience=HangPatience(whole=_whole(way.timeout, wishes.apart)),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,
     )
+
+
+def _whole(timeout: float, apart: float) -> float:
+    """Seconds for the looks themselves. With the time between them, they take no longer than --timeout, unless
+    this leaves less than half of it.
+    """
+    return max(timeout - apart - HangPatience.stop, timeout / 2)
 
 
 def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:
@@ -84,12 +92,13 @@ def watch(
     last: tuple[Sight, Judgement] | None = None
     job: HangJob | None = None
     number = absent = 0
-    late = Stragglers()
+    late, pace = Stragglers(), StepPace()
     try:
         while True:
             began = time.monotonic()
             sight = look()
-            found = _of_the_same(job, sight.evidence, wishes)
+            found = _of_the_same(job, sight.evidence, replace(wishes, limit=pace.limit(wishes.limit)))
+            pace.add(found, time.monotonic())
             late.add(found)
             if found.verdict in (HangState.MOVES, HangState.WAITS):
                 found = replace(found, straggler=late.found())

@@ -122,7 +122,8 @@ def _judge_job(
         if hung
         else None
     )
-    doers = {each.key: each for each in finding.standings}
+    told_of = case.told(case.outside) if verdict is HangState.MOVES else finding.standings
+    doers = {each.key: each for each in told_of}
     rights = rights_of(evidence, job)
     stacks = stacks_for(rights.lacks if verdict is not HangState.MOVES else ())
     return Judgement(

@@ -99,13 +99,16 @@ def _still(
     Connections are used only if they carry the collectives: with a device, they may be silent for days.
     """
     looks = [each.member.b for each in standings]
+    received = received_between(wires(job.ranks, first=True), after) > 0
     device, gloo = any(map(threads.uses_device, looks)), any(map(threads.uses_gloo, looks))
     silent = silent_for(after)
     if gloo and not device and silent is not None and all(map(_connections_seen, looks)):
         if silent > apart and any(each.moved and each.inside is not False for each in standings):
             return False, None  # some connections were not seen
+        if received:
+            return True, 0.0
         return True, min(silent, job.age or silent)
-    moved = any(each.moved for each in standings) or received_between(wires(job.ranks, first=True), after) > 0
+    moved = received or any(each.moved for each in standings)
     if all(each.inside is not True for each in standings):
         moved = moved or any(each.went for each in standings)
     if moved:

@@ -15,7 +15,7 @@ from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
 from doctor.hang.judge.straggler import Stragglers
 from doctor.hang.options import HangWishes
-from doctor.hang.run import Sight, see
+from doctor.hang.run import PATIENCE, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
 from doctor.run.way import way_of
@@ -47,10 +47,10 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
 
 
 def _whole(timeout: float, apart: float) -> float:
-    """Seconds for the looks themselves. With the time between them, they take no longer than --timeout, unless
-    this leaves less than half of it.
+    """Seconds for the looks themselves. With the time between them, they take no longer than --timeout, if
+    this leaves at least half of it.
     """
-    return max(timeout - apart - HangPatience.stop, timeout / 2)
+    return max(timeout - apart - PATIENCE.stop, timeout / 2)
 
 
 def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:

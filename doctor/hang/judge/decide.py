@@ -194,7 +194,7 @@ def _outside(case: HangCase) -> HangFinding | None:
     told = case.told(outside)
     idle = [each for each in told if each.doing and not each.doing.works and not _may_wait_for(each, told)]
     proved = [each for each in idle if each.doing and not each.doing.unproved]
-    chosen = proved or idle or list(told)
+    chosen = proved or idle or [each for each in told if each.doing and each.doing.works]
     rest = [each for each in told if each not in chosen]
     return HangFinding(
         named=tuple(_culprit(each) for each in chosen),

@@ -178,6 +178,36 @@ def test_who_works_hides_nobody_who_does_not() -> None:
     assert found.notes == ("rank 0 on node1 is outside as well: it writes a checkpoint: 30 MB in 2 s",)
 
 
+def polls(member: HangMember) -> HangMember:
+    """It sleeps again and again."""
+    assert member.b is not None
+    main, *rest = member.b.threads
+    return replace(member, b=replace(member.b, threads=(replace(main, switches=60), *rest)))
+
+
+@pytest.mark.parametrize(("works", "code"), [("saves", 0), ("spins", 3), ("evaluates", 3)])
+def test_who_polls_may_wait_for_one_that_works(works: str, code: int) -> None:
+    """As for the lock on a cache, which the first rank of each host fills."""
+    found = judge(changed(evidence([works, "waits", "sleeps", "waits"]), 2, polls))
+    assert (found.exit_code, named(found), found.culprits) == (code, [0], ())
+    assert found.notes == ("rank 2 on node2 is outside as well: it sleeps",)
+    alone = judge(changed(evidence(["waits", "waits", "sleeps", "waits"]), 2, polls))
+    assert (alone.exit_code, named(alone)) == (1, [2])
+
+
+def test_data_that_came_between_the_looks_is_a_move() -> None:
+    """A step takes longer than a second."""
+    seen = evidence(["waits"] * 3, silent=1.8)
+
+    def received(member: HangMember) -> HangMember:
+        assert member.b is not None
+        wires = tuple(replace(each, received=each.received + 400) for each in member.b.connections)
+        return replace(member, b=replace(member.b, connections=wires))
+
+    assert judge(seen).verdict is not HangState.MOVES
+    assert judge(changed(seen, 1, received)).verdict is HangState.MOVES
+
+
 def test_two_culprits_are_both_named() -> None:
     found = judge(evidence(["sleeps", "waits", "locked", "waits"]))
     assert [(each.rank, each.cause) for each in found.culprits] == [(0, Cause.SLEEPS), (2, Cause.LOCK)]

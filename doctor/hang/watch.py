@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+import psutil
+
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import HangState, Judgement, judge
@@ -39,18 +41,24 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
         until=session.until,
-        patience=HangPatience(whole=_whole(way.timeout, wishes.apart)),
+        patience=HangPatience(whole=whole(way.timeout, wishes.apart, _age())),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,
     )
 
 
-def _whole(timeout: float, apart: float) -> float:
-    """Seconds for the looks themselves. With the time between them, they take no longer than --timeout, if
-    this leaves at least half of it.
+def whole(timeout: float, apart: float, age: float) -> float:
+    """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
+    a quarter of it. `age`: seconds since this program was started, which are many on a busy machine; to write
+    the report takes about half as long. A program that is older than --timeout was not starting all the time.
     """
-    return max(timeout - apart - PATIENCE.stop, timeout / 2)
+    startup = age if age < timeout else 0.0
+    return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 4)
+
+
+def _age() -> float:
+    return max(0.0, time.time() - psutil.Process().create_time())
 
 
 def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:

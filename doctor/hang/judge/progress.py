@@ -92,11 +92,15 @@ def asked(member: HangMember, ranks: Ends) -> Connection | None:
     The connection of the latest request comes first.
     """
     waiting = [
-        each
-        for each in elsewhere(member, member.b, ranks)
-        if each.state == "ESTAB" and each.last_received - each.last_sent >= TICK
+        each for each in elsewhere(member, member.b, ranks) if each.state == "ESTAB" and _spoke_last(each)
     ]
     return min(waiting, key=lambda each: each.last_sent, default=None)
+
+
+def _spoke_last(each: Connection) -> bool:
+    """A first request may be sent within the same millisecond in which the connection was made."""
+    never = each.received == 0 and each.acknowledged > 1
+    return never or each.last_received - each.last_sent >= TICK
 
 
 def lost(connection: Connection) -> bool:

@@ -106,6 +106,12 @@ class TestAnAnswerThatIsDue:
         assert kind(found) == "unproved"
         assert "10.0.9.9:443" in found.words
 
+    def test_a_first_request_is_as_old_as_its_connection(self) -> None:
+        first = replace(ASKED, last_received=ASKED.last_sent, received=0, acknowledged=151)
+        assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), first), (), 2.0)) == "unproved"
+        opened = replace(first, acknowledged=1)
+        assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), opened), (), 2.0)) == "stands"
+
     def test_an_idle_connection_is_no_question(self) -> None:
         assert kind(doing(wired(seen("futex_do_wait"), ANSWERED), (), 2.0)) == "stands"
         assert kind(doing(wired(seen("poll_schedule_timeout"), ANSWERED), (), 2.0)) == "stands"

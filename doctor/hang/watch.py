@@ -50,11 +50,11 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
 
 def whole(timeout: float, apart: float, age: float) -> float:
     """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
-    a quarter of it. `age`: seconds since this program was started, which are many on a busy machine; to write
+    half of it. `age`: seconds since this program was started, which are many on a busy machine; to write
     the report takes about half as long. A program that is older than --timeout was not starting all the time.
     """
     startup = age if age < timeout else 0.0
-    return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 4)
+    return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
 
 
 def _age() -> float:

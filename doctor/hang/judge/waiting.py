@@ -99,8 +99,9 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
         return ", which answers slowly"
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
-    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps and (peer := asked(member, ranks)):
-        return f"; {peer.peer} has not answered it yet"
+    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps and _a_thread_talks(member):
+        peer = asked(member, ranks)
+        return f"; {peer.peer} has not answered it yet" if peer else ""
     return ""
 
 
@@ -161,6 +162,12 @@ def _answer(peer: Connection | None) -> Activity:
 
 def _talks(frames: Sequence[Frame]) -> bool:
     return any(part in frame.file for frame in frames[: user_index(frames)] for part in _TALKS)
+
+
+def _a_thread_talks(member: HangMember) -> bool:
+    """Whether a thread may wait for an answer over the network: if no stack is known, any may."""
+    stacks = [thread.frames for thread in (member.b.python if member.b else ())]
+    return not stacks or any(map(_talks, stacks))
 
 
 def _debugs(frames: Sequence[Frame]) -> bool:

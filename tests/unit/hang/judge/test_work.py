@@ -100,7 +100,7 @@ class TestLogsAndHeartbeats:
 
 
 class TestAnAnswerThatIsDue:
-    @pytest.mark.parametrize("waits", ["wait_woken", "sk_wait", "poll_schedule_timeout", "futex_do_wait"])
+    @pytest.mark.parametrize("waits", ["wait_woken", "sk_wait", "poll_schedule_timeout", "do_epoll_wait"])
     def test_may_still_come(self, waits: str) -> None:
         found = doing(wired(seen(waits), ASKED), (), 2.0)
         assert kind(found) == "unproved"
@@ -111,6 +111,13 @@ class TestAnAnswerThatIsDue:
         assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), first), (), 2.0)) == "unproved"
         opened = replace(first, acknowledged=1)
         assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), opened), (), 2.0)) == "stands"
+
+    def test_to_another_thread(self) -> None:
+        """Of a pool, while the main thread waits for its result. A thread that only sends asks nothing."""
+        asks = PythonThread(tid=8, frames=(SSL, MAIN))
+        sends = PythonThread(tid=8, frames=(READ, MAIN))
+        assert kind(doing(wired(seen("futex_do_wait", others=(asks,)), ASKED), (), 2.0)) == "unproved"
+        assert kind(doing(wired(seen("futex_do_wait", others=(sends,)), ASKED), (), 2.0)) == "stands"
 
     def test_an_idle_connection_is_no_question(self) -> None:
         assert kind(doing(wired(seen("futex_do_wait"), ANSWERED), (), 2.0)) == "stands"

@@ -346,10 +346,6 @@ def child_sleeps() -> None:
     subprocess.run(["sleep", str(LONG)], check=False)
 
 
-def fifo() -> None:
-    (FOLDER / "fifo").read_text()
-
-
 def file_lock() -> None:
     import fcntl
 
@@ -363,14 +359,6 @@ def file_lock() -> None:
         while not (FOLDER / f"held.{RANK}").exists():
             time.sleep(0.05)
         fcntl.flock(mine, fcntl.LOCK_EX)
-
-
-def stop() -> None:
-    os.kill(os.getpid(), 19)
-
-
-def skip() -> None:
-    """A collective less than the others."""
 
 
 def main() -> None:

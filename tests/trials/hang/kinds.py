@@ -12,8 +12,8 @@ ANY = ("torchrun", "mpirun", "srun")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`cause` is None where nobody is to be named; `function` is where the victim stands. It is accused if the
-    code is 1, and else it is a suspect.
+    """`cause` is None where nobody is to be named; `function` is where the victim stands. It is accused if
+    the code is 1, and else it is a suspect.
     """
 
     cause: Cause | None

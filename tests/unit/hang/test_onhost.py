@@ -34,9 +34,18 @@ ONE_LINE = (
 
 
 def test_looks_that_are_far_apart_have_others_between() -> None:
-    assert (look.parts(0.2), look.parts(2.0), look.parts(3.9)) == ([], [], [])
-    assert (look.parts(4.0), look.parts(6.0)) == ([2.0], [2.0, 4.0])
-    assert (len(look.parts(30.0)), len(look.parts(60.0)), look.parts(60.0)[-1]) == (7, 7, 52.5)
+    def at_all(apart: float) -> list[float]:
+        return [at for at, everybody in look.parts(apart) if everybody]
+
+    assert (at_all(0.2), at_all(2.0), at_all(3.9)) == ([], [], [])
+    assert (at_all(4.0), at_all(6.0)) == ([2.0], [2.0, 4.0])
+    assert (len(at_all(30.0)), len(at_all(60.0)), at_all(60.0)[-1]) == (7, 7, 52.5)
+
+
+@pytest.mark.parametrize("apart", [0.2, 2.0, 8.0, 60.0])
+def test_who_computes_is_looked_at_often(apart: float) -> None:
+    assert look.BUSY_LOOKS <= len(look.parts(apart)) <= look.MOST_BETWEEN
+    assert all(0 < at < apart for at, _ in look.parts(apart))
 
 
 def test_connections_as_ss_says_them() -> None:

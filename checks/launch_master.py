@@ -23,7 +23,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
-from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
+from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
@@ -50,6 +50,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
     maybe(VIEW),
+    maybe(ROUTES),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
@@ -62,6 +63,7 @@ def master_not_here(
     identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
     views: Mapping[str, View],
+    routes: Mapping[str, Routes],
 ) -> Iterator[Problem]:
     """The master address is loopback, unknown, or not that of the host of rank 0.
 
@@ -71,9 +73,10 @@ def master_not_here(
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
-    host 127.0.0.1 is right. An address that no host has may be one that is forwarded to rank 0: it is a
-    warning before the job starts, in containers, and if the address is public; and a fault if ranks wait for
-    any other. In containers a name that none of them resolves may be that of a service to come: a warning.
+    host 127.0.0.1 is right. An address that no host has is a fault if ranks wait for it, or if all hosts look
+    for it in their own network. Otherwise it may be one that is forwarded to rank 0, and is a warning: behind
+    a router, in containers, and if it is public. In containers a name that none of them resolves may be that
+    of a service to come: a warning.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -87,7 +90,7 @@ def master_not_here(
         for master, processes in _masters(launch):
             if not is_loopback_name(master.address):
                 yield from _unresolved(names, master, processes, spans, in_pods)
-                yield from _elsewhere(names, master, processes, doubts, in_pods)
+                yield from _elsewhere(names, master, processes, doubts, in_pods, routes or {})
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
@@ -193,6 +196,7 @@ def _elsewhere(
     processes: list[ProcessEnv],
     doubts: dict[str, None],
     in_pods: bool,
+    routes: Mapping[str, Routes],
 ) -> Iterator[Problem]:
     """The problem of an address that belongs to no host, or to the wrong one."""
     book, launch = names.directory, names.launch
@@ -219,8 +223,18 @@ def _elsewhere(
         doubts[f"{launch.name}: {master.address} may be a service that forwards to {first}"] = None
     else:
         forwarded = in_pods or any(ip_address(each).is_global for each in book.meant(master.address))
-        waits = launch.live and not forwarded and not _has_met(launch, processes)
-        yield _not_first(names, master, processes, "", first, None if waits else Severity.WARN)
+        waits = launch.live and not _has_met(launch, processes)
+        near = not launch.live and _is_near(book.meant(master.address), routes)
+        sure = not forwarded and (waits or near)
+        yield _not_first(names, master, processes, "", first, None if sure else Severity.WARN)
+
+
+def _is_near(addresses: frozenset[str], routes: Mapping[str, Routes]) -> bool:
+    """Whether all hosts look for these addresses in a network of their own, or have no way to them."""
+    ways = [known.route_to(each) for known in routes.values() for each in addresses]
+    return (
+        bool(ways) and all(":" not in each for each in addresses) and not any(w and w.gateway for w in ways)
+    )
 
 
 def _is_all_seen(names: LaunchNames) -> bool:

@@ -32,6 +32,7 @@ from doctor.text.textfile import read_text, refuse, shown
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
 NOTHING = "contains no variable of a job and no command that starts one"
+NOT_KNOWN = "contains no variable of a job, and what `{}` starts is not known"
 NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
 
 
@@ -149,7 +150,8 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         for line, words in (*script.strange, *([named] if named else ()))
     ]
     if not told and not unread:
-        raise InputErrors([Mistake(file, None, NOTHING)])
+        message = NOT_KNOWN.format(redact(script.last)) if script.last else NOTHING
+        raise InputErrors([Mistake(file, None, message)])
     gone = [folder for each in told if (folder := _not_here(each, script.made))]
     told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
     unread += [

@@ -1,7 +1,8 @@
 """Ports and addresses that stand in a text although it is not known whether the job uses them.
 
 `${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
-an address that is unknown, or in a command that was not understood. None of them may be lost.
+an address that is unknown, in a command that was not understood, or as another shell or Python would write
+it. None of them may be lost.
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ def _options(*kinds: str) -> str:
     return "|".join(sorted(name for kind, name in _CALLED if kind in kinds))
 
 
-_OWN_PORT = r"(?:(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40})?PORT"
+_JOBS_PORT = r"(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40}PORT"
+_OWN_PORT = rf"(?:{_JOBS_PORT}|PORT)"
 """The names that people give to the port where ranks meet."""
 _QUOTES = "[\"'\\\\]*"
+_SETS = r"\bset(?:env)?\s{1,4}(?:-{1,2}\w{1,16}\s{1,4}){0,4}"
+"""How csh and fish set a variable."""
+_HOLDS = r"[\"']?(?:\]?\s{0,8}[:=]|,)\s{0,8}"
+"""What stands between a name and its value in Python, YAML, TOML and JSON."""
 _PORT = re.compile(
-    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})=){_QUOTES}"
+    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})="
+    rf"|\b(?:{'|'.join(PORTS)}|{_JOBS_PORT}){_HOLDS}|{_SETS}(?:{'|'.join(PORTS)}|{_OWN_PORT})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
     re.IGNORECASE,
 )
@@ -39,8 +46,9 @@ _ENDPOINT = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(
-    rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)})=){_QUOTES}"
-    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})",
+    rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)}){_HOLDS}"
+    rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
+    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = re.compile(

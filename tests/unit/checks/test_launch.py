@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from doctor.facts.network import ROUTES
 from doctor.facts.tables import JobTable
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.model import Confidence, Problem, Severity, View
+from tests.support.captures import held
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -614,6 +616,34 @@ def test_the_scheduler_is_elsewhere() -> None:
     problem = only(running(**job), MASTER)
     assert problem.summary == "the master's address is not that of the host of the scheduler"
     assert problem.expected == "an address of node2: 192.168.7.2"
+
+
+NET = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n{}"
+ONE_NET = NET.format("eth0 0007A8C0 00000000 0001 0 0 0 00FFFFFF\n")
+ROUTED = ONE_NET + "eth0 00000000 FE07A8C0 0003 0 0 0 00000000\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "table", "severity"),
+    [
+        ("192.168.7.77", ROUTED, None),
+        ("10.0.0.9", ONE_NET, None),
+        ("10.0.0.9", ROUTED, Severity.WARN),
+        ("fd00::9", ONE_NET, Severity.WARN),
+        ("8.8.8.8", ONE_NET, Severity.WARN),
+    ],
+)
+def test_an_address_of_nobody_is_a_fault_if_no_router_leads_to_it(
+    address: str, table: str, severity: Severity | None, tmp_path: Path
+) -> None:
+    known = held(ROUTES, {"/proc/net/route": table})
+    facts = {**the_facts(), "routes": dict.fromkeys(("node1", "node2"), known)}
+    text = f"export MASTER_ADDR={address}\ntorchrun --nnodes=2 --master_addr=$MASTER_ADDR t.py\n"
+    (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    assert problem.severity is severity
+    pods = {**facts, "view": {"node1": View.CONTAINER}}
+    (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=pods)
+    assert problem.severity is Severity.WARN, "a service may forward to the pod of rank 0"
 
 
 def test_a_rendezvous_may_be_on_any_host(tmp_path: Path) -> None:

@@ -315,6 +315,21 @@ def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
     assert message in caught.value.mistakes[0].message
 
 
+@pytest.mark.parametrize("text", ["docker compose up -d trainer", "cd /job\nmake train", "./run"])
+def test_a_script_that_starts_something_unknown_is_refused_with_its_words(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputErrors) as caught:
+        read(tmp_path, f"{text}\n")
+    message = caught.value.mistakes[0].message
+    assert f"what `{text.splitlines()[-1]}` starts is not known" in message
+
+
+def test_an_address_in_another_language_is_told(tmp_path: Path) -> None:
+    start = "torchrun --nnodes 2 --master_addr $MASTER_ADDR t.py\n"
+    assert "address node7 is in line 1" in notes(read(tmp_path, f"set -x MASTER_ADDR node7\n{start}"))
+    code = 'python - <<EOF\nprint("MASTER_ADDR", os.environ["MASTER_ADDR"])\nEOF\n'
+    assert "address" not in notes(read(tmp_path, code + start))
+
+
 @pytest.mark.parametrize(
     ("text", "port", "line"),
     [
@@ -323,6 +338,9 @@ def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
         ("H=1\nMASTER_HOST=node1:1234; ARGS=--master_port=${MASTER_HOST##*:}\ntorchrun $ARGS t.py", 1234, 2),
         ("ssh node1 <<EOF\ntorchrun --master_port 29512 t.py\nEOF", 29512, 2),
         ("python t.py --dist-url tcp://$HOST:23456", 23456, 1),
+        ("set -gx MASTER_PORT 29512\ntorchrun --nnodes 2 --master_port $MASTER_PORT t.py", 29512, 1),
+        ("#!/bin/csh\nsetenv MASTER_PORT 29512\ntorchrun --master_port $MASTER_PORT t.py", 29512, 2),
+        ("python - <<EOF\nos.environ['MASTER_PORT'] = '29512'\nEOF\npython t.py --nnodes 2", 29512, 2),
     ],
 )  # fmt: skip
 def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int, tmp_path: Path) -> None:
@@ -341,6 +359,8 @@ def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int
         "MASTER_PORT=29512\ntorchrun --standalone t.py",
         "S3_ENDPOINT=http://minio:9000 SPARK_MASTER=spark://h:7077\npython t.py",
         "export MASTER_PORT=29512\npython t.py",
+        "echo '  port: 6006' >>board.yaml\npython t.py",
+        "print(os.environ['MASTER_PORT'], 29512)\npython t.py",
     ],
 )
 def test_other_ports_are_not_those_of_the_job(text: str, tmp_path: Path) -> None:

@@ -231,10 +231,10 @@ def _elsewhere(
 
 def _is_near(addresses: frozenset[str], routes: Mapping[str, Routes]) -> bool:
     """Whether all hosts look for these addresses in a network of their own, or have no way to them."""
-    ways = [known.route_to(each) for known in routes.values() for each in addresses]
-    return (
-        bool(ways) and all(":" not in each for each in addresses) and not any(w and w.gateway for w in ways)
-    )
+    if not routes or any(":" in each for each in addresses):
+        return False
+    ways = (known.route_to(each) for known in routes.values() for each in addresses)
+    return not any(way and way.gateway for way in ways)
 
 
 def _is_all_seen(names: LaunchNames) -> bool:

@@ -38,6 +38,7 @@ from doctor.job.launch.rank_env import (
     rank_of,
     role_of,
 )
+from doctor.job.launch.rank_starts import file_of
 from doctor.rules.launch_names import LaunchNames, remark
 
 
@@ -94,6 +95,8 @@ def master_not_here(
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
+        if spans and plan.several_hosts:
+            yield from _each_its_own(names)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
@@ -146,6 +149,30 @@ def _loopback(
         evidence=_evidence(names, master, processes),
         commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
     )
+
+
+def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
+    """The problem of a script for every host that takes the master's address from the host it runs on."""
+    told = names.launch.told
+    written = next((each for each in names.launch.mentioned if each.kind == "own address"), None)
+    if written is None or len({file_of(each) for each in told}) > 1:
+        return
+    lost = [each for each in told if _is_typed_on_each_host(each) and master_of(each) is None]
+    if lost and not any(each.chosen or each.loop for each in told):
+        yield Problem(
+            "every host takes itself for the master: each waits for itself",
+            expected="the address of the host of rank 0, on every host",
+            actual=f"{written.words}, in line {written.line} of {written.file}",
+            subject=names.subject("master"),
+            confidence=Confidence.STRONG,
+            evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
+            commands=(remark("set the address of the host of rank 0 in the script, alike on all hosts"),),
+        )
+
+
+def _is_typed_on_each_host(process: ProcessEnv) -> bool:
+    agent = launcher(process)
+    return agent is not None and "node_rank" in agent.launcher.options.values.values()
 
 
 def _unresolved(

@@ -16,7 +16,7 @@ from doctor.job.launch.given_elsewhere import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
-from doctor.job.launch.mentioned import Mentioned, mentioned, starter
+from doctor.job.launch.mentioned import Mentioned, mentioned, own_address, starter
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, share_of
@@ -163,7 +163,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
 
 
 def _mentions(text: str, name: str) -> list[Mentioned]:
-    return [replace(each, file=name, words=redact(each.words)) for each in mentioned(text)]
+    own = own_address(text)
+    found = (*mentioned(text), *([own] if own else ()))
+    return [replace(each, file=name, words=redact(each.words)) for each in found]
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:

@@ -50,6 +50,15 @@ _ADDRESS = re.compile(
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
+_ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
+_OWN_ADDRESS = re.compile(
+    rf"(?:--?(?:{_options('master_addr', 'rdzv_endpoint')})[= ]\s*|^(?:export\s+)?(?:{'|'.join(MASTERS)})=)"
+    rf"{_QUOTES}{_ITSELF}"
+)
+_ON_OTHERS = re.compile(
+    r"(?m)^#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|mpirun|mpiexec|ssh|pdsh|clush|sbatch|parallel|xargs|kubectl|ray)\b"
+)
+"""Words of a script that one host runs for the others, or that one host of a job runs alone."""
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = re.compile(
     rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])"
@@ -60,7 +69,10 @@ LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A port or an address, and its line; line 0 means a default that is not in the text."""
+    """A port or an address, and its line; line 0 means a default that is not in the text.
+
+    `kind` is "own address" for a master that every host takes for itself.
+    """
 
     kind: str
     text: str
@@ -85,6 +97,16 @@ def mentioned(text: str) -> tuple[Mentioned, ...]:
                     (kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST])
                 )
     return tuple(found.values())[:MOST]
+
+
+def own_address(text: str) -> Mentioned | None:
+    """Where each host that runs this script names itself as the master; None if one host runs it for all, or
+    if it may choose another master.
+    """
+    if _ON_OTHERS.search(text) or any(len(re.findall(rf"\b{name}=", text)) > 1 for name in MASTERS):
+        return None
+    found = ((number, match[0]) for number, line in _lines(text) if (match := _OWN_ADDRESS.search(line)))
+    return next((Mentioned("own address", "", number, words) for number, words in found), None)
 
 
 def starter(text: str) -> tuple[int, str] | None:

@@ -646,6 +646,42 @@ def test_an_address_of_nobody_is_a_fault_if_no_router_leads_to_it(
     assert problem.severity is Severity.WARN, "a service may forward to the pod of rank 0"
 
 
+STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --master_addr={} --master_port=29500 t.py\n"
+FROM_VARIABLE = STARTED.format("$MASTER_ADDR")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MASTER_ADDR=$(hostname -i)\n" + FROM_VARIABLE,
+        'export MASTER_ADDR="$(hostname -I | cut -d" " -f1)"\n' + FROM_VARIABLE,
+        "export MASTER_ADDR=`hostname`\n" + FROM_VARIABLE,
+        STARTED.format("${HOSTNAME}"),
+        "torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$HOSTNAME:29400 t.py\n",
+    ],
+)
+def test_every_host_takes_itself_for_the_master(text: str, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, text)], MASTER)
+    assert problem.severity is None
+    assert problem.summary == "every host takes itself for the master: each waits for itself"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/bin/sh\n#SBATCH -N2\nMASTER_ADDR=$(hostname)\nsrun " + FROM_VARIABLE,
+        'MASTER_ADDR=$(hostname)\npdsh -w node[1-2] "' + FROM_VARIABLE.strip() + '"\n',
+        "MASTER_ADDR=$(hostname)\ndeepspeed --hostfile hosts --master_addr=$MASTER_ADDR t.py\n",
+        "MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n" + FROM_VARIABLE,
+        "MASTER_ADDR=$(hostname)\nif [ $NODE_RANK != 0 ]; then MASTER_ADDR=$1; fi\n" + FROM_VARIABLE,
+        "MASTER_ADDR=$(hostname)\n" + FROM_VARIABLE.replace("--nnodes=2", "--nnodes=1"),
+        "# MASTER_ADDR=$(hostname)\n" + FROM_VARIABLE,
+    ],
+)
+def test_one_host_may_name_itself_as_the_master(text: str, tmp_path: Path) -> None:
+    assert judged(MASTER, [read(tmp_path, text)])[0] == []
+
+
 def test_a_rendezvous_may_be_on_any_host(tmp_path: Path) -> None:
     silent([read(tmp_path, C10D)])
     problem = only([read(tmp_path, C10D.replace("node2:", "10.0.0.9:"))], MASTER)

@@ -27,7 +27,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
-from doctor.job.launch.launcher import Master
+from doctor.job.launch.launcher import Master, ToldNumber
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -35,11 +35,13 @@ from doctor.job.launch.rank_env import (
     master_of,
     node_rank_of,
     nodes_of,
+    port_of,
     rank_of,
     role_of,
 )
 from doctor.job.launch.rank_starts import file_of
 from doctor.rules.launch_names import LaunchNames, remark
+from doctor.text.nodeset import is_host
 
 
 @check(
@@ -88,8 +90,11 @@ def master_not_here(
         names = LaunchNames(launch, book)
         hosts = [names.host(process) or process.host for process in launch.told]
         spans = spans_hosts(launch, hosts, plan.several_hosts, plan.most_on_a_host)
+        yield from _no_ports(names, spans)
         for master, processes in _masters(launch):
-            if not is_loopback_name(master.address):
+            if not is_host(master.address):
+                yield _no_name(names, master, processes, plan.data_address(plan.head.value))
+            elif not is_loopback_name(master.address):
                 yield from _unresolved(names, master, processes, spans, in_pods)
                 yield from _elsewhere(names, master, processes, doubts, in_pods, routes or {})
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
@@ -146,8 +151,39 @@ def _loopback(
         subject=names.subject(f"master {master.address}"),
         where=names.places(processes),
         confidence=confidence,
-        evidence=_evidence(names, master, processes),
+        evidence=_evidence(names, master.said, processes),
         commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
+    )
+
+
+def _no_ports(names: LaunchNames, spans: bool) -> Iterator[Problem]:
+    """The problems of ports that no host has. 0 stands for any free port, which only its own host knows."""
+    found = ((port, each) for each in names.launch.told if (port := port_of(each)) and "$" not in port.text)
+    wrong: dict[ToldNumber, list[ProcessEnv]] = {}
+    for port, process in found:
+        if port.value is None or not (spans <= port.value < 65536):
+            wrong.setdefault(port, []).append(process)
+    for port, processes in wrong.items():
+        yield Problem(
+            "the master's port is not the number of a port",
+            expected="a number from 1 to 65535",
+            actual=f"{port.text}, by {port.said}",
+            subject=names.subject(f"port {port.text}"),
+            where=names.places(processes),
+            evidence=_evidence(names, port.said, processes),
+            commands=(remark(f"give a number by {port.said}, such as 29500"),),
+        )
+
+
+def _no_name(names: LaunchNames, master: Master, processes: list[ProcessEnv], head: str | None) -> Problem:
+    return Problem(
+        "the master's address is neither an address nor the name of a host",
+        expected="an address or a name, without a port or a protocol",
+        actual=f"{master.address}, by {master.said}",
+        subject=names.subject(f"master {master.address}"),
+        where=names.places(processes),
+        evidence=_evidence(names, master.said, processes),
+        commands=_typed(names, master, head or "ADDRESS-OF-RANK-0"),
     )
 
 
@@ -211,7 +247,7 @@ def _unresolved(
                 severity=Severity.WARN if to_come else None,
                 evidence=(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
-                    *_evidence(names, master, processes)[:1],
+                    *_evidence(names, master.said, processes)[:1],
                 ),
                 commands=(f"getent ahosts {quote(master.address)}",),
             )
@@ -240,7 +276,11 @@ def _elsewhere(
             doubts[f"{launch.name}: no host was asked what {master.address} is"] = None
         return
     silent = [host for host in ([first] if first else book.hosts) if host not in book.held]
-    unseen = len(book.hosts) == 1 or outside or is_larger(launch, len(book.hosts))
+    unseen = (
+        (len(book.hosts) == 1 and not _is_of_one_host(launch))
+        or outside
+        or is_larger(launch, len(book.hosts))
+    )
     unseen = unseen or (launch.live and not _is_all_seen(names))
     if silent:
         doubts[f"{launch.name}: the addresses of {fold(silent)} are not known"] = None
@@ -254,6 +294,10 @@ def _elsewhere(
         near = not launch.live and _is_near(book.meant(master.address), routes)
         sure = not forwarded and (waits or near)
         yield _not_first(names, master, processes, "", first, None if sure else Severity.WARN)
+
+
+def _is_of_one_host(launch: Launch) -> bool:
+    return {nodes_of(each) for each in launch.told if launcher(each)} == {(1, 1)}
 
 
 def _is_near(addresses: frozenset[str], routes: Mapping[str, Routes]) -> bool:
@@ -301,7 +345,7 @@ def _not_first(
         where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else names.places(processes),
         severity=severity,
         confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
-        evidence=_evidence(names, master, processes),
+        evidence=_evidence(names, master.said, processes),
         commands=_typed(names, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),
     )
 
@@ -317,9 +361,9 @@ def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
     return None, False
 
 
-def _evidence(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> tuple[Evidence, ...]:
-    if master.said in processes[0].env:
-        return names.evidence(processes[:3], master.said)
+def _evidence(names: LaunchNames, said: str, processes: list[ProcessEnv]) -> tuple[Evidence, ...]:
+    if said in processes[0].env:
+        return names.evidence(processes[:3], said)
     return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:3])
 
 

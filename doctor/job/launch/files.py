@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,10 +116,21 @@ def _read_file(path: Path, name: str, slots: Slots) -> _Found:
     if not script.lines and is_env_file(text):
         return _Found([_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name))
     found = _of_script(script, text, file, name, home, slots)
+    if cut := _cut_line(script, text):
+        message = "ends with a backslash and a blank: the shell does not join it with the next line"
+        raise InputErrors([Mistake(file, cut, message)])
     if dos:
         message = f"ends its lines with CR LF, which no shell runs: sed -i 's/\\r$//' {shown(path.name)}"
         raise InputErrors([Mistake(file, None, message)])
     return found
+
+
+def _cut_line(script: ShellScript, text: str) -> int | None:
+    """A line of a kept command that ends with an escaped blank, which an editor does not show."""
+    if not any(word.isspace() for one in script.lines for word in one.words):
+        return None
+    lines = enumerate(text.splitlines(), start=1)
+    return next((number for number, line in lines if re.search(r"\\[ \t]+$", line)), None)
 
 
 def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Found:

@@ -41,7 +41,7 @@ _PORT = re.compile(
     re.IGNORECASE,
 )
 _ENDPOINT = re.compile(
-    rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|init[_-]method)[= ]\s*"
+    rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|dist[_-]init[_-]addr|init[_-]method)[= ]\s*"
     r"|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD|DIST_URL)\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
     re.IGNORECASE,
 )
@@ -55,8 +55,12 @@ _OWN_ADDRESS = re.compile(
     rf"(?:--?(?:{_options('master_addr', 'rdzv_endpoint')})[= ]\s*|^(?:export\s+)?(?:{'|'.join(MASTERS)})=)"
     rf"{_QUOTES}{_ITSELF}"
 )
+_SPREADING = (
+    *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
+    *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs"),
+)
 _ON_OTHERS = re.compile(
-    r"(?m)^#(?:SBATCH|PBS|BSUB)\b|\b(?:srun|mpirun|mpiexec|ssh|pdsh|clush|sbatch|parallel|xargs|kubectl|ray)\b"
+    rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b"
 )
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))

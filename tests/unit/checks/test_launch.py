@@ -618,6 +618,40 @@ def test_the_scheduler_is_elsewhere() -> None:
     assert problem.expected == "an address of node2: 192.168.7.2"
 
 
+@pytest.mark.parametrize(
+    ("options", "summary"),
+    [
+        ("--master_addr=node1 --master_port=99999", "the master's port is not the number of a port"),
+        ("--master_addr=node1 --master_port=29500a", "the master's port is not the number of a port"),
+        ("--rdzv_backend=c10d --rdzv_endpoint=node1:0", "the master's port is not the number of a port"),
+        ("--master_addr=http://node1", "the master's address is neither an address nor the name of a host"),
+        ("--master_addr=node1:29500", "the master's address is neither an address nor the name of a host"),
+    ],
+)
+def test_a_master_that_cannot_be_one(options: str, summary: str, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, f"torchrun --nnodes=2 --node_rank=$R {options} t.py\n")], MASTER)
+    assert (problem.summary, problem.severity) == (summary, None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--rdzv_backend=c10d --rdzv_endpoint=localhost:0", "--master_addr=node1 --master_port=$((29500 + $1))"],
+)
+def test_a_port_that_the_start_chooses(options: str, tmp_path: Path) -> None:
+    text = f"torchrun --nproc_per_node=8 {options} t.py\n"
+    assert judged(MASTER, [read(tmp_path, text)], a_plan(hosts=1), the_facts(1)) == ([], "")
+
+
+def test_one_host_with_the_address_of_nobody(tmp_path: Path) -> None:
+    facts = {**the_facts(1), "routes": {"node1": held(ROUTES, {"/proc/net/route": ONE_NET})}}
+    text = "torchrun --nnodes={} --nproc_per_node=8 --master_addr=192.168.7.77 t.py\n"
+    (problem,), _ = judged(MASTER, [read(tmp_path, text.format(1))], a_plan(hosts=1), facts)
+    assert problem.severity is None
+    problems, doubt = judged(MASTER, [read(tmp_path, text.format(2))], a_plan(hosts=1), facts)
+    assert problems == []
+    assert "192.168.7.77 may be that of a host that was not asked" in doubt
+
+
 NET = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n{}"
 ONE_NET = NET.format("eth0 0007A8C0 00000000 0001 0 0 0 00FFFFFF\n")
 ROUTED = ONE_NET + "eth0 00000000 FE07A8C0 0003 0 0 0 00000000\n"

@@ -24,6 +24,9 @@ READ = (4, "node7", 29512)
 """The ranks of a host, the master and the port that this line gives."""
 
 
+BLANK = "\\ "
+
+
 def planned(launch: Launch) -> JobPlan:
     return draft([Host("node1", "node1"), Host("node2", "node2")], JobWishes(launch=launch))
 
@@ -313,6 +316,16 @@ def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputErrors) as caught:
         read_launch_files([path])
     assert message in caught.value.mistakes[0].message
+
+
+def test_a_line_that_an_escaped_blank_cuts(tmp_path: Path) -> None:
+    start = "torchrun --nnodes 2 --node_rank $R --master_addr node7 {}\n  train.py\n"
+    with pytest.raises(InputErrors) as caught:
+        read(tmp_path, f"cd /job\n{start.format(BLANK)}")
+    mistake = caught.value.mistakes[0]
+    assert (mistake.line, "a backslash and a blank" in mistake.message) == (2, True)
+    assert figures(read(tmp_path, start.format(BLANK.strip())))[1] == "node7"
+    assert figures(read(tmp_path, f"echo a {BLANK}\n{start.format(BLANK.strip())}"))[1] == "node7"
 
 
 @pytest.mark.parametrize("text", ["docker compose up -d trainer", "cd /job\nmake train", "./run"])

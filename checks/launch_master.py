@@ -20,6 +20,7 @@ from doctor.api import (
     View,
     check,
     fold,
+    is_host,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
@@ -41,7 +42,6 @@ from doctor.job.launch.rank_env import (
 )
 from doctor.job.launch.rank_starts import file_of
 from doctor.rules.launch_names import LaunchNames, remark
-from doctor.text.nodeset import is_host
 
 
 @check(

@@ -105,12 +105,12 @@ def port_unreachable(
     chooses. If one direction is closed the job hangs at start, and torch names no host, or the wrong one.
 
     How it is known: a small agent listened on each host's data address for a second, and every other host
-    connected to it, in both directions. What a host's own routes or neighbours explain is its own fault. For
-    the rest, the culprits are the fewest hosts that explain all failures, unless the firewall of another host
-    stops all of these connections; if two explanations are equally good, both hosts are named and the finding
-    says undecided. If the address that was tried is a guess,
-    because nothing says which one ranks use, the failure is a warning, and the hosts count as not examined.
-    So does a host from or to which nothing was tried.
+    connected to it, in both directions. What a host's own routes or neighbours explain is its own fault, and
+    so is what its own kernel refuses to send. For the rest, the culprits are the fewest hosts that explain
+    all failures, unless the firewall of another host stops all of these connections; if two explanations are
+    equally good, both hosts are named and the finding says undecided. If the address that was tried is a
+    guess, because nothing says which one ranks use, the failure is a warning, and the hosts count as not
+    examined. So does a host from or to which nothing was tried.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
@@ -135,6 +135,7 @@ def port_unreachable(
 
 def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severity | None) -> Problem:
     outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
+    own = [link for link in blame.links if link.outcome == "error" and (link.source,) == blame.hosts]
     ports = _ports(blame, plan)
     seen = _SEEN.get(outcome, outcome)
     decided = blame.decided or blame.common
@@ -156,6 +157,7 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severi
         severity=severity,
         evidence=tuple(_evidence(link) for link in blame.links[:8]),
         values={"host": blame.hosts[:SHOWN]} if blame.hosts else {},
+        commands=(f"ip route get {own[0].address}", "ip rule show; ip -6 rule show") if own else (),
     )
 
 

@@ -133,7 +133,7 @@ def proved_blames(
 ) -> list[MeshBlame]:
     """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
     pairs = mesh.between
-    guilty = dict(by_rules)
+    guilty = _refused_by_own_kernel(pairs) | by_rules
     for host, own in routes.items():
         for peers in lost_routes(host, own, plan, mesh).values():
             guilty |= {frozenset((host, peer)): host for peer in peers.named}
@@ -141,8 +141,19 @@ def proved_blames(
         guilty[frozenset((wrong.host, wrong.peer))] = wrong.host
     by_host: dict[str, list[Link]] = defaultdict(list)
     for pair, host in guilty.items():
-        by_host[host] += pairs.get(pair, ())
+        by_host[host] += (link for link in pairs.get(pair, ()) if link.failed)
     return [_blame(host, found) for host, found in by_host.items() if found]
+
+
+def _refused_by_own_kernel(pairs: Pairs) -> dict[frozenset[str], str]:
+    """The pairs between which one host's kernel sends nothing at all, because of its routes or its rules."""
+    found = {}
+    for pair, links in pairs.items():
+        ways = {host: [link for link in links if link.source == host] for host in pair}
+        refused = [host for host, own in ways.items() if own and all(each.outcome == "error" for each in own)]
+        if len(refused) == 1:
+            found[pair] = refused[0]
+    return found
 
 
 def _blame(host: str, failed: Collection[Link]) -> MeshBlame:

@@ -87,6 +87,19 @@ PORTS = Ports(4096, 2048, range(32768, 61000), ())
 (BLOCKS,) = (check for check in find_checks().checks if check.id == "firewall-blocks")
 
 
+@pytest.mark.parametrize("back", ["dropped", "ok"])
+def test_what_a_kernel_refuses_to_send_is_the_fault_of_its_host(back: str) -> None:
+    """Routes and rules of IPv6 are not read: with them, `connect` itself fails."""
+    whole = mesh(NAMES)
+    seen = {("a", "b"): "error", ("b", "a"): back}
+    links = tuple(replace(each, outcome=seen.get((each.source, each.target), "ok")) for each in whole.links)
+    plan = draft([Host(name, name) for name in NAMES], JobWishes())
+    (problem,) = CHECK.run(replace(whole, links=links), NAMES, plan, {}, {}, {}, {}, {}, {}, {})
+    assert problem.hosts == ("a",)
+    assert problem.commands[0] == "ip route get 10.0.0.2"
+    assert len(problem.where) == (1 if back == "ok" else 2)
+
+
 def closing(rule: str) -> str:
     """The firewall of a host with this rule, as a host prints it."""
     return (

@@ -220,7 +220,7 @@ def test_other_ports_of_hccl_are_known_from_the_launch(lab: Lab, examine: Examin
     ]
 
 
-def test_a_port_that_only_root_may_bind(lab: Lab, examine: Examiner) -> None:
+def test_a_port_that_only_root_may_bind(examine: Examiner) -> None:
     (found,) = examine("--master-port", "800", hosts="node[1-2]", user="trainee").trouble
     assert (found["check"], found["status"], found["hosts"]) == ("port-in-use", "fail", [HEAD])
     assert found["summary"] == "port 800, which the job will bind, is for root only"

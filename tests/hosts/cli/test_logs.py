@@ -57,7 +57,7 @@ def test_logs_that_are_not_of_a_job_are_no_all_clear(lab: Lab) -> None:
 
 def test_what_could_not_be_read_is_named_by_its_host(lab: Lab) -> None:
     for name in ("node1", "node2"):
-        lab[name].do("mkdir -p /tmp/job; head -c 20000 /dev/zero >/tmp/job/train.log")
+        lab[name].do("mkdir -p /tmp/job; head -c 20000 /dev/urandom >/tmp/job/train.log")
     done = lab.doctor("logs", ALL, "--path", "/tmp/job")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "node1:/tmp/job/train.log, node2:/tmp/job/train.log: not text" in " ".join(done.stdout.split())

@@ -40,10 +40,12 @@ from doctor.facts.limits import (
 )
 from doctor.facts.memory import MB, SWAP, Swap
 from doctor.facts.network import LISTENERS, BoundPort
+from doctor.facts.run import MESH
 from doctor.facts.software import VERSIONS, Versions, cann_version
 from doctor.facts.system import KERNEL, Kernel
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
+from doctor.mesh import MeshResult
 
 
 def _on_head(here: Here) -> Severity:
@@ -237,6 +239,7 @@ _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fa
     maybe(LAUNCHES),
     maybe(PROCESSES_OF_JOBS),
     maybe(PORTS),
+    maybe(MESH),
     damage=Damage.BLOCKED,
     remedy="free-port",
     sphere=Sphere.NETWORK,
@@ -248,11 +251,12 @@ def port_in_use(
     launches: tuple[Launch, ...] | None,
     _jobs: tuple[JobProcess, ...] | None,
     ports: Ports | None,
+    mesh: MeshResult | None,
 ) -> Iterator[Problem]:
-    """A port that the job will bind is already bound by another process.
+    """A port that the job will bind is already bound by another process, or is for root only.
 
-    Why it matters: the job fails at start with "address already in use", or its ranks join the rendezvous of
-    another job.
+    Why it matters: the job fails at start with "address already in use" or "permission denied", or its ranks
+    join the rendezvous of another job.
 
     What to do: end the process if it is a leftover, or give the job another port (--master-port here,
     MASTER_PORT or HCCL_IF_BASE_PORT in the launch). When nobody chose the port, this is a warning only.
@@ -300,6 +304,18 @@ def port_in_use(
             ),
             values={"port": listener.port},
         )
+    for door in mesh.listeners if mesh else ():
+        if door.host == here.name and door.kind != "ephemeral" and door.error == "denied":
+            yield Problem(
+                f"port {door.asked}, which the job will bind, is for root only",
+                expected="a port that an ordinary user may bind",
+                actual=f"permission denied {door.detail}".strip(),
+                subject=f"port {door.asked}",
+                where=(Place(port=door.asked),),
+                severity=wanted.get(door.asked),
+                evidence=(Evidence(f"bind port {door.asked}", "permission denied"),),
+                commands=("# name a port above 1023: MASTER_PORT in the launch, --master-port here",),
+            )
 
 
 @check("nofile-low", LIMITS, PLAN, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nofile")

@@ -161,17 +161,26 @@ def last_words(explained: Explanation) -> str:
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
         return "No log of a job was read." if in_vain else "No cause is named."
-    roots = explained.roots
-    first = found.charges[roots[0] if roots else 0]
-    more = len(roots) - 1
-    name = whom(first.who)
-    of = f" in attempt {explained.attempts}" if explained.attempts > 1 else ""
-    if brief := first.symptom or first.brief:
-        name = f"{name} ({brief})" if name else brief
-    of += f" of {first.job}" if first.job and name else ""
+    first = _first(explained)
+    name, more = whom(first.who), len(explained.roots) - 1
+    said = headline(first).split("; ")[0]
+    said = said if name in said else f"{name}: {said}"
+    of = f", in attempt {explained.attempts}" if explained.attempts > 1 else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
-    word = "Suspected" if first.confidence is Confidence.SUSPECT else "Named"
-    return f"{word}: {name or headline(first)}{of}{beside}."
+    return f"{named_word(explained)}: {said}{of}{beside}."
+
+
+def named_word(explained: Explanation) -> str:
+    """The word for a named cause: whether it is certain, and whether it is about somebody."""
+    first = _first(explained)
+    unsure = first.confidence is Confidence.SUSPECT
+    if not whom(first.who):
+        return "Possible cause" if unsure else "Cause"
+    return "Suspected" if unsure else "Named"
+
+
+def _first(explained: Explanation) -> LogCause:
+    return explained.conclusion.charges[next(iter(explained.roots), 0)]
 
 
 def headline(charge: LogCause) -> str:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
+from doctor.logs.naming import short_names
 from doctor.logs.search import LogSearch, read_instead
 from doctor.model import Confidence
 from doctor.text.nodeset import fold
@@ -160,7 +161,8 @@ def last_words(explained: Explanation) -> str:
         return "Nothing in what was read complains."
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
-        return "No log of a job was read." if in_vain else "No cause is named."
+        look = f" Look at {_short_place(explained, found.odd[0])} first." if found.odd else ""
+        return "No log of a job was read." if in_vain else f"No cause is named.{look}"
     first = _first(explained)
     name, more = whom(first.who), len(explained.roots) - 1
     said = headline(first).split("; ")[0]
@@ -222,6 +224,11 @@ def whom(who: Sequence[Party]) -> str:
 
 def place_of(line: LogLine) -> str:
     return f"{line.file}:{line.number}"
+
+
+def _short_place(explained: Explanation, line: LogLine) -> str:
+    names = short_names(file.name for file in explained.logs.files)
+    return f"{names.get(line.file, line.file)}:{line.number}"
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:

@@ -11,6 +11,7 @@ from doctor.logs.explanation import (
     last_words,
     named_word,
     told_at,
+    whom,
     why_unknown,
 )
 from doctor.logs.loss.drawing import drawing
@@ -88,7 +89,8 @@ def _cards(explained: Explanation, quotes: _Quotes) -> Iterator[Card]:
     """One card for each cause; without a cause, one for each charge. HTML pages also get the consequences."""
     found = explained.conclusion
     if found.outcome is LogOutcome.UNKNOWN:
-        rows = () if found.odd or found.charges else tuple(_looked_for(explained))
+        rows = tuple(_most_telling(explained, quotes))
+        rows = rows or (() if found.charges else tuple(_looked_for(explained)))
         on = Medium.ALL if rows else Medium.TEXT
         yield Card("UNKNOWN", says=why_unknown(explained), rows=rows, on=on)
         for place, charge in enumerate(found.charges):
@@ -99,6 +101,16 @@ def _cards(explained: Explanation, quotes: _Quotes) -> Iterator[Card]:
             rows = tuple(_rows(explained, found.charges.index(charge), quotes, alone=False))
             tag = charge.symptom or ""
             yield Card("LED TO", says=headline(charge), tag=tag, rows=rows, on=Medium.HTML, follows=True)
+
+
+def _most_telling(explained: Explanation, quotes: _Quotes) -> Iterator[Row]:
+    """The line to look at first, who wrote it, and why this one."""
+    found = explained.conclusion
+    if found.odd:
+        yield Row("look at", quotes.of(found.odd[:1], 1), RowForm.QUOTED)
+        by = whom(found.odd[:1] and (found.odd[0].who,))
+        why = "; ".join(filter(None, (f"{by} wrote it" if by else "", found.telling)))
+        yield Row("because", (why,) if why else ())
 
 
 def _looked_for(explained: Explanation) -> Iterator[Row]:
@@ -157,8 +169,8 @@ def _consequence(charge: LogCause) -> str:
 
 def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
     found = explained.conclusion
-    if found.odd and found.outcome is not LogOutcome.NAMED:
-        yield Row("First odd lines", quotes.of(found.odd, FEW), RowForm.QUOTED, few=FEW)
+    if len(found.odd) > 1 and found.outcome is not LogOutcome.NAMED:
+        yield Row("Other odd lines", quotes.of(found.odd[1:], FEW), RowForm.QUOTED, few=FEW)
     if explained.progress and found.outcome is LogOutcome.UNKNOWN:
         yield Row("How far each rank was", quotes.of(explained.progress, FEW), RowForm.QUOTED, few=FEW)
     if found.beside:

@@ -165,9 +165,11 @@ def last_words(explained: Explanation) -> str:
         return "No log of a job was read." if in_vain else f"No cause is named.{look}"
     first = _first(explained)
     name, more = whom(first.who), len(explained.roots) - 1
-    said = headline(first).split("; ")[0]
+    said = first.says.rstrip(".").split("; ")[0]
     said = said if name in said else f"{name}: {said}"
-    of = f", in attempt {explained.attempts}" if explained.attempts > 1 else ""
+    attempt = f"attempt {explained.attempts}" if explained.attempts > 1 else ""
+    within = " of ".join(filter(None, (attempt, first.job)))
+    of = f", in {within}" if within else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
     return f"{named_word(explained)}: {said}{of}{beside}."
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -97,7 +99,9 @@ def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
 
 
 def _by_message(text: str, matcher: Matcher) -> list[Symptom]:
-    """The symptoms of a message; those that can be the cause come first."""
+    """The symptoms of a message; those that can be the cause come first. ENOSPC stands for its message."""
+    if text in errno.errorcode.values():
+        return _causes_first(matcher.by_fragment(os.strerror(getattr(errno, text))))
     found = {each.id: each for line in text.splitlines() for each, _ in matcher.decide(line, None)}
     return _causes_first(found.values())
 

@@ -95,6 +95,14 @@ COMMANDS = [
     ("memlock-low", "ulimit -l unlimited"),
     ("shm-small", "--shm-size=64g"),
     ("port-in-use", "ss -tlnp"),
+    ("memlock-low", "--ulimit memlock=-1"),
+    ("nofile-low", "docker run --ulimit nofile=65536 image"),
+    ("device-missing", "--device=/dev/davinci0"),
+    ("device-ip-missing", "hccn_tool -i 0 -ip -s address 192.0.2.1 netmask 255.255.255.0"),
+    ("master-not-here", "torchrun --nnodes=2 --rdzv_endpoint=node1:29500 train.py"),
+    ("shm-small", "mount -o remount,size=64G /dev/shm"),
+    ("nccl-shm-extend", "ENOSPC"),
+    ("nccl-too-many-files", "EMFILE"),
 ]
 NEAR_ONLY = {"device id: 9"}
 """Too little to be a message, and named among what is near."""
@@ -153,7 +161,7 @@ def test_one_check_is_shown_with_what_it_does_and_messages_about_it(
 
 
 def test_a_word_that_no_check_is_about_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
-    for word in ("SOME_OTHER_VARIABLE", "setenforce 0", "AWS_SECRET_ACCESS_KEY"):
+    for word in ("SOME_OTHER_VARIABLE", "setenforce 0", "AWS_SECRET_ACCESS_KEY", "nc -zv node2 29500"):
         assert explained(word, capsys)[0] == 3
 
 

@@ -108,7 +108,7 @@ def _most_telling(explained: Explanation, quotes: _Quotes) -> Iterator[Row]:
     found = explained.conclusion
     if found.odd:
         yield Row("look at", quotes.of(found.odd[:1], 1), RowForm.QUOTED)
-        by = whom(found.odd[:1] and (found.odd[0].who,))
+        by = whom((found.odd[0].who,))
         why = "; ".join(filter(None, (f"{by} wrote it" if by else "", found.telling)))
         yield Row("because", (why,) if why else ())
 

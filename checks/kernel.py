@@ -325,8 +325,8 @@ def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Proble
     Why it matters: every connection to another rank is an open file. Beyond the limit connections fail with
     errno 24, "too many open files", often hours into a run when data loaders open theirs.
 
-    What to do: raise the limit for non-interactive logins (/etc/security/limits.d, LimitNOFILE of sshd or
-    slurmd), then log in again. Ascend requires at least 2048, and 100000 in large clusters.
+    What to do: raise the limit (ulimit -n) for non-interactive logins (/etc/security/limits.d, LimitNOFILE of
+    sshd or slurmd), then log in again. Ascend requires at least 2048, and 100000 in large clusters.
     """
     least = 2048 if plan.backend.value is Backend.HCCL else 1024
     need = expect.nofile or max(least, 4 * plan.ranks)
@@ -341,7 +341,8 @@ def nproc_low(limits: Limits, ranks: int, expect: Expect) -> Iterator[Problem]:
     Why it matters: each rank runs tens to hundreds of threads, and data loaders add processes. Beyond the
     limit, fork fails with "Resource temporarily unavailable".
 
-    What to do: raise the limit for non-interactive logins (/etc/security/limits.d, TasksMax), log in again.
+    What to do: raise the limit (ulimit -u) for non-interactive logins (/etc/security/limits.d, TasksMax), log
+    in again.
     """
     need = expect.nproc or 1024 + 256 * ranks
     if limits.nproc < need:
@@ -357,7 +358,8 @@ def memlock_low(limits: Limits, rdma: tuple[str, ...], expect: Expect) -> Iterat
     Why it matters: InfiniBand and RoCE register memory by locking it. Under a small limit, ibv_reg_mr or
     ibv_create_cq fails and NCCL falls back or stops.
 
-    What to do: set memlock to unlimited for non-interactive logins, or --ulimit memlock=-1 for a container.
+    What to do: set memlock (ulimit -l) to unlimited for non-interactive logins, or --ulimit memlock=-1 for a
+    container.
     """
     if not rdma:
         raise Skip("the host has no RDMA device")

@@ -9,6 +9,7 @@ from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
+from doctor.logs.naming import short_names
 from doctor.logs.search import LogSearch, read_instead
 from doctor.model import Confidence
 from doctor.text.nodeset import fold
@@ -160,18 +161,30 @@ def last_words(explained: Explanation) -> str:
         return "Nothing in what was read complains."
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
-        return "No log of a job was read." if in_vain else "No cause is named."
-    roots = explained.roots
-    first = found.charges[roots[0] if roots else 0]
-    more = len(roots) - 1
-    name = whom(first.who)
-    of = f" in attempt {explained.attempts}" if explained.attempts > 1 else ""
-    if brief := first.symptom or first.brief:
-        name = f"{name} ({brief})" if name else brief
-    of += f" of {first.job}" if first.job and name else ""
+        look = f" Look at {_short_place(explained, found.odd[0])} first." if found.odd else ""
+        return "No log of a job was read." if in_vain else f"No cause is named.{look}"
+    first = _first(explained)
+    name, more = whom(first.who), len(explained.roots) - 1
+    said = first.says.rstrip(".").split("; ")[0]
+    said = said if name in said else f"{name}: {said}"
+    attempt = f"attempt {explained.attempts}" if explained.attempts > 1 else ""
+    within = " of ".join(filter(None, (attempt, first.job)))
+    of = f", in {within}" if within else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
-    word = "Suspected" if first.confidence is Confidence.SUSPECT else "Named"
-    return f"{word}: {name or headline(first)}{of}{beside}."
+    return f"{named_word(explained)}: {said}{of}{beside}."
+
+
+def named_word(explained: Explanation) -> str:
+    """The word for a named cause: whether it is certain, and whether it is about somebody."""
+    first = _first(explained)
+    unsure = first.confidence is Confidence.SUSPECT
+    if not whom(first.who):
+        return "Possible cause" if unsure else "Cause"
+    return "Suspected" if unsure else "Named"
+
+
+def _first(explained: Explanation) -> LogCause:
+    return explained.conclusion.charges[next(iter(explained.roots), 0)]
 
 
 def headline(charge: LogCause) -> str:
@@ -213,6 +226,11 @@ def whom(who: Sequence[Party]) -> str:
 
 def place_of(line: LogLine) -> str:
     return f"{line.file}:{line.number}"
+
+
+def _short_place(explained: Explanation, line: LogLine) -> str:
+    names = short_names(file.name for file in explained.logs.files)
+    return f"{names.get(line.file, line.file)}:{line.number}"
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:

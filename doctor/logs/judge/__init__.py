@@ -17,6 +17,7 @@ from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.parties import is_name, key
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
+from doctor.logs.judge.telling import ranked
 from doctor.logs.judge.unknowns import openings
 from doctor.logs.judge.words import aftermath, told
 from doctor.logs.model import Conclusion, LogCause, LogOutcome, Logs, Role
@@ -54,11 +55,13 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
         files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
         hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
+    odd = ranked(case)[:MOST_ODD]
     return Conclusion(
         outcome,
         tuple(charges),
         story=story_of(case),
-        odd=tuple(line for _, line in case.odd)[:MOST_ODD],
+        odd=tuple(replace(each.line, who=each.who) for each in odd),
+        telling="; ".join(odd[0].why) if odd else "",
         open=openings(case, blames),
         hosts=hosts,
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),

@@ -14,8 +14,8 @@ from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect, explains
 from doctor.logs.judge.words import MOST as MOST_RANGES
-from doctor.logs.judge.words import ended, told, who
-from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.judge.words import REPORTERS, ended, told, who
+from doctor.logs.model import LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 
@@ -86,7 +86,7 @@ def _other_size(case: LogCase, suspect: Suspect) -> LogBlame:
     came, room = taken.get("received"), taken.get("expected")
     sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
     says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
-    how = ["an operation was skipped, added or reordered on one side"]
+    how = ["the sizes of the two sides differ" if came and room else "the line says so"]
     if wrote != tuple(suspect.who):
         how.append(f"the line has no rank; {who(wrote)} is the one that ended itself (SIGABRT) there")
     return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
@@ -118,22 +118,37 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:
-        forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
-        how.append(f"{forms} and the launcher agree that it {ended(suspect.events[-1])}")
+        how.append(f"{_reporters(suspect)} agree that it {ended(suspect.events[-1])}")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
-        told_twice = "the kernel and the launcher both report a kill on this host"
+        told_twice = f"{_reporters(suspect)} report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
-        before = [] if any(_failed_after(case, suspect, rank) for rank in case.first_failures) else [_FIRST]
-        how.append(", and ".join([*before, "its log does not say why it ended"]))
+        before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
+        how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
-    if silent and case.left_alone - {key[1] for key in silent}:
+    others = case.left_alone - {key[1] for key in silent}
+    if silent and others:
+        complain = f"{ranks_text(others, most=MOST_RANGES)} complain{'' if len(others) > 1 else 's'}"
         does = "these do" if len(silent) > 1 else "this one does"
-        how.append(f"the other ranks complain of a lost connection or of waiting; {does} not")
+        how.append(f"{complain} of a lost connection or of waiting; {does} not")
     return LogBlame(
         says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
+
+
+def _reporters(suspect: Suspect) -> str:
+    """Who reports the end: "the kernel and torchrun"."""
+    forms = dict.fromkeys(each.line.form for each in suspect.events)
+    names = [REPORTERS[form] for form in forms if form in REPORTERS]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "two programs"
+
+
+def _another_ended_before(case: LogCase, suspect: Suspect, head: Event) -> bool:
+    if any(_failed_after(case, suspect, rank) for rank in case.first_failures):
+        return True
+    ends = case.of(SuspectKind.DIED, SuspectKind.LEFT)
+    return any(case.before(each, head) for each in ends if not each.keys & suspect.keys)
 
 
 def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) -> tuple[list[Suspect], bool]:

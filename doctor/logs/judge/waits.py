@@ -154,7 +154,7 @@ def _other_operation(events: tuple[Event, ...]) -> LogBlame | None:
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
     few = [party for party, name in at.values() if name != names[0]] if counts[names[0]] * 2 > len(at) else []
     says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
-    how = ("an operation was skipped, added or reordered on one side",)
+    how = ("their lines name different operations (OpType)",)
     named = tuple(few) or tuple(party for party, _ in at.values())
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
@@ -183,7 +183,9 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
     if silent:
         says = f"{who(chosen)} is the last that others wait for: {title}"
-        return LogBlame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
+        return LogBlame(
+            says, chosen, carried, Confidence.STRONG, (*how, "no such line of its own is in these logs")
+        )
     if len(edges) == 1:
         chosen = (said[0][1], said[0][0]) if said else chosen
     if len(chosen) > 1:
@@ -219,7 +221,7 @@ def _latest(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         return None
     parties = tuple(_one(case, rank) for rank in sorted(ranks))
     says = f"{who(parties)} came {spread:.0f} s after the others, who waited {limit:g} s"
-    how = ("all ranks waited in vain; this one is the latest",)
+    how = (f"{ranks_text(after, most=MOST)} waited in vain, and {who(parties)} timed out last",)
     return LogBlame(says, parties, events, Confidence.STRONG, how, nameless=True, brief="came late")
 
 

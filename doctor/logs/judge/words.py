@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from doctor.job.launch.launchers.mpirun import MPIRUN
+from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.judge.case import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import bare, key
-from doctor.logs.model import Party
+from doctor.logs.model import Form, Party
 from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
 
 MOST = 4
 """The most ranges of ranks, or parties without a rank, that a sentence names."""
+REPORTERS = {
+    Form.PLOG: "plog",
+    Form.CANN: "CANN",
+    Form.MINDSPORE: "MindSpore",
+    Form.TORCH: "torch",
+    Form.ELASTIC: TORCHRUN.name,
+    Form.TORCH_NPU: "torch_npu",
+    Form.NCCL: "NCCL",
+    Form.RAS: "NCCL RAS",
+    Form.MPI: MPIRUN.name,
+    Form.SLURM: "Slurm",
+    Form.KERNEL: "the kernel",
+    Form.PYTHON: "Python",
+}
+"""Who writes the lines of a form. Anybody may write a plain line."""
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 

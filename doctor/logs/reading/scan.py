@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
@@ -18,6 +19,7 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
+from doctor.logs.reading.cut_off import FRAME, cut_tracebacks
 from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
 from doctor.logs.reading.lines import Lines
@@ -41,9 +43,6 @@ _NEAR_END = 30
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
-_FRAME = re.compile(
-    r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
-)
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, but are written on another one."""
 
@@ -84,6 +83,7 @@ class _Scanner:
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
+        self._most_odd, self._at_end = MOST_ODD, False
         self._calm: set[bytes] = set()
         """Keys of lines that do not complain, see `complaint.like`."""
 
@@ -171,6 +171,7 @@ class _Scanner:
         old = {wording: each for wording, each in found.odd.items() if each[1].number < on}
         for wording in old:
             del found.odd[wording]
+        self._most_odd, self._at_end = len(found.odd) + MOST_ODD, True
         number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
         for start, end in window.last(HEAD):
             if number <= on:
@@ -180,27 +181,26 @@ class _Scanner:
                 if not self._matcher.decide(text, facts.form):
                     self._odd(window, start, end, number, text, facts)
             number -= 1
+        self._most_odd, self._at_end = MOST_ODD, False
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
         self._cut_off(window)
 
     def _cut_off(self, window: Window) -> None:
-        """A log that ends inside a traceback complains, although the exception itself is missing."""
-        frame: re.Match[str] | None = None
-        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
-        for back, (start, end) in enumerate(window.last(HEAD)):
-            texts = states(window.data[start:end])
-            facts = self._parse(texts[-1]) if texts else LineFacts()
-            own = texts[-1][facts.start :] if texts else ""
-            if "Traceback (most recent call last)" in own:
-                place = f" ({frame['file']}:{frame['line']})" if frame else ""
-                text = f"{texts[-1]} the log ends here{place}"
-                facts.form = Form.PYTHON
-                self._found.odd["cut off"] = (who_of(facts), self._made(number - back, text, facts))
-                return
-            if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
-                return
-            frame = frame or _FRAME.search(own)
+        ends = [*window.last(HEAD)][::-1]
+        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n") - len(ends) + 1
+        lines = [
+            (number + place, text)
+            for place, (start, end) in enumerate(ends)
+            for text in states(window.data[start:end])[-1:]
+        ]
+        for each in cut_tracebacks(lines):
+            facts = self._parse(each.text)
+            facts.form = Form.PYTHON
+            self._found.odd[f"cut off {each.prefix}"] = (
+                who_of(facts),
+                self._made(each.number, each.text, facts),
+            )
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)
@@ -245,20 +245,25 @@ class _Scanner:
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
-        if len(self._found.odd) >= MOST_ODD or not complaint.complains(text, facts):
+        if not complaint.complains(text, facts):
+            return
+        wording = complaint.wording(text, facts)
+        if known := self._found.odd.get(wording):
+            who, line = known
+            if number > line.number and not self._at_end:
+                self._found.odd[wording] = who, replace(line, times=line.times + 1)
+            return
+        if len(self._found.odd) >= self._most_odd or not wording:
             return
         frame = None
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
             above = [line for line in around.above() if line.startswith(text[: facts.start])]
-            frame = next(filter(None, map(_FRAME.search, above)), None)
+            frame = next(filter(None, map(FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
                 return  # the script went on after it
             if not _UNCAUGHT.search(text[: facts.start]) and self._caught(text, facts, above, around.below()):
                 return
-        wording = complaint.wording(text, facts)
-        if not wording or wording in self._found.odd:
-            return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"

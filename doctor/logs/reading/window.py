@@ -18,8 +18,11 @@ KEPT = 2000
 MOST_PARTS = 32
 """The most states of a line that a progress bar overwrites; only the last ones are read."""
 _MOST = 40
-_BAR = re.compile(rb"\d/\d{1,12} \[[^\]\r\n]{0,200}(?:it/s|s/it)[^\]\r\n]{0,400}\](?=[^\s,\]])")
-"""A progress bar with another line glued to it."""
+_COUNT = re.compile(rb"\d/\d{1,12} \[")
+"""The count of a progress bar, and the beginning of its times and its rate."""
+_RATE = re.compile(rb"it/s|s/it")
+_BRACKET = 600
+"""The most bytes between the brackets of a progress bar."""
 _DASHES = b"-" * 70
 
 
@@ -134,5 +137,14 @@ def states(raw: bytes) -> list[str]:
 
 def _after_bar(part: bytes) -> list[bytes]:
     """A bar leaves the line open, so the next text that any program prints continues it."""
-    bar = _BAR.search(part)
-    return [part[: bar.end()], part[bar.end() :]] if bar else [part]
+    after = 0
+    while rate := _RATE.search(part, after):
+        begin, end = part.rfind(b"]", after, rate.start()) + 1, part.find(b"]", rate.end()) + 1
+        if not end:
+            break
+        begin = max(begin, after, end - _BRACKET)
+        glued = part[end : end + 1]
+        if glued and glued not in b",]" and not glued.isspace() and _COUNT.search(part, begin, rate.start()):
+            return [part[:end], part[end:]]
+        after = end
+    return [part]

@@ -1,0 +1,52 @@
+"""Finds tracebacks that the end of a log cuts off: a rank died, although its exception is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+BEGINS = "Traceback (most recent call last)"
+FRAME = re.compile(
+    r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
+)
+_STAMP = re.compile(r"\d{1,4}(?:[-:/.,T ]{1,2}\d{1,9}){2,8}")
+MOST = 5
+"""The most tracebacks of one file that are reported."""
+
+
+class CutTraceback(NamedTuple):
+    number: int
+    text: str
+    """The line with which it begins, with the place of its last frame."""
+    prefix: str
+    """What its writer puts in front of each line, without times."""
+
+
+def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
+    """The tracebacks in the last lines of a file that have no exception, one for each writer. A writer is
+    known by what stands in front of its lines; lines of others may stand between them.
+    """
+    found: dict[str, CutTraceback] = {}
+    for place, (number, text) in enumerate(lines):
+        front, begins, _ = text.partition(BEGINS)
+        if begins:
+            prefix, below = _steady(front), [line for _, line in lines[place + 1 :]]
+            if not any(_steady(line).startswith(prefix) for line in below):
+                prefix = ""  # it begins within a record; its frames have no prefix
+            own = [line for line in below if _steady(line).startswith(prefix)]
+            if all(_continues(_steady(line)[len(prefix) :]) for line in own):
+                frames = [frame for line in own if (frame := FRAME.search(line))]
+                where = f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
+                found[prefix] = CutTraceback(number, f"{text} the log ends here{where}", prefix)
+    return [*found.values()][-MOST:]
+
+
+def _continues(own: str) -> bool:
+    """Whether a line belongs to the traceback; rich draws a frame around it."""
+    return not own.strip() or own.startswith((" ", "\t", "│"))
+
+
+def _steady(text: str) -> str:
+    """The text without times."""
+    return _STAMP.sub("", text)

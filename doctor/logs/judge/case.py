@@ -6,7 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
 
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.job_facts import JobFacts
@@ -75,6 +76,15 @@ class Event:
     @property
     def ranks(self) -> frozenset[int]:
         return frozenset(each.rank for each in self.who or (self.by,) if each.rank is not None)
+
+
+def explains(one: Event, other: Event) -> bool:
+    return _matches(other.id, one.sighting.symptom.explains)
+
+
+@cache
+def _matches(id: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(id, glob) for glob in globs)
 
 
 @dataclass(frozen=True)
@@ -191,6 +201,11 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
     found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
+    found = [
+        one
+        for one in found
+        if one.sighting.symptom.needs != "effect" or any(explains(one, other) for other in found)
+    ]
     busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
     calm = not busy
     every = [line for lines in steps.values() for line in lines]
@@ -472,7 +487,7 @@ def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:
 
 def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     needs = sighting.symptom.needs
-    if not needs:
+    if not needs or needs == "effect":
         return True
     last = sighting.last
     if needs == "repeated" and sighting.count > 1:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.suspect import Suspect, explains
+from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
 from doctor.logs.model import Party, Role

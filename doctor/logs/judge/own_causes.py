@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
-from doctor.logs.judge.suspect import MOST, Suspect, explains
+from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
 from doctor.logs.judge.words import ended, told, who
 from doctor.logs.model import Form, LogLine, Party

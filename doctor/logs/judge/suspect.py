@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
 
 from doctor.logs.judge.case import Event
 from doctor.logs.judge.kinds import SuspectKind
@@ -49,12 +47,3 @@ class Suspect:
     @property
     def overcome(self) -> bool:
         return bool(self.events) and all(each.overcome for each in self.events)
-
-
-def explains(one: Event, other: Event) -> bool:
-    return _matches(other.id, one.sighting.symptom.explains)
-
-
-@cache
-def _matches(id: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(id, glob) for glob in globs)

@@ -6,11 +6,10 @@ import re
 from collections import Counter
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import UNDECIDED, Confidence

@@ -16,6 +16,10 @@ from doctor.logs.reading.fold import Fold, UnresolvedParty
 from doctor.logs.reading.mark import PartEnd
 
 
+Decided = tuple[tuple[Symptom, Mapping[str, str]], ...]
+"""The symptoms of a line with the values taken from it."""
+
+
 class LineMatcher(Protocol):
     """The interface of doctor.logs.symptoms.match.Matcher."""
 
@@ -25,7 +29,7 @@ class LineMatcher(Protocol):
 
     def holds(self, line: bytes) -> bool: ...
 
-    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
+    def decide(self, text: str, form: Form | None) -> Decided: ...
 
 
 class LossLineCollector(Protocol):

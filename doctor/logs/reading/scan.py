@@ -18,7 +18,7 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
-from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
+from doctor.logs.reading.file_scan import Decided, LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
@@ -227,8 +227,11 @@ class _Scanner:
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
         decided = self._matcher.decide(text, facts.form)
-        if not decided:
-            return False
+        if decided:
+            self._seen(decided, number, text, facts)
+        return bool(decided)
+
+    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts) -> None:
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
@@ -241,7 +244,6 @@ class _Scanner:
             taken = {symptom.id: values for symptom, values in decided}
             for symptom in fresh:
                 fold.add(symptom, taken.get(symptom.id, {}), who, line)
-        return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
@@ -262,6 +264,8 @@ class _Scanner:
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
+            if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
+                return self._seen(decided, number, text, facts)
         self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:

@@ -201,11 +201,6 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
     found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
-    found = [
-        one
-        for one in found
-        if one.sighting.symptom.needs != "effect" or any(explains(one, other) for other in found)
-    ]
     busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
     calm = not busy
     every = [line for lines in steps.values() for line in lines]
@@ -237,9 +232,10 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         ),
         key=lambda each: (each[1].file, each[1].number),
     )
+    count = [each for each in found if not _forgiven(each)]
     return LogCase(
         logs, known, places, clocks,
-        tuple(each for each in found if not _forgiven(each)),
+        tuple(each for each in count if not _lacks_effect(each, count)),
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
@@ -293,6 +289,11 @@ def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]
             of = clock(file.last)
             found[of] = min(found.get(of, file.first_at), file.first_at)
     return found
+
+
+def _lacks_effect(event: Event, found: Iterable[Event]) -> bool:
+    """Whether healthy logs show the symptom too, and nothing that it explains happened."""
+    return event.sighting.symptom.needs == "effect" and not any(explains(event, each) for each in found)
 
 
 def _forgiven(event: Event) -> bool:
@@ -431,7 +432,8 @@ def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[L
 def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
     """Whether healthy logs show the symptom too, and its file has no other complaint and goes on after it."""
     file = files.get(event.line.file)
-    if not event.sighting.symptom.needs or file is None or file.name in busy:
+    needs = event.sighting.symptom.needs
+    if not needs or needs == "effect" or file is None or file.name in busy:
         return False
     return file.lines - event.sighting.last.number > LAST_WORDS
 

@@ -153,7 +153,9 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
         return None
     head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
     told_why = (
-        each for each in case.of(SuspectKind.CONFIRMS) if explains(each, head) and not explains(head, each)
+        each
+        for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER)
+        if explains(each, head) and not explains(head, each)
     )
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)

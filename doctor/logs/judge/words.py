@@ -33,7 +33,7 @@ def who(parties: Iterable[Party]) -> str:
         on = f" on {folded(h for h in hosts if h)}" if None not in hosts and len(hosts) <= MOST else ""
         said.append(ranks_text(ranks, most=MOST) + on)
     unknown = [each for each in several if each.rank is None]
-    others = list(dict.fromkeys(_one(each) for each in unknown))
+    others = list(dict.fromkeys(_one(each) for each in unknown if key(each)[0] != "file" or not ranks))
     said += others[:MOST]
     if len(others) > MOST:
         said.append(f"{len(others) - MOST} more")

@@ -405,13 +405,18 @@ def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None
     another rank may have written the step, or if Python may have held it back until its end.
     """
     below = step.number - line.number
-    same = (rank is not None and step.who.rank == rank) or not _several(file)
+    same = (rank is not None and step.who.rank == rank) or not (_several(file) or _differ(line.who, step.who))
     bar = _BAR.search(step.text) is not None
     if same and below > 0 and not _ends_it(line):
         return True  # a warning ends nobody
     if same and step.since > line.number and (step.level or bar):
         return True  # logging and progress bars are not held back
     return below * len(step.text) > HELD_BACK * (1 if same else WRITERS) and not bar
+
+
+def _differ(one: Party, other: Party) -> bool:
+    pairs = ((one.host, other.host), (one.device, other.device), (one.pid, other.pid))
+    return any(a is not None and b is not None and a != b for a, b in pairs)
 
 
 def _several(file: LogFile | None) -> bool:

@@ -16,8 +16,10 @@ MOST = 4
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SHOWN = {
-    **{"pci": "PCI {}", "adapter": "{}", "interface": "{}", "name": "{}", "worker": "process {}"},
-    **{"file": "{}", "store": "{}", "library": "{}", "module": "{}", "port": "port {}"},
+    **dict.fromkeys(("adapter", "interface", "name", "file", "store", "library", "module"), "{}"),
+    "pci": "PCI {}",
+    "worker": "process {}",
+    "port": "port {}",
 }
 """How a sentence shows what a line names."""
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}

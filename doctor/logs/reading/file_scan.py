@@ -15,7 +15,6 @@ from doctor.logs.model import Curve, Form, LogLine, Party, Symptom
 from doctor.logs.reading.fold import Fold, UnresolvedParty
 from doctor.logs.reading.mark import PartEnd
 
-
 Decided = tuple[tuple[Symptom, Mapping[str, str]], ...]
 """The symptoms of a line with the values taken from it."""
 

@@ -15,6 +15,7 @@ from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
+from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
@@ -114,6 +115,8 @@ class _Scanner:
             self._layout = layout_of(line.decode("utf-8", "replace") for line in lines.beginning())
             if self._loss:
                 self._losses = Losses(self._loss, self._layout, self._clock)
+        data, clock = lines.window, self._clock
+        self._layout = with_learned(self._layout, data.data, data.start, data.end, clock)
         if begins:
             self._edge(lines.window, lines.window.first(HEAD), head=True)
         losses = self._losses.take(lines) if self._losses else frozenset()
@@ -265,7 +268,8 @@ class _Scanner:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
-                return self._seen(decided, number, text, facts)
+                self._seen(decided, number, text, facts)
+                return
         self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:

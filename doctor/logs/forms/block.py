@@ -24,8 +24,8 @@ _FIELD = re.compile(
 _TIME = re.compile(DATED)
 _RANK = re.compile(r"(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
-FIRST = "Root Cause (first observed failure):"
-"""The heading of the entry of the rank that torchrun saw fail first."""
+FIRST = ("Root Cause (first observed failure):", "Root Cause:")
+"""The heading of the entry of the rank that torchrun saw fail first, and that of torch before 1.10."""
 _FRAME = re.compile(r"-{70,80}$")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
@@ -48,7 +48,7 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
     """Fill in what the line itself does not state."""
     if _FIELD.match(text, facts.start):
         _table(text, facts, around.above(), around.below(), layout, clock)
-    elif FIRST in text:
+    elif text.startswith(FIRST, facts.start):
         _table(text, facts, (), around.below()[1:], layout, clock)  # below "[0]:"
     elif (
         facts.form is Form.PLAIN

@@ -36,8 +36,8 @@ _C10D = re.compile(
     r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
 )
 _ELASTIC = re.compile(
-    rf"torch\.distributed\.elastic\.|{TORCHRUN.name}\b|Root Cause \(first observed failure\)|Failures:$"
-    r"|[\w./-]{1,200} FAILED$"
+    rf"torch\.distributed\.elastic\.|{TORCHRUN.name}\b|Root Cause(?: \(first observed failure\))?:"
+    r"|(?:Other )?Failures:$|Child process \d{1,9} \(local_rank \d|[\w./-]{1,200} FAILED$"
     r"|  (?:time|host|rank|exitcode|error_file|traceback) {0,6}: "
 )
 _CHILD = re.compile(

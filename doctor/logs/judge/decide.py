@@ -63,7 +63,8 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
     head = suspect.head
     if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged
-        return Confidence.STRONG if own or not case.left_alone else Confidence.SUSPECT
+        alone = len(suspect.who) == 1 and (bool(own) or not case.left_alone)
+        return Confidence.STRONG if alone else Confidence.SUSPECT
     only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
     if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
         # only the kernel names it: the host is known, the rank is not

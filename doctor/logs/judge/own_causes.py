@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import Event, LogCase, explains
-from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
+from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised, together
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
@@ -38,7 +38,7 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    return [*kept, *others]
+    return [*together(case, kept), *others]
 
 
 def _by_symptom(case: LogCase) -> list[Suspect]:
@@ -117,6 +117,10 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     says = told(tuple(suspect.who), head)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
+    if suspect.beside:
+        at = [each.line.at for each in suspect.events if each.line.at is not None]
+        soon = bool(at) and max(at) - min(at) <= WHOLE
+        says += f"; {who(suspect.beside)} ended {'in the same second' if soon else 'with it or later'}"
     if suspect.confirmed:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
         how.append(f"{forms} and the launcher agree that it {ended(suspect.events[-1])}")

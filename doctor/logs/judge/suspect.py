@@ -20,6 +20,8 @@ class Suspect:
     who: dict[Party, None]
     events: list[Event]
     exceptions: list[LogLine] = field(default_factory=list)
+    beside: tuple[Party, ...] = ()
+    """Ranks in the same table of torchrun, whose logs do not say why they ended."""
     confirmed: bool = False
     """Whether the launcher and either the kernel or the scheduler report it."""
 

@@ -15,6 +15,8 @@ from doctor.logs.model import Curve, Form, LogLine, Party, Symptom
 from doctor.logs.reading.fold import Fold, UnresolvedParty
 from doctor.logs.reading.mark import PartEnd
 
+CUT_OFF = "cut off"
+"""The key in Scan.odd of a traceback that the file ends in."""
 Decided = tuple[tuple[Symptom, Mapping[str, str]], ...]
 """The symptoms of a line with the values taken from it."""
 

@@ -19,7 +19,7 @@ from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
-from doctor.logs.reading.file_scan import Decided, LineMatcher, LossLineCollector, Scan
+from doctor.logs.reading.file_scan import CUT_OFF, Decided, LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
@@ -199,7 +199,7 @@ class _Scanner:
                 place = f" ({frame['file']}:{frame['line']})" if frame else ""
                 text = f"{texts[-1]} the log ends here{place}"
                 facts.form = Form.PYTHON
-                self._found.odd["cut off"] = (who_of(facts), self._made(number - back, text, facts))
+                self._found.odd[CUT_OFF] = (who_of(facts), self._made(number - back, text, facts))
                 return
             if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
                 return

@@ -36,7 +36,7 @@ WRITERS = 4
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
-_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
+_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
@@ -499,6 +499,8 @@ def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     last = sighting.last
     if needs == "repeated" and sighting.count > 1:
         return True
+    if needs == "end":
+        return file is not None and file.lines - last.number < LAST_WORDS
     near = file is not None and file.lines - last.number <= (NEAR_END if needs == "last" else LAST_WORDS)
     if near and file is not None and file.last_at is not None and last.at is not None:
         return file.last_at - last.at <= LATE

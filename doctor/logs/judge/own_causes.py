@@ -226,4 +226,5 @@ def _caused(
     if by.overcome and not other.overcome:
         return False
     back = any(explains(two, one) for one in causes for two in effects)
-    return not back and not _earlier(case, other, by)
+    told_late = all(each.line.form is Form.SLURM for each in by.events)  # Slurm reports what it learns
+    return not back and (told_late or not _earlier(case, other, by))

@@ -16,6 +16,8 @@ from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
 
+FAR = 1000
+"""The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
 _LIMIT = re.compile(
     r"(?i)timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|waiting (\d{1,12}) ?ms|in (\d{1,12}) ms"
     r"|time ?out(?:\[|:\s*|=)(\d{1,9})(?:\s*s|\])|after (\d{1,9}) ?s(?:ec)?"
@@ -120,6 +122,8 @@ def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         if what == "waited in" and case.silent():
             continue  # a rank without such a line comes first
         least, most = min(at.values()), max(at.values())
+        if what == "waited in" and most - least > FAR:
+            continue  # operations of two groups, which count on their own
         ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
         if len(ranks) * 2 > len(at) and len(at) > 2:
             continue

@@ -15,13 +15,13 @@ MOST = 4
 """The most ranges of ranks, or parties without a rank, that a sentence names."""
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
-_SHOWN = {
+_NAMED = {
     **dict.fromkeys(("adapter", "interface", "name", "file", "store", "library", "module"), "{}"),
     "pci": "PCI {}",
     "worker": "process {}",
     "port": "port {}",
 }
-"""How a sentence shows what a line names."""
+"""The values that a sentence names, and how."""
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -111,7 +111,7 @@ def which(event: Event, *, ends: bool = True) -> str:
     far = [who(event.peers)] if event.peers else [host.removeprefix("::ffff:")] if host else []
     here = {place for each in event.who for place in (each.host, each.address)}
     named = [each for each in far if ends and each not in here and each != "a rank"]
-    named += [form.format(taken[name]) for name, form in _SHOWN.items() if taken.get(name)]
+    named += [form.format(taken[name]) for name, form in _NAMED.items() if taken.get(name)]
     return f" ({', '.join(named)})" if named else ""
 
 

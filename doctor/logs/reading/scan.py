@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import in_block
+from doctor.logs.forms.block import in_block, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -199,6 +199,7 @@ class _Scanner:
                 place = f" ({frame['file']}:{frame['line']})" if frame else ""
                 text = f"{texts[-1]} the log ends here{place}"
                 facts.form = Form.PYTHON
+                spawned(facts, window.around(start, end).above()[:3])
                 self._found.odd[CUT_OFF] = (who_of(facts), self._made(number - back, text, facts))
                 return
             if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
@@ -255,6 +256,7 @@ class _Scanner:
         frame = None
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
+            spawned(facts, around.above())
             above = [line for line in around.above() if line.startswith(text[: facts.start])]
             frame = next(filter(None, map(_FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:

@@ -115,8 +115,9 @@ def _logger(text: str, facts: LineFacts, clock: Clock) -> bool:
 
 
 def _bare(text: str, facts: LineFacts) -> bool:
-    if _ELASTIC.match(text, facts.start):
+    if _ELASTIC.match(text, facts.start) or _CHILD.search(text, facts.start, facts.start + 200):
         facts.form = Form.ELASTIC
+        _child(text, facts.start, facts)
         if _EXCEPTION.match(text, facts.start):
             facts.level, facts.headed = "ERROR", True
     elif _TRACEBACK.match(text, facts.start):

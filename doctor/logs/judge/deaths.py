@@ -17,7 +17,7 @@ from doctor.logs.model import Form, LogLine, Party
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
-_ENTRY = re.compile(r" {2}exitcode ")
+_ENTRY = re.compile(r" {2}exitcode {0,2}: ")
 """The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
 _EXCEPTION = re.compile(

@@ -197,9 +197,10 @@ class _Scanner:
             own = texts[-1][facts.start :] if texts else ""
             if "Traceback (most recent call last)" in own:
                 place = f" ({frame['file']}:{frame['line']})" if frame else ""
-                text = f"{texts[-1]} the log ends here{place}"
                 facts.form = Form.PYTHON
                 spawned(facts, window.around(start, end).above()[:3])
+                of = f" of process {facts.local}" if facts.local is not None and facts.rank is None else ""
+                text = f"{texts[-1]} the log{of} ends here{place}"
                 self._found.odd[CUT_OFF] = (who_of(facts), self._made(number - back, text, facts))
                 return
             if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame

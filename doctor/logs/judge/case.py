@@ -38,6 +38,7 @@ _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_ENDED = {SuspectKind.LEFT, SuspectKind.DIED}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
     SuspectKind.WAITS,
@@ -247,10 +248,16 @@ def _first_failures(
     """Attributes exceptions of unknown ranks to the rank that torchrun saw fail first, if the file has only
     one such rank. A rank that others only left alone is not a cause.
     """
+    alone: dict[str, set[Party]] = defaultdict(set)
+    """The processes in torchrun's line about the first that failed, if its table is not in the file."""
     tables: dict[str, set[Party]] = defaultdict(set)
     for each in events:
         if each.id == FIRST_FAILURE and each.by.rank is not None:
             tables[each.line.file].add(each.by)
+    for each in events:
+        if "failed (exitcode: " in each.line.text and each.kind in _ENDED and each.line.file not in tables:
+            alone[each.line.file] |= set(each.who)
+    tables |= alone
     first = {file: next(iter(ranks)) for file, ranks in tables.items() if len(ranks) == 1}
     nameless = [each for each in events if each.line.form is Form.PYTHON and each.by.rank is None]
     own = {each.line.file for each in nameless if each.kind is SuspectKind.ROOT}

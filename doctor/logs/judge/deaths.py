@@ -129,9 +129,9 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
         mine = key(party, line.file)
         if raised(line) is None or mine in known or party.rank in case.left_alone | follow:
             continue
-        if party.rank is None and (mine[0] != "host" or line.file in complain):
+        death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
+        if party.rank is None and death is None and (mine[0] != "host" or line.file in complain):
             continue
-        death = next((each for each in deaths if mine in each.keys), None)
         if death is not None:
             death.exceptions.append(line)
         elif ill and mine not in lone:

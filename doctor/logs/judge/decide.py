@@ -8,6 +8,7 @@ from dataclasses import replace
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
@@ -34,7 +35,8 @@ def decide(case: LogCase) -> list[LogBlame]:
     for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
         if found := rule(case):
             return [found]
-    return [found] if (found := _scheduler(case) or _only_consequences(case)) else []
+    last = _scheduler(case) or _only_consequences(case) or own_exception(case)
+    return [last] if last else []
 
 
 def _roots(case: LogCase, named: LogBlame | None) -> list[LogBlame]:

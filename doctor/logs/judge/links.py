@@ -24,6 +24,9 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
     if not events:
         return None
+    beside = [each for each in case.of(SuspectKind.CONFIRMS) if explains(each, events[0])]
+    said = dict.fromkeys(each.sighting.taken.get("host") for each in beside)
+    heads = heads or tuple(case.places.settled(Party(host=host), None) for host in said if host)
     at_head = _at_head(events, heads) if alone else None
     parties: dict[Key, Party] = {}
     pairs: list[Pair] = []
@@ -47,7 +50,6 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     pairs = list(dict.fromkeys(pairs))
     head = events[0]
     title = head.sighting.symptom.title + which(head, ends=not pairs)
-    beside = (each for each in case.of(SuspectKind.CONFIRMS) if explains(each, head))
     known = tuple(dict.fromkeys(told(each.who, each) for each in beside))
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")

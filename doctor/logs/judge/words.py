@@ -16,7 +16,7 @@ MOST = 4
 _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = {
-    **dict.fromkeys(("adapter", "interface", "name", "file", "store", "library", "module"), "{}"),
+    **dict.fromkeys(("error", "adapter", "interface", "name", "file", "store", "library", "module"), "{}"),
     "pci": "PCI {}",
     "worker": "process {}",
     "port": "port {}",

@@ -120,6 +120,16 @@ def test_a_host_without_infiniband_and_with_a_virtual_interface_is_sound(tmp_pat
     )
 
 
+def test_the_address_that_torchrun_was_told_is_the_other_end(tmp_path: Path) -> None:
+    told = ("Starting elastic_operator with launch configs:", "  rdzv_endpoint    : 10.0.0.9:29400")
+    lost = (
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store"
+    )
+    found = written(tmp_path, *told, f"{lost} has failed. See inner exception for details.")
+    assert "10.0.0.9" in found.charges[0].says
+    assert written(tmp_path, *told, "ready").outcome is LogOutcome.CLEAN
+
+
 MEETS = [f"initializing distributed: GLOBAL_RANK: {rank}, MEMBER: {rank + 1}/2" for rank in range(2)]
 
 

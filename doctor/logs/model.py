@@ -115,7 +115,8 @@ class Symptom:
     remedy: tuple[str, ...] = ()
     """Commands to type; sentences of advice begin with #."""
     needs: str = ""
-    """`repeated` or `last`: healthy logs have it too, so it counts only if repeated or near the end."""
+    """`repeated`, `last`, `end` or `effect`: healthy logs have it too, so it counts only if repeated, near
+    the end, in the last few lines, or beside a symptom that it explains."""
     unseen: str = ""
     """What its checks do not cover, so that they may pass while it lasts: "the folder that it wrote to"."""
     sources: tuple[str, ...] = ()

@@ -48,6 +48,7 @@ GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
 """The beginning of an error line of glog or absl, which has no word for its level."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
+    r"|Error executing job with overrides"
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
     r"|(?:killed|aborted|terminated|illegal instruction|floating point exception)\s{0,9}$"
     r"|[\w./-]{1,80}: line \d{1,6}: {1,4}\d{1,9} (?:killed|aborted|bus error|illegal instruction)\b"

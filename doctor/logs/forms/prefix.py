@@ -38,6 +38,14 @@ _GREP = re.compile(
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
+_INDENT = re.compile(r" *")
+_NAMES = re.compile(
+    r"\b[Rr]ank[ _:=-]{0,2}(?P<rank>\d{1,6})\b"
+    r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
+)
+"""What an unknown prefix may name: a rank, or a host or container and perhaps a rank on it."""
+_NO_HOST = re.compile(r"(?i)(?:proc|process|worker|gpu|npu|cuda|local|task|thread|default|stage)s?[ _-]?\d+$")
+_TIME = re.compile(DATED)
 _WORDS = """
     error warning info debug note hint fatal warn epoch step loss sbatch rank
     iteration iter train eval val test time host exitcode traceback file
@@ -58,6 +66,10 @@ class PrefixLayout:
     """`[3] ` of MPICH's `-prepend-rank`."""
     hosts: frozenset[str] = frozenset()
     """`node1: ` of pdsh."""
+    indent: int = 0
+    """Spaces before every line, as in a text that was pasted."""
+    learned: tuple[re.Pattern[str], ...] = ()
+    """Prefixes of unknown launchers, see unknown_prefix.py."""
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
@@ -65,10 +77,12 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     labels: list[int] = []
     brackets = total = 0
     hosts: Counter[str] = Counter()
+    indent = 80
     for line in lines:
         if not line.strip():
             continue
         total += 1
+        indent = min(indent, len(_INDENT.match(line)[0]))  # type: ignore[index]
         label = _LABEL.match(line)
         if label:
             labels.append(int(label["task"]))
@@ -83,6 +97,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
+        indent=indent if total >= 3 else 0,
     )
 
 
@@ -91,12 +106,13 @@ def _counts(labels: list[int]) -> bool:
     return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
-def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> None:
-    """Remove all prefixes: `facts` gets the writer of the line, and where its own text begins."""
-    at = 0
-    grep = _GREP.match(text)
+def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts, at: int = 0) -> None:
+    """Remove all prefixes from `at` on. `facts` gets the writer, and where the line's own text begins."""
+    grep = _GREP.match(text) if at == 0 else None
     if grep:
         at = grep.end()
+    elif at == 0 and layout.indent and text[: layout.indent].isspace():
+        at = layout.indent
     for _ in range(MOST_PREFIXES):
         end = _one(text, at, layout, clock, facts)
         if end == at:
@@ -143,4 +159,21 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
         if found and found["host"] in layout.hosts:
             facts.host = found["host"]
             return found.end()
+    found = next(filter(None, (each.match(text, at) for each in layout.learned)), None)
+    if found and found.end() > at:
+        _named(found[0], facts, clock)
+        return found.end()
     return at
+
+
+def _named(prefix: str, facts: LineFacts, clock: Clock) -> None:
+    """Note whom an unknown prefix names."""
+    time = _TIME.search(prefix)
+    if time and facts.at is None:
+        facts.at, facts.zoned = clock.at(time)
+    for found in _NAMES.finditer(prefix):
+        if found["rank"]:
+            facts.rank = int(found["rank"])
+        elif _NUMBERED.match(found["host"]) and (found["local"] or not _NO_HOST.match(found["host"])):
+            facts.host = found["host"]
+            facts.local = int(found["local"]) if found["local"] else facts.local

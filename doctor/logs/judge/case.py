@@ -6,7 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
 
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.job_facts import JobFacts
@@ -35,8 +36,9 @@ WRITERS = 4
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
-_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
+_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_ENDED = {SuspectKind.LEFT, SuspectKind.DIED}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
     SuspectKind.WAITS,
@@ -75,6 +77,15 @@ class Event:
     @property
     def ranks(self) -> frozenset[int]:
         return frozenset(each.rank for each in self.who or (self.by,) if each.rank is not None)
+
+
+def explains(one: Event, other: Event) -> bool:
+    return _matches(other.id, one.sighting.symptom.explains)
+
+
+@cache
+def _matches(id: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(id, glob) for glob in globs)
 
 
 @dataclass(frozen=True)
@@ -222,9 +233,10 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         ),
         key=lambda each: (each[1].file, each[1].number),
     )
+    count = [each for each in found if not _forgiven(each)]
     return LogCase(
         logs, known, places, clocks,
-        tuple(each for each in found if not _forgiven(each)),
+        tuple(each for each in count if not _lacks_effect(each, count)),
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
@@ -236,10 +248,16 @@ def _first_failures(
     """Attributes exceptions of unknown ranks to the rank that torchrun saw fail first, if the file has only
     one such rank. A rank that others only left alone is not a cause.
     """
+    alone: dict[str, set[Party]] = defaultdict(set)
+    """The processes in torchrun's line about the first that failed, if its table is not in the file."""
     tables: dict[str, set[Party]] = defaultdict(set)
     for each in events:
         if each.id == FIRST_FAILURE and each.by.rank is not None:
             tables[each.line.file].add(each.by)
+    for each in events:
+        if "failed (exitcode: " in each.line.text and each.kind in _ENDED and each.line.file not in tables:
+            alone[each.line.file] |= set(each.who)
+    tables |= alone
     first = {file: next(iter(ranks)) for file, ranks in tables.items() if len(ranks) == 1}
     nameless = [each for each in events if each.line.form is Form.PYTHON and each.by.rank is None]
     own = {each.line.file for each in nameless if each.kind is SuspectKind.ROOT}
@@ -278,6 +296,11 @@ def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]
             of = clock(file.last)
             found[of] = min(found.get(of, file.first_at), file.first_at)
     return found
+
+
+def _lacks_effect(event: Event, found: Iterable[Event]) -> bool:
+    """Whether healthy logs show the symptom too, and nothing that it explains happened."""
+    return event.sighting.symptom.needs == "effect" and not any(explains(event, each) for each in found)
 
 
 def _forgiven(event: Event) -> bool:
@@ -389,13 +412,18 @@ def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None
     another rank may have written the step, or if Python may have held it back until its end.
     """
     below = step.number - line.number
-    same = (rank is not None and step.who.rank == rank) or not _several(file)
+    same = (rank is not None and step.who.rank == rank) or not (_several(file) or _differ(line.who, step.who))
     bar = _BAR.search(step.text) is not None
     if same and below > 0 and not _ends_it(line):
         return True  # a warning ends nobody
     if same and step.since > line.number and (step.level or bar):
         return True  # logging and progress bars are not held back
     return below * len(step.text) > HELD_BACK * (1 if same else WRITERS) and not bar
+
+
+def _differ(one: Party, other: Party) -> bool:
+    pairs = ((one.host, other.host), (one.device, other.device), (one.pid, other.pid))
+    return any(a is not None and b is not None and a != b for a, b in pairs)
 
 
 def _several(file: LogFile | None) -> bool:
@@ -416,7 +444,8 @@ def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[L
 def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
     """Whether healthy logs show the symptom too, and its file has no other complaint and goes on after it."""
     file = files.get(event.line.file)
-    if not event.sighting.symptom.needs or file is None or file.name in busy:
+    needs = event.sighting.symptom.needs
+    if not needs or needs == "effect" or file is None or file.name in busy:
         return False
     return file.lines - event.sighting.last.number > LAST_WORDS
 
@@ -472,11 +501,13 @@ def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:
 
 def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     needs = sighting.symptom.needs
-    if not needs:
+    if not needs or needs == "effect":
         return True
     last = sighting.last
     if needs == "repeated" and sighting.count > 1:
         return True
+    if needs == "end":
+        return file is not None and file.lines - last.number < LAST_WORDS
     near = file is not None and file.lines - last.number <= (NEAR_END if needs == "last" else LAST_WORDS)
     if near and file is not None and file.last_at is not None and last.at is not None:
         return file.last_at - last.at <= LATE

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from doctor.logs.judge.case import Event, LogCase
-from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
+from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, LogLine, Party
@@ -17,6 +17,8 @@ from doctor.logs.model import Form, LogLine, Party
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
+_ENTRY = re.compile(r" {2}exitcode {0,2}: ")
+"""The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
@@ -127,13 +129,43 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
         mine = key(party, line.file)
         if raised(line) is None or mine in known or party.rank in case.left_alone | follow:
             continue
-        if party.rank is None and (mine[0] != "host" or line.file in complain):
+        death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
+        if party.rank is None and death is None and (mine[0] != "host" or line.file in complain):
             continue
-        death = next((each for each in deaths if mine in each.keys), None)
         if death is not None:
             death.exceptions.append(line)
         elif ill and mine not in lone:
             deaths.append(Suspect({party: None}, [], [line]))
+
+
+def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
+    """Joins ranks of one of torchrun's tables: the one that failed first stands for all whose logs do not say
+    why they ended. If its entry is cut off, those with the same exit code count as one suspect.
+    """
+    first = {
+        _table(case.first_failures[r], each): each
+        for each in deaths
+        if (r := each.one.rank) in case.first_failures
+    }
+    found: dict[object, Suspect] = {}
+    for each in deaths:
+        entry = next((event for event in each.events if _ENTRY.match(event.line.text)), None)
+        if each in first.values() or each.hard or each.exceptions or entry is None or each.one.rank is None:
+            found[id(each)] = each
+            continue
+        table = _table(entry.line, each)
+        head = first.get(table) or found.setdefault((table, exit_of(entry.sighting)), each)
+        if head is not each:
+            head.events += each.events
+            if table in first:
+                head.beside += (each.one,)
+            else:
+                head.who |= each.who
+    return list(found.values())
+
+
+def _table(line: LogLine, death: Suspect) -> object:
+    return line.file, death.one.host
 
 
 def raised(line: LogLine) -> str | None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.suspect import Suspect, explains
+from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
 from doctor.logs.model import Party, Role
@@ -34,7 +35,8 @@ def decide(case: LogCase) -> list[LogBlame]:
     for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
         if found := rule(case):
             return [found]
-    return [found] if (found := _scheduler(case) or _only_consequences(case)) else []
+    last = _scheduler(case) or _only_consequences(case) or own_exception(case)
+    return [last] if last else []
 
 
 def _roots(case: LogCase, named: LogBlame | None) -> list[LogBlame]:
@@ -63,7 +65,8 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
     head = suspect.head
     if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged
-        return Confidence.STRONG if own or not case.left_alone else Confidence.SUSPECT
+        alone = len(suspect.who) == 1 and (bool(own) or not case.left_alone)
+        return Confidence.STRONG if alone else Confidence.SUSPECT
     only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
     if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
         # only the kernel names it: the host is known, the rank is not
@@ -153,7 +156,9 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
         return None
     head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
     told_why = (
-        each for each in case.of(SuspectKind.CONFIRMS) if explains(each, head) and not explains(head, each)
+        each
+        for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER)
+        if explains(each, head) and not explains(head, each)
     )
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)

@@ -63,6 +63,8 @@ _LINK = (
     *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
     *("client socket has failed to connect", "connection to the C10d store has failed"),
+    *("connect() timed out", "Software caused connection abort"),
+    *("failed : Invalid argument",),
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}

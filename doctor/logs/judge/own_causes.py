@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
-from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
+from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised, together
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
-from doctor.logs.judge.suspect import MOST, Suspect, explains
+from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
 from doctor.logs.judge.words import REPORTERS, ended, told, who
-from doctor.logs.model import LogLine, Party
+from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 
@@ -38,7 +38,7 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    return [*kept, *others]
+    return [*together(case, kept), *others]
 
 
 def _by_symptom(case: LogCase) -> list[Suspect]:
@@ -117,6 +117,10 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     says = told(tuple(suspect.who), head)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
+    if suspect.beside:
+        at = [each.line.at for each in suspect.events if each.line.at is not None]
+        soon = bool(at) and max(at) - min(at) <= WHOLE
+        says += f"; {who(suspect.beside)} ended {'in the same second' if soon else 'with it or later'}"
     if suspect.confirmed:
         how.append(f"{_reporters(suspect)} agree that it {ended(suspect.events[-1])}")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
@@ -237,4 +241,5 @@ def _caused(
     if by.overcome and not other.overcome:
         return False
     back = any(explains(two, one) for one in causes for two in effects)
-    return not back and not _earlier(case, other, by)
+    told_late = all(each.line.form is Form.SLURM for each in by.events)  # Slurm reports what it learns
+    return not back and (told_late or not _earlier(case, other, by))

@@ -6,17 +6,18 @@ import re
 from collections import Counter
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
 
+FAR = 1000
+"""The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
 _LIMIT = re.compile(
     r"(?i)timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|waiting (\d{1,12}) ?ms|in (\d{1,12}) ms"
     r"|time ?out(?:\[|:\s*|=)(\d{1,9})(?:\s*s|\])|after (\d{1,9}) ?s(?:ec)?"
@@ -121,6 +122,8 @@ def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         if what == "waited in" and case.silent():
             continue  # a rank without such a line comes first
         least, most = min(at.values()), max(at.values())
+        if what == "waited in" and most - least > FAR:
+            continue  # operations of two groups, which count on their own
         ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
         if len(ranks) * 2 > len(at) and len(at) > 2:
             continue

@@ -30,7 +30,15 @@ REPORTERS = {
     Form.PYTHON: "Python",
 }
 """Who writes the lines of a form. Anybody may write a plain line."""
+_OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
+_NAMED = {
+    **dict.fromkeys(("error", "adapter", "interface", "name", "file", "store", "library", "module"), "{}"),
+    "pci": "PCI {}",
+    "worker": "process {}",
+    "port": "port {}",
+}
+"""The values that a sentence names, and how."""
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -44,7 +52,7 @@ def who(parties: Iterable[Party]) -> str:
         on = f" on {folded(h for h in hosts if h)}" if None not in hosts and len(hosts) <= MOST else ""
         said.append(ranks_text(ranks, most=MOST) + on)
     unknown = [each for each in several if each.rank is None]
-    others = list(dict.fromkeys(_one(each) for each in unknown))
+    others = list(dict.fromkeys(_one(each) for each in unknown if key(each)[0] != "file" or not ranks))
     said += others[:MOST]
     if len(others) > MOST:
         said.append(f"{len(others) - MOST} more")
@@ -95,7 +103,7 @@ def ended(event: Event) -> str:
 
 def told(parties: Sequence[Party], event: Event) -> str:
     """What happened to the parties, as one sentence without its full stop."""
-    title = event.sighting.symptom.title + _which(event)
+    title = event.sighting.symptom.title + which(event)
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
@@ -104,15 +112,23 @@ def told(parties: Sequence[Party], event: Event) -> str:
     if event.kind in ENDS:
         said = ended(event)
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
+        local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
+        if local and all(each.rank is None for each in parties or event.who):
+            of += f" (local rank {local})"
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
     return f"{of}: {title}"
 
 
-def _which(event: Event) -> str:
-    """The device that the line names by its bus address, or the adapter: " (PCI 0000:3b:00)"."""
+def which(event: Event, *, ends: bool = True) -> str:
+    """What the line names, such as a device by its bus address, a port or, with `ends`, the other end:
+    " (PCI 0000:3b:00)", " (node1, port 29500)".
+    """
     taken = event.sighting.taken
-    named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
-    named += [taken["adapter"]] if taken.get("adapter") else []
+    host = taken.get("host") if event.kind in _OF_PLACES else None
+    far = [who(event.peers)] if event.peers else [host.removeprefix("::ffff:")] if host else []
+    here = {place for each in event.who for place in (each.host, each.address)}
+    named = [each for each in far if ends and each not in here and each != "a rank"]
+    named += [form.format(taken[name]) for name, form in _NAMED.items() if taken.get(name)]
     return f" ({', '.join(named)})" if named else ""
 
 

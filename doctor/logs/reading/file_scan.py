@@ -15,6 +15,11 @@ from doctor.logs.model import Curve, Form, LogLine, Party, Symptom
 from doctor.logs.reading.fold import Fold, UnresolvedParty
 from doctor.logs.reading.mark import PartEnd
 
+CUT_OFF = "cut off"
+"""The key in Scan.odd of a traceback that the file ends in."""
+Decided = tuple[tuple[Symptom, Mapping[str, str]], ...]
+"""The symptoms of a line with the values taken from it."""
+
 
 class LineMatcher(Protocol):
     """The interface of doctor.logs.symptoms.match.Matcher."""
@@ -25,7 +30,7 @@ class LineMatcher(Protocol):
 
     def holds(self, line: bytes) -> bool: ...
 
-    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
+    def decide(self, text: str, form: Form | None) -> Decided: ...
 
 
 class LossLineCollector(Protocol):

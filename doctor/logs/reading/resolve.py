@@ -114,6 +114,8 @@ def _owner(scan: Scan) -> Owner:
         rank = None
     elif ranks and (rank is None or rank not in ranks):
         alone = not _LAUNCHERS & set(scan.forms) and (rank is None) and len(scan.pids) <= 1
+        # torch marks only some lines: the others may be those of ranks that it never marks here
+        alone = alone and (bool(scan.learned.ranks) or 0 in ranks)
         rank = next(iter(ranks)) if alone or name.local is not None else None
     elif rank is None and pid is not None:
         rank = scan.learned.rank_of.get(pid)

@@ -10,17 +10,18 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import in_block
+from doctor.logs.forms.block import in_block, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
+from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.cut_off import FRAME, cut_tracebacks
-from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
+from doctor.logs.reading.file_scan import CUT_OFF, Decided, LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
@@ -114,6 +115,8 @@ class _Scanner:
             self._layout = layout_of(line.decode("utf-8", "replace") for line in lines.beginning())
             if self._loss:
                 self._losses = Losses(self._loss, self._layout, self._clock)
+        data, clock = lines.window, self._clock
+        self._layout = with_learned(self._layout, data.data, data.start, data.end, clock)
         if begins:
             self._edge(lines.window, lines.window.first(HEAD), head=True)
         losses = self._losses.take(lines) if self._losses else frozenset()
@@ -187,17 +190,17 @@ class _Scanner:
         self._cut_off(window)
 
     def _cut_off(self, window: Window) -> None:
-        ends = [*window.last(HEAD)][::-1]
-        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n") - len(ends) + 1
+        places = [*window.last(HEAD)][::-1]
+        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n") - len(places) + 1
+        at = dict(enumerate(places, number))
         lines = [
-            (number + place, text)
-            for place, (start, end) in enumerate(ends)
-            for text in states(window.data[start:end])[-1:]
+            (line, text) for line, (start, end) in at.items() for text in states(window.data[start:end])[-1:]
         ]
         for each in cut_tracebacks(lines):
             facts = self._parse(each.text)
             facts.form = Form.PYTHON
-            self._found.odd[f"cut off {each.prefix}"] = (
+            spawned(facts, window.around(*at[each.number]).above()[:3])
+            self._found.odd[f"{CUT_OFF} {each.prefix}"] = (
                 who_of(facts),
                 self._made(each.number, each.text, facts),
             )
@@ -227,8 +230,11 @@ class _Scanner:
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
         decided = self._matcher.decide(text, facts.form)
-        if not decided:
-            return False
+        if decided:
+            self._seen(decided, number, text, facts)
+        return bool(decided)
+
+    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts) -> None:
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
@@ -241,7 +247,6 @@ class _Scanner:
             taken = {symptom.id: values for symptom, values in decided}
             for symptom in fresh:
                 fold.add(symptom, taken.get(symptom.id, {}), who, line)
-        return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
@@ -258,6 +263,7 @@ class _Scanner:
         frame = None
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
+            spawned(facts, around.above())
             above = [line for line in around.above() if line.startswith(text[: facts.start])]
             frame = next(filter(None, map(FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
@@ -267,6 +273,9 @@ class _Scanner:
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
+            if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
+                self._seen(decided, number, text, facts)
+                return
         self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:

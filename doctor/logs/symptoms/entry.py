@@ -15,7 +15,7 @@ from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
 _TEXTS = ("title", "role", "number", "spellings", "take", "needs", "unseen", "versions", "zh")
 _LISTS = ("from", "codes", "explains", "causes", "checks", "remedy", "sources", "example", "not")
 FIELDS = (*_TEXTS, "any", *_LISTS)
-NEEDS = ("repeated", "last")
+NEEDS = ("repeated", "last", "end", "effect")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MOST_TEXT = 2000

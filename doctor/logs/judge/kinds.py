@@ -64,7 +64,7 @@ _LINK = (
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
     *("client socket has failed to connect", "connection to the C10d store has failed"),
 )
-_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "slurmstepd: error: *** JOB ")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}

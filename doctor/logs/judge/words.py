@@ -13,6 +13,15 @@ from doctor.text.ranks import ranks_text
 
 MOST = 4
 """The most ranges of ranks, or parties without a rank, that a sentence names."""
+_NAMED = {
+    "port": "port {}",
+    "visible": "visible: {}",
+    "cuda_device": "CUDA device {}",
+    "library": "{}",
+    "path": "{}",
+    "said": "{}",
+}
+"""The values that a sentence names, and how."""
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
@@ -81,9 +90,13 @@ def told(parties: Sequence[Party], event: Event) -> str:
     title = event.sighting.symptom.title + _which(event)
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
+    card = event.sighting.taken.get("card")
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
+        title = f"device {card}: {title}" if card else title
         return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
     of = who(parties or event.who or (event.by,))
+    if card and len({*parties}) < 2 and "device " not in of:
+        of += f" (device {card})"
     if event.kind in ENDS:
         said = ended(event)
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
@@ -96,6 +109,7 @@ def _which(event: Event) -> str:
     taken = event.sighting.taken
     named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
     named += [taken["adapter"]] if taken.get("adapter") else []
+    named += [said.format(taken[name]) for name, said in _NAMED.items() if taken.get(name)]
     return f" ({', '.join(named)})" if named else ""
 
 

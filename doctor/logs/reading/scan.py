@@ -16,6 +16,7 @@ from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.reading import message
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
@@ -24,7 +25,7 @@ from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.progress import Progress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
-from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
+from doctor.logs.reading.stacks import INTERRUPTED, NO_SPACE, PIPELINE, in_semlock, of_pipeline, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
@@ -226,6 +227,10 @@ class _Scanner:
         in_block(text, facts, around, layout, self._clock)
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
+        elif NO_SPACE in text:
+            text = in_semlock(text, around.above())
+        elif PIPELINE in text:
+            text = of_pipeline(text, around.above(), around.below())
         decided = self._matcher.decide(text, facts.form)
         if not decided:
             return False
@@ -239,8 +244,11 @@ class _Scanner:
             if safe != text:
                 decided = self._matcher.decide(safe, facts.form)
             taken = {symptom.id: values for symptom, values in decided}
+            ours = any(symptom.family in message.FAMILIES for symptom in fresh)
+            rest = message.rest_of(text, facts, around, layout, self._clock) if ours else []
             for symptom in fresh:
-                fold.add(symptom, taken.get(symptom.id, {}), who, line)
+                values = message.completed(symptom, taken.get(symptom.id, {}), line.text, rest)
+                fold.add(symptom, values, who, line)
         return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:

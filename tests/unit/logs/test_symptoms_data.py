@@ -71,7 +71,7 @@ PRINTED = (
     "[callback.cc:91]163618 Notify:notify [HCCL] task fail start.notify taskid:3 streamid:2 retcode:{}",
     "[ERROR] aclrtX(stream) failed: {} (main.cpp:114)",
     "    open device 7 failed. runtime result = {}.[FUNC:ReportCallError][FILE:log_inner.cpp][LINE:161]",
-    "[ERROR] aclX failed, errorCode is {}",
+    *("[ERROR] aclX failed, errorCode is {}", "[ERROR] aclX failed, errorCode = {}"),
     *("RuntimeError: aclX failed, error code: {}", "RuntimeError: aclX failed, error code:{}"),
     *("[ERROR] aclX failed, ret = {}", "[ERROR] aclX failed, ret={}", "[ERROR] aclX failed, ret:{}"),
 )

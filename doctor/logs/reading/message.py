@@ -31,7 +31,7 @@ _DEVICE = re.compile(
     r"|\b(?:device_?[iI]d|dev_?[iI]d|drv devId)(?:=|: ?|\[| )(\d{1,3})\b"
     r"|\bDEVICE\[(\d{1,3})\] PID\[|\(NPU (\d{1,3});|, Device:(\d{1,3}), RankID:"
     r"|\b(?:open|set) device (\d{1,3}) failed|\binvalid device=(\d{1,3})\b"
-    r"|\b[Dd]evice:? (\d{1,3}), (?:node|iteration)\b"
+    r"|\b[Dd]evice:? (\d{1,3})(?:, (?:node|iteration)\b|$)"
     r"|\b[Dd]evice (\d{1,3}) (?:call|Device|(?:HBM|MOC) )"
 )
 

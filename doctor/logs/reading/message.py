@@ -26,7 +26,7 @@ LONGEST = 600
 """The most characters of such a line that are examined."""
 _OURS = frozenset({Form.CANN, Form.TORCH_NPU})
 _DEVICE = re.compile(
-    r"\b[Dd]evice\((?:chipId[:=])?(\d{1,3})\b"
+    r"\b[Dd]evice\((?:chipId[:=]|id:)?(\d{1,3})\b"
     r"|\b[Dd]evice ?\[(\d{1,3})\] lost|\bphyid:(\d{1,3})\b"
     r"|\b(?:device_?[iI]d|dev_?[iI]d|drv devId)(?:=|: ?|\[| )(\d{1,3})\b"
     r"|\bDEVICE\[(\d{1,3})\] PID\[|\(NPU (\d{1,3});|, Device:(\d{1,3}), RankID:"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from doctor.logs.forms.ascend import ascend
 from doctor.logs.forms.line_facts import LineFacts, level_of
@@ -17,6 +18,8 @@ _AMERICAN = re.compile(
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
+_VLLM = re.compile(r"(?P<level>ERROR|WARNING|INFO) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]{1,120}:\d{1,6}\] ")
+"""What vLLM's logger puts in front of each line of a message, also of one that CANN wrote."""
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
 
@@ -44,6 +47,10 @@ def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
         return facts
     if system(text, facts, clock) or ascend(text, facts, clock) or torch(text, facts, clock):
         return facts
+    if (vllm := _VLLM.match(text, facts.start)) and ascend(
+        text, inner := replace(facts, start=vllm.end(), level=level_of(vllm["level"])), clock
+    ):
+        return inner
     _logged(text, facts, clock)
     level = _LEVEL.search(text, facts.start, facts.start + _AHEAD)
     if level:

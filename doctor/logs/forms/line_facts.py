@@ -30,6 +30,8 @@ class LineFacts:
     rank: int | None = None
     local: int | None = None
     """The rank within its host."""
+    worker: int | None = None
+    """The number of a worker of vLLM: its rank, unless several engines number their own."""
     host: str | None = None
     pid: int | None = None
     device: int | None = None
@@ -53,6 +55,6 @@ class LineFacts:
         self.level = self.level or head.level
         if self.at is None:
             self.at, self.zoned = head.at, head.zoned
-        for name in ("rank", "local", "host", "pid", "device"):
+        for name in ("rank", "local", "worker", "host", "pid", "device"):
             if getattr(self, name) is None:
                 setattr(self, name, getattr(head, name))

@@ -24,6 +24,8 @@ _ANY = re.compile(
     rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
     rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
 )
+_ENGINE = re.compile(r"EngineCore_(?:DP)?[1-9]")
+"""Another engine of vLLM than the first one: each numbers its workers from 0."""
 _POD = re.compile(
     rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
     rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?:(?<=Z) |(?= std))(?: ?std(?:out|err) [FP] )?"
@@ -124,9 +126,11 @@ def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts, at: i
 def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> int:
     found = _ANY.match(text, at)
     if found:
-        rank = found["rank"] or found["tagged"] or found["actor_rank"]
+        rank = found["rank"] or found["tagged"]
         if rank is not None:
             facts.rank = int(rank)
+        if found["actor_rank"] and not _ENGINE.search(text, 0, at):
+            facts.worker = int(found["actor_rank"])
         if found["local"] is not None:
             facts.local = int(found["local"])
         if found["stamp"]:

@@ -379,7 +379,8 @@ def _event(
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
                 peers = ()  # in this message torch does not print the addresses that it tried
-        own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
+        own = replace(about[0], pid=None, address=None) if len(about) == 1 else Party()
+        own = own if own.rank is not None else replace(own, host=None)  # that of another end
         by = places.settled(_with(by, own), file)
         named_ranks = [each for each in about if each.rank is not None]
         several = kind is SuspectKind.ROOT and len(named_ranks) > 1

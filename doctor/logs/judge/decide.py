@@ -8,6 +8,7 @@ from dataclasses import replace
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.deaths import raised
 from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kinds import SuspectKind
@@ -17,7 +18,7 @@ from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
-from doctor.logs.model import Party, Role
+from doctor.logs.model import LogLine, Party, Role
 from doctor.model import Confidence
 
 MOST = 5
@@ -136,7 +137,15 @@ def _scheduler(case: LogCase) -> LogBlame | None:
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
     says = f"the scheduler ended the job: {head.sighting.symptom.title}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
+    before = [line for _, line in case.odd if raised(line) and _above(line, head.line)]
+    if before:  # the other ranks may have waited until the scheduler ended them
+        says = f"an exception of the program came first: {raised(before[-1])}; then {says}"
+        return LogBlame(says, (), events, Confidence.SUSPECT, tuple(how), (before[-1], *lines), role)
     return LogBlame(says, (), events, Confidence.STRONG, tuple(how), lines, role)
+
+
+def _above(one: LogLine, other: LogLine) -> bool:
+    return one.file == other.file and one.number < other.number
 
 
 def _only_consequences(case: LogCase) -> LogBlame | None:

@@ -66,7 +66,7 @@ _LINK = (
     *("connect() timed out", "Software caused connection abort"),
     *("failed : Invalid argument",),
 )
-_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "slurmstepd: error: *** JOB ")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}

@@ -21,6 +21,8 @@ from doctor.text.ranks import ranks_text
 
 WHOLE = 1.0
 """Seconds: torchrun's tables state times in whole ones."""
+NEAR = 12
+"""The most lines between those of one message."""
 _EXCEPTION = "exception of the program"
 _FIRST = "no other rank is reported to have ended earlier"
 _RAISED = "ended with an exception of the program"
@@ -242,4 +244,15 @@ def _caused(
         return False
     back = any(explains(two, one) for one in causes for two in effects)
     told_late = all(each.line.form is Form.SLURM for each in by.events)  # Slurm reports what it learns
-    return not back and (told_late or not _earlier(case, other, by))
+    return not back and (told_late or _together(causes, effects) or not _earlier(case, other, by))
+
+
+def _together(causes: Sequence[Event], effects: Sequence[Event]) -> bool:
+    """Whether one rank wrote them at the same time: the lines of one message have no order."""
+    return any(
+        one.line.file == two.line.file
+        and one.keys == two.keys
+        and abs(one.line.number - two.line.number) <= NEAR
+        for one in causes
+        for two in effects
+    )

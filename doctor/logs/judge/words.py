@@ -34,7 +34,10 @@ _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = {
     **dict.fromkeys(("error", "adapter", "interface", "name", "file", "store", "library", "module"), "{}"),
+    **dict.fromkeys(("path", "said"), "{}"),
     "pci": "PCI {}",
+    "cuda_device": "CUDA device {}",
+    "visible": "visible: {}",
     "worker": "process {}",
     "port": "port {}",
 }
@@ -106,9 +109,13 @@ def told(parties: Sequence[Party], event: Event) -> str:
     title = event.sighting.symptom.title + which(event)
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
+    card = event.sighting.taken.get("card")
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
+        title = f"device {card}: {title}" if card else title
         return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
     of = who(parties or event.who or (event.by,))
+    if card and len({*parties}) < 2 and "device " not in of:
+        of += f" (device {card})"
     if event.kind in ENDS:
         said = ended(event)
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)

@@ -21,10 +21,11 @@ class UnresolvedParty(NamedTuple):
     pid: int | None = None
     device: int | None = None
     local: int | None = None
+    worker: int | None = None
 
 
 def who_of(facts: LineFacts) -> UnresolvedParty:
-    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local)
+    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local, facts.worker)
 
 
 @dataclass(slots=True)

@@ -69,7 +69,8 @@ class Losses:
         front = Front(facts.prefix, facts.stamp, facts.at is not None)
         if self._loss.offer(text, lines.number(place), facts.party, facts.at, front):
             return True
-        plain = not (self._loss.headers or b"{" in raw or b"\r" in raw or b"step time" in raw)
+        counts = b"step time" in raw or b"elapsed time per iteration" in raw
+        plain = not (counts or self._loss.headers or b"{" in raw or b"\r" in raw)
         if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:
             self._others.add(raw.translate(_DIGITS))
         return False

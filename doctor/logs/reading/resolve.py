@@ -138,6 +138,7 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
     if rank is None and who.pid is not None and form is not Form.ELASTIC:
         rank = scan.learned.rank_of.get(who.pid)
         rank = people.rank_of(host, who.pid) if rank is None else rank
+    rank = who.worker if rank is None else rank
     alone = who.pid is None or owner.pid is None or who.pid == owner.pid
     if rank is None and form not in _LAUNCHERS and alone:
         rank = owner.rank

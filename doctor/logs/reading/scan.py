@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import in_block, spawned
+from doctor.logs.forms.block import LineContext, in_block, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -18,6 +18,7 @@ from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.reading import message
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.cut_off import FRAME, cut_tracebacks
@@ -27,7 +28,7 @@ from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.progress import Progress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
-from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
+from doctor.logs.reading.stacks import INTERRUPTED, NO_SPACE, PIPELINE, in_semlock, of_pipeline, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
@@ -229,12 +230,17 @@ class _Scanner:
         in_block(text, facts, around, layout, self._clock)
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
+        elif NO_SPACE in text:
+            text = in_semlock(text, around.above())
+        elif PIPELINE in text:
+            text = of_pipeline(text, around.above(), around.below())
         decided = self._matcher.decide(text, facts.form)
         if decided:
-            self._seen(decided, number, text, facts)
+            self._seen(decided, number, text, facts, around)
         return bool(decided)
 
-    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts) -> None:
+    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: LineContext) -> None:
+        layout = self._layout or PrefixLayout()
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
@@ -245,8 +251,11 @@ class _Scanner:
             if safe != text:
                 decided = self._matcher.decide(safe, facts.form)
             taken = {symptom.id: values for symptom, values in decided}
+            ours = any(symptom.family in message.FAMILIES for symptom in fresh)
+            rest = message.rest_of(text, facts, around, layout, self._clock) if ours else []
             for symptom in fresh:
-                fold.add(symptom, taken.get(symptom.id, {}), who, line)
+                values = message.completed(symptom, taken.get(symptom.id, {}), line.text, rest)
+                fold.add(symptom, values, who, line)
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
@@ -274,7 +283,7 @@ class _Scanner:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
-                self._seen(decided, number, text, facts)
+                self._seen(decided, number, text, facts, window.around(start, end))
                 return
         self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
 

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Party
+from doctor.logs.model import LogOutcome, Party
 from tests.support.fault_logs import accused, concluded
 
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
 KILLED = "srun: error: node2: task 5: Killed"
 OTHERS = "srun: error: node1: tasks 0-3: Terminated"
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "/job/train.py", line 7, in <module>',
+    "    read(shard)",
+    "ValueError: no shard 17",
+)
 
 
 def named(folder: Path, *lines: str) -> tuple[Party, ...]:
@@ -45,3 +51,26 @@ def test_the_host_where_a_step_began_was_not_lost(tmp_path: Path) -> None:
     assert not named(tmp_path, lost)
     found = named(tmp_path, "srun: error: Node failure on node3", lost)
     assert {party.host for party in found} == {"node3"}
+
+
+def test_a_job_that_was_cancelled_is_told_from_a_step(tmp_path: Path) -> None:
+    """srun cancels steps itself; a job is cancelled by scancel."""
+    path = tmp_path / "slurm-7.out"
+    path.write_text(CANCELLED + "\n")
+    assert concluded(path).outcome is LogOutcome.UNKNOWN
+    path.write_text(CANCELLED + "\n" + CANCELLED.replace("STEP 7.0", "JOB 7") + "\n")
+    said = concluded(path)
+    assert (said.outcome, said.charges[0].symptom) == (LogOutcome.NAMED, "slurm-job-cancelled")
+    assert not accused(said)
+
+
+@pytest.mark.parametrize("why", [" ***", " DUE TO TIME LIMIT ***"])
+def test_an_exception_before_the_scheduler_ended_the_job_is_told(why: str, tmp_path: Path) -> None:
+    """The other ranks may have hung since, until somebody or the time limit ended them."""
+    path = tmp_path / "slurm-7.out"
+    ended = CANCELLED.replace("STEP 7.0", "JOB 7").replace(" ***", why)
+    path.write_text("\n".join([*TRACEBACK, ended, ""]))
+    said = concluded(path).charges[0]
+    assert "exception of the program came first: ValueError: no shard 17" in said.says
+    path.write_text("\n".join([ended, *TRACEBACK, ""]))  # it ended because it was told to
+    assert "ValueError" not in concluded(path).charges[0].says

@@ -27,6 +27,7 @@ _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
 FIRST = "Root Cause (first observed failure):"
 """The heading of the entry of the rank that torchrun saw fail first."""
 _FRAME = re.compile(r"-{70,80}$")
+_RAY_TASK = re.compile(r"ray::.{1,400}?\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
 
@@ -57,8 +58,25 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
         and _near_frame(around.below())
     ):
         facts.form = Form.MPI
+    elif facts.form is Form.PYTHON:
+        of_ray_task(text, facts, around.above())
     elif not facts.headed and facts.at is None:
         _head(text, facts, around, layout, clock)
+
+
+def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> None:
+    """Fill in the process in which the exception of a Ray task was raised: the one that prints it is another.
+    The task stands above its frames.
+    """
+    prefix = text[: facts.start]
+    for line in above:
+        own = line.removeprefix(prefix)
+        if own[:1] in (" ", "\t"):
+            continue
+        task = _RAY_TASK.search(own) if "ray::" in own else None
+        if task:
+            facts.pid, facts.host, facts.shared = int(task["pid"]), task["ip"], True
+        return
 
 
 def _table(

@@ -17,6 +17,8 @@ _AMERICAN = re.compile(
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
+_QUOTES = "Worker failed with error "
+"""With these words vLLM's engine repeats the error of a worker, which it does not name."""
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
 
@@ -42,6 +44,8 @@ def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
     strip(text, layout, clock, facts)
     if not text[facts.start :].strip():
         return facts
+    if _QUOTES in text:
+        facts.pid = facts.host = facts.rank = None
     if system(text, facts, clock) or ascend(text, facts, clock) or torch(text, facts, clock):
         return facts
     _logged(text, facts, clock)

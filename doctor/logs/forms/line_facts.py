@@ -38,6 +38,8 @@ class LineFacts:
     stamp: tuple[int, int] = (0, 0)
     """Where a time stands in the prefix; it differs from line to line."""
     start: int = 0
+    shared: bool = False
+    """Whether Ray's or vLLM's prefix names its writer: lines without the prefix have other writers."""
     headed: bool = False
     """Whether it has a header of its own, so that it does not continue the line before."""
 

@@ -21,8 +21,9 @@ _ANY = re.compile(
     r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?\d{{1,6}}[,.](?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
-    rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
-    rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
+    r"|\((?:[\w.:/-]{1,80}(?:\(\w{0,40}\))? (?:[\w.:-]{1,80} )?)?(?:rank=(?P<actor_rank>\d{1,6}) )?"
+    r"pid=(?P<pid>\d{1,9})(?:, ip=\[?(?P<ip>[\w.:-]{1,45})\]?)?\) "
+    r"|\((?P<raylet>raylet|gcs_server|autoscaler \+\w{1,12})(?:, ip=\[?(?P<on>[\w.:-]{1,45})\]?)?\) "
 )
 _POD = re.compile(
     rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
@@ -38,6 +39,7 @@ _GREP = re.compile(
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
+_COMPOSE = re.compile(r"[A-Za-z][\w.-]{0,80}[-_]\d{1,3} {1,40}\| ?")
 _WORDS = """
     error warning info debug note hint fatal warn epoch step loss sbatch rank
     iteration iter train eval val test time host exitcode traceback file
@@ -58,12 +60,14 @@ class PrefixLayout:
     """`[3] ` of MPICH's `-prepend-rank`."""
     hosts: frozenset[str] = frozenset()
     """`node1: ` of pdsh."""
+    compose: bool = False
+    """`vllm-1  | ` of `docker compose logs`."""
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
     """The layout, from the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
-    brackets = total = 0
+    brackets = composed = total = 0
     hosts: Counter[str] = Counter()
     for line in lines:
         if not line.strip():
@@ -73,6 +77,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         if label:
             labels.append(int(label["task"]))
         brackets += bool(_BRACKET.match(line))
+        composed += bool(_COMPOSE.match(line))
         ahead = _AHEAD.match(line)
         if ahead:
             hosts[ahead["host"]] += 1
@@ -83,6 +88,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
+        compose=composed >= enough and total >= 3,
     )
 
 
@@ -118,6 +124,9 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
             facts.stamp = found.span("stamp")
         if found["pid"]:
             facts.pid, facts.host = int(found["pid"]), found["ip"] or facts.host
+            facts.shared = True
+        if found["raylet"]:
+            facts.host, facts.shared = found["on"] or facts.host, True
         return found.end()
     found = _POD.match(text, at)
     if found:
@@ -138,6 +147,8 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
         if found:
             facts.rank = int(found["task"])
             return found.end()
+    if layout.compose and (found := _COMPOSE.match(text, at)):
+        return found.end()
     if layout.hosts:
         found = _AHEAD.match(text, at)
         if found and found["host"] in layout.hosts:

@@ -11,7 +11,7 @@ from functools import cached_property
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
-from doctor.logs.judge.parties import Key, PartyMaps, key, named, places_of
+from doctor.logs.judge.parties import Key, PartyMaps, key, named, places_of, tasks_start_ranks
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sighting
 
 Writer = Callable[[LogLine], Party]
@@ -205,6 +205,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         else each
         for each in found
     ]
+    if tasks_start_ranks(logs):
+        found = list(map(_without_tasks, found))
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
     found, odd = _first_failures(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
@@ -228,6 +230,14 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
+
+
+def _without_tasks(event: Event) -> Event:
+    """The event about hosts, if Slurm's tasks are launchers, which are not ranks."""
+    if event.line.form is not Form.SLURM:
+        return event
+    about = tuple(dict.fromkeys(replace(each, rank=None) for each in event.who))
+    return replace(event, by=replace(event.by, rank=None), who=about)
 
 
 def _first_failures(
@@ -331,6 +341,7 @@ def _event(
     line, taken = sighting.first, sighting.taken
     by: Party = writer(line)
     about = tuple(places.settled(each, None) for each in named(taken))
+    guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
     of_others = line.form in _OF_OTHERS or kind in (
         SuspectKind.NAMES,
@@ -361,6 +372,7 @@ def _event(
         named_ranks = [each for each in about if each.rank is not None]
         several = kind is SuspectKind.ROOT and len(named_ranks) > 1
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
+    about = guilty or about
     return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
 
 

@@ -114,7 +114,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
     if "Received data size" in head.line.text:
         return _other_size(case, suspect)
-    says = told(tuple(suspect.who), head)
+    says = told(tuple(suspect.who), head, suspect.events)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:

@@ -76,27 +76,35 @@ def ended(event: Event) -> str:
     return f": {event.sighting.symptom.title}"
 
 
-def told(parties: Sequence[Party], event: Event) -> str:
-    """What happened to the parties, as one sentence without its full stop."""
-    title = event.sighting.symptom.title + _which(event)
+def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:
+    """What happened to the parties, as one sentence without its full stop. `events` are more of the kind."""
+    which = _which((event, *(each for each in events if each.id == event.id)))
+    title = event.sighting.symptom.title + which
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
-        return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
+        end = f"a rank {ended(event)}{which}".replace("rank :", "rank:")
+        return end if event.kind in ENDS else title
     of = who(parties or event.who or (event.by,))
     if event.kind in ENDS:
-        said = ended(event)
+        said = ended(event) + which
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
     return f"{of}: {title}"
 
 
-def _which(event: Event) -> str:
-    """The device that the line names by its bus address, or the adapter: " (PCI 0000:3b:00)"."""
-    taken = event.sighting.taken
-    named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
-    named += [taken["adapter"]] if taken.get("adapter") else []
-    return f" ({', '.join(named)})" if named else ""
+def _which(events: Iterable[Event]) -> str:
+    """What exactly the lines are about: " (PCI 0000:3b:00)", adapters, pods, modules."""
+    named: dict[str, None] = {}
+    for event in events:
+        for name, value in event.sighting.taken.items():
+            if name == "pci":
+                named[f"PCI {value}"] = None
+            elif name == "adapter" or name.startswith("which"):
+                named[value.strip()] = None
+    said = [*named][:MOST]
+    said += [f"{len(named) - MOST} more"] if len(named) > MOST else []
+    return f" ({', '.join(said)})" if said else ""
 
 
 def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:

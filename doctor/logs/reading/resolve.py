@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
 from doctor.logs.reading.file_scan import Scan
-from doctor.logs.reading.fold import UnresolvedParty
+from doctor.logs.reading.fold import UnresolvedParty, about
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
 """Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
@@ -154,11 +154,11 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
     def of(who: UnresolvedParty, line: LogLine) -> LogLine:
         return replace(line, who=party(who, line.form, scan, owner, people))
 
-    sightings: dict[tuple[str, Party], Sighting] = {}
+    sightings: dict[tuple[str, Party, str], Sighting] = {}
     for each in scan.fold.seen.values():
         first, last = of(each.who, each.first), of(each.who, each.last)
         made = Sighting(each.symptom, first, last, each.count, each.taken)
-        key = (each.symptom.id, first.who)
+        key = (each.symptom.id, first.who, about(each.taken))
         sightings[key] = _merge(sightings[key], made) if key in sightings else made
     ranks = scan.ranks | scan.learned.ranks
     if owner.rank is not None and len(ranks) < 2:

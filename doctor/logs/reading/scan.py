@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Collection, Iterator
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import in_block
+from doctor.logs.forms.block import in_block, of_ray_task
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.reading.actors import DIED, with_actor
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
@@ -226,21 +227,27 @@ class _Scanner:
         in_block(text, facts, around, layout, self._clock)
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
+        if any(map(text.__contains__, DIED)):
+            text = with_actor(text, around.above(), around.below())
         decided = self._matcher.decide(text, facts.form)
         if not decided:
             return False
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
-        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, facts)]
+        fresh = [
+            symptom
+            for symptom, taken in decided
+            if not fold.repeats(symptom, who, taken, number, text, facts)
+        ]
         if fresh:
             line = self._made(number, text, facts)
             safe = redact(text)
             if safe != text:
                 decided = self._matcher.decide(safe, facts.form)
-            taken = {symptom.id: values for symptom, values in decided}
+            values = {symptom.id: taken for symptom, taken in decided}
             for symptom in fresh:
-                fold.add(symptom, taken.get(symptom.id, {}), who, line)
+                fold.add(symptom, values.get(symptom.id, {}), who, line)
         return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
@@ -250,6 +257,7 @@ class _Scanner:
         frame = None
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
+            of_ray_task(text, facts, around.above())
             above = [line for line in around.above() if line.startswith(text[: facts.start])]
             frame = next(filter(None, map(_FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
@@ -297,6 +305,8 @@ class _Scanner:
         if facts.at is not None:
             found.first_at = facts.at if found.first_at is None else min(found.first_at, facts.at)
             found.last_at = facts.at if found.last_at is None else max(found.last_at, facts.at)
+        if facts.shared:
+            return
         if facts.host and facts.form not in _BY_OTHERS and len(found.hosts) < 1000:
             found.hosts[facts.host] += 1
         if facts.pid is not None and facts.form is not Form.ELASTIC and len(found.pids) < learn.MOST_PIDS:

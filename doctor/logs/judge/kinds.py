@@ -64,7 +64,9 @@ _LINK = (
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
     *("client socket has failed to connect", "connection to the C10d store has failed"),
 )
-_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
+_CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} ON \S{1,80} CANCELLED AT ")
+"""A job is cancelled on request; a step also by srun, after one of its tasks failed."""
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
@@ -86,7 +88,7 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
     if role is Role.ADVICE:
         return None
-    if any(each in text for each in _SCHEDULER):
+    if any(each in text for each in _SCHEDULER) or (form is Form.SLURM and _CANCELLED.search(text)):
         return SuspectKind.SCHEDULER
     if any(each in text for each in _ABSENT):
         return SuspectKind.ABSENT

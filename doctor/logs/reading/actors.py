@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-DIED = ("actor died", "actor is dead", "A worker died or was killed", "Task was killed due to the node")
+DIED = ("actor died", "actor is dead", "A worker died or was killed")
 """In the lines of Ray that report the end of a process."""
 _FIELD = re.compile(r"(?:\S{19,40} )?\s{1,8}(?P<name>class_name|pid|name|ip): (?P<value>\S{1,120})")
 _FIELDS = 8
 _IN_LINE = (
     re.compile(r"Worker IP address: (?P<ip>[\w.:-]{1,45}) .{0,60}?Worker PID: (?P<pid>\d{1,9})"),
-    re.compile(r"\(IP: (?P<ip>[\w.:-]{1,45}), .{1,200}?, pid=(?P<pid>\d{1,9})"),
     re.compile(r"\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})"),
 )
 

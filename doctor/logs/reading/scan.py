@@ -19,6 +19,7 @@ from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading.actors import DIED, with_actor
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
+from doctor.logs.reading.commands import ENDED, shortened
 from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
 from doctor.logs.reading.lines import Lines
@@ -227,6 +228,8 @@ class _Scanner:
         in_block(text, facts, around, layout, self._clock)
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
+        if ENDED in text:
+            text = shortened(text)
         if any(map(text.__contains__, DIED)):
             text = with_actor(text, around.above(), around.below())
         decided = self._matcher.decide(text, facts.form)

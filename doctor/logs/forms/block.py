@@ -64,9 +64,9 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
         _head(text, facts, around, layout, clock)
 
 
-def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> None:
-    """Fill in the process in which the exception of a Ray task was raised: the one that prints it is another.
-    The task stands above its frames.
+def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> bool:
+    """Whether it is the exception of a Ray task; then the process that raised it is filled in, as another
+    one prints it. The task stands above its frames.
     """
     prefix = text[: facts.start]
     for line in above:
@@ -76,7 +76,8 @@ def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> None:
         task = _RAY_TASK.search(own) if "ray::" in own else None
         if task:
             facts.pid, facts.host, facts.shared = int(task["pid"]), task["ip"], True
-        return
+        return task is not None
+    return False
 
 
 def _table(

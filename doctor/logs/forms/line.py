@@ -17,8 +17,24 @@ _AMERICAN = re.compile(
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
-_QUOTES = "Worker failed with error "
-"""With these words vLLM's engine repeats the error of a worker, which it does not name."""
+_QUOTES = (
+    "Worker failed with error ",
+    "WorkerProc initialization failed",
+    "EngineCore failed to start",
+    "EngineCore encountered",
+    "ngine core initialization failed",
+    " died unexpectedly, shutting down",
+    "Parent process exited",
+)
+"""With these words vLLM's engine reports the error of a worker, which it does not name."""
+_VLLM = re.compile(
+    r"(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d) \[?[\w./-]{1,200}:\d{1,6}\] ?"
+)
+_RAY = re.compile(
+    rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
+    r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
+)
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
 
@@ -39,13 +55,26 @@ def _logged(text: str, facts: LineFacts, clock: Clock) -> None:
         facts.start = found.end()
 
 
+def _record(text: str, facts: LineFacts, clock: Clock) -> None:
+    """The header of vLLM, which stands before each line of a message, or of Ray's programs in C++."""
+    found = _VLLM.match(text, facts.start) or _RAY.match(text, facts.start)
+    if not found:
+        return
+    facts.level, facts.headed, facts.record = level_of(found["level"]), True, True
+    facts.at, facts.zoned = clock.at(found)
+    if found.re is _RAY and facts.pid is None:
+        facts.pid, facts.shared = int(found["pid"]), True
+    facts.start = found.end()
+
+
 def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
     facts = LineFacts()
     strip(text, layout, clock, facts)
     if not text[facts.start :].strip():
         return facts
-    if _QUOTES in text:
+    if any(map(text.__contains__, _QUOTES)):
         facts.pid = facts.host = facts.rank = None
+    _record(text, facts, clock)
     if system(text, facts, clock) or ascend(text, facts, clock) or torch(text, facts, clock):
         return facts
     _logged(text, facts, clock)

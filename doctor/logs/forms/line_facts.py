@@ -40,6 +40,8 @@ class LineFacts:
     start: int = 0
     shared: bool = False
     """Whether Ray's or vLLM's prefix names its writer: lines without the prefix have other writers."""
+    record: bool = False
+    """Whether a logger's header with a level stands before each line of its messages."""
     headed: bool = False
     """Whether it has a header of its own, so that it does not continue the line before."""
 

@@ -46,6 +46,7 @@ _WORDS = """
 """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
+_DIGITS = re.compile(r"\d{1,20}")
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
 """A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
 
@@ -60,6 +61,8 @@ class PrefixLayout:
     """`[3] ` of MPICH's `-prepend-rank`."""
     hosts: frozenset[str] = frozenset()
     """`node1: ` of pdsh."""
+    shapes: frozenset[str] = frozenset()
+    """Those names without their numbers: a host may write its first line late."""
     compose: bool = False
     """`vllm-1  | ` of `docker compose logs`."""
 
@@ -88,8 +91,13 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
+        shapes=frozenset(map(_shape, known)) if several else frozenset(),
         compose=composed >= enough and total >= 3,
     )
+
+
+def _shape(host: str) -> str:
+    return _DIGITS.sub("0", host)
 
 
 def _counts(labels: list[int]) -> bool:
@@ -151,7 +159,7 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
         return found.end()
     if layout.hosts:
         found = _AHEAD.match(text, at)
-        if found and found["host"] in layout.hosts:
+        if found and (found["host"] in layout.hosts or _shape(found["host"]) in layout.shapes):
             facts.host = found["host"]
             return found.end()
     return at

@@ -36,6 +36,12 @@ _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
+_OVER = {
+    "kubernetes-no-room": "kubernetes-placed",
+    "kubernetes-image": "kubernetes-started",
+    "kubernetes-volume": "kubernetes-started",
+}
+"""Troubles of a pod, and what its events say if they are over: kubectl does not list them in their order."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
@@ -205,6 +211,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         else each
         for each in found
     ]
+    found = [each for each in found if not _got_over(each, logs.sightings)]
     if tasks_start_ranks(logs):
         found = list(map(_without_tasks, found))
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
@@ -230,6 +237,18 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
+
+
+def _got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
+    """Whether an event about the same pod shows that it went on after it."""
+    later = _OVER.get(event.id)
+    pod = event.sighting.taken.get("pod")
+    return later is not None and any(
+        each.symptom.id == later
+        and each.last.file == event.line.file
+        and pod in (None, each.taken.get("pod"))
+        for each in sightings
+    )
 
 
 def _without_tasks(event: Event) -> Event:

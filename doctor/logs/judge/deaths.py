@@ -12,7 +12,7 @@ from doctor.logs.judge.case import Event, LogCase
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
-from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.model import Form, LogLine, Party, Role
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
@@ -47,6 +47,16 @@ def deaths_of(case: LogCase) -> list[Suspect]:
         pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
         each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
     return found
+
+
+def nameless_death(case: LogCase) -> list[Suspect]:
+    """A process that a signal ended, if no line says which: the only cause that is known."""
+    events = [
+        each
+        for each in case.of(SuspectKind.DIED)
+        if not each.who and each.sighting.symptom.role is Role.ROOT and not _follows(case, each)
+    ]
+    return [Suspect({Party(): None}, events)] if events else []
 
 
 def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:

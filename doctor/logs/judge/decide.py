@@ -158,4 +158,5 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
-    return LogBlame(told(parties, head, same), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    named = tuple(parties) if any(name.startswith("guilty_") for name in head.sighting.taken) else ()
+    return LogBlame(told(parties, head, same), named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -95,7 +95,7 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     if by := _by_end(sighting, form):
         return by
     pair = any(name.startswith("peer_") for name in sighting.taken)
-    if any(each in text for each in _NAMES_HOST) and "host" in sighting.taken:
+    if any(each in text for each in _NAMES_HOST) and not {"host", "guilty_host"}.isdisjoint(sighting.taken):
         return SuspectKind.NAMES
     if role is Role.NAMES:
         return SuspectKind.LINK if pair else SuspectKind.NAMES

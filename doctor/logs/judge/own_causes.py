@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import Event, LogCase
-from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
+from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, nameless_death, raised
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect, explains
@@ -38,7 +38,7 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    return [*kept, *others]
+    return [*kept, *others] or nameless_death(case)
 
 
 def _by_symptom(case: LogCase) -> list[Suspect]:

@@ -108,7 +108,7 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
 def tasks_start_ranks(logs: Logs) -> bool:
     """Whether the tasks of Slurm are launchers such as torchrun, so that their numbers are not ranks."""
     return any(Form.ELASTIC in file.forms for file in logs.files) or any(
-        each.symptom.id == "deepspeed-child" for each in logs.sightings
+        each.symptom.id.startswith("deepspeed-") for each in logs.sightings
     )
 
 

@@ -12,8 +12,11 @@ from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
 
 MOST = 4
-"""The most ranges of ranks, or parties without a rank, that a sentence names."""
+"""The most ranges of ranks that a sentence names."""
+MOST_OTHERS = 8
+"""The most parties without a rank that a sentence names."""
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
+_NOBODY = "a rank"
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -27,12 +30,12 @@ def who(parties: Iterable[Party]) -> str:
         on = f" on {folded(h for h in hosts if h)}" if None not in hosts and len(hosts) <= MOST else ""
         said.append(ranks_text(ranks, most=MOST) + on)
     unknown = [each for each in several if each.rank is None]
-    others = list(dict.fromkeys(_one(each) for each in unknown))
-    said += others[:MOST]
-    if len(others) > MOST:
-        said.append(f"{len(others) - MOST} more")
+    others = [each for each in dict.fromkeys(map(_one, unknown)) if each != _NOBODY]
+    said += others[:MOST_OTHERS]
+    if len(others) > MOST_OTHERS:
+        said.append(f"{len(others) - MOST_OTHERS} more")
     if not said:
-        return "a rank"
+        return _NOBODY
     return " and ".join(said) if len(said) < 3 else ", ".join(said[:-1]) + " and " + said[-1]
 
 
@@ -50,7 +53,7 @@ def _one(party: Party) -> str:
         return party.address
     if party.host and party.address and not bare(party.host)[0]:
         return f"{party.host} ({bare(party.address)[0] or party.address})"
-    return place or "a rank"
+    return place or _NOBODY
 
 
 def folded(hosts: Iterable[str]) -> str:
@@ -87,6 +90,8 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
         return end if event.kind in ENDS else title
     of = who(parties or event.who or (event.by,))
     if event.kind in ENDS:
+        if all(each.host and key(each)[0] == "host" for each in parties or event.who or (event.by,)):
+            of = f"a process on {of}"
         said = ended(event) + which
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
@@ -102,8 +107,8 @@ def _which(events: Iterable[Event]) -> str:
                 named[f"PCI {value}"] = None
             elif name == "adapter" or name.startswith("which"):
                 named[value.strip()] = None
-    said = [*named][:MOST]
-    said += [f"{len(named) - MOST} more"] if len(named) > MOST else []
+    said = [*named][:MOST_OTHERS]
+    said += [f"{len(named) - MOST_OTHERS} more"] if len(named) > MOST_OTHERS else []
     return f" ({', '.join(said)})" if said else ""
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 ENDED = "] exits with return code = "
-_COMMAND = re.compile(r"(?<=sigkill_handler\] \[)(?P<program>'[^']{1,400}').*(?=\] exits with return code = )")
+_COMMAND = re.compile(
+    r"(?<=sigkill_handler\] \[)(?P<program>'[^']{1,400}').*(?=\] exits with return code = )"
+)
 _RANK = re.compile(r"'--local_rank=\d{1,4}'")
 
 

@@ -189,6 +189,7 @@ class _Scanner:
     def _cut_off(self, window: Window) -> None:
         """A log that ends inside a traceback complains, although the exception itself is missing."""
         frame: re.Match[str] | None = None
+        top: tuple[int, str, LineFacts] | None = None
         number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
         for back, (start, end) in enumerate(window.last(HEAD)):
             texts = states(window.data[start:end])
@@ -203,6 +204,10 @@ class _Scanner:
             if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
                 return
             frame = frame or _FRAME.search(own)
+            top = (number - back, texts[-1], facts) if texts else top
+        if frame and top:  # nothing but frames: the log was cut at both ends
+            place, (at, text, facts) = f"({frame['file']}:{frame['line']})", top
+            self._found.odd["cut off"] = (who_of(facts), self._made(at, f"{text} … {place}", facts))
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)
@@ -260,12 +265,17 @@ class _Scanner:
         frame = None
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
-            of_ray_task(text, facts, around.above())
-            above = [line for line in around.above() if line.startswith(text[: facts.start])]
+            if of_ray_task(text, facts, around.above()):
+                text = f"{text} (process {facts.pid} on {facts.host})"
+            above = [line for line in around.above() if line.startswith(text[: facts.prefix])]
             frame = next(filter(None, map(_FRAME.search, above)), None)
-            if frame is None and len(around.below()) >= _NEAR_END:
+            if frame is None and not facts.record and len(around.below()) >= _NEAR_END:
                 return  # the script went on after it
-            if not _UNCAUGHT.search(text[: facts.start]) and self._caught(text, facts, above, around.below()):
+            if (
+                not facts.record
+                and not _UNCAUGHT.search(text[: facts.start])
+                and self._caught(text, facts, above, around.below())
+            ):
                 return
         wording = complaint.wording(text, facts)
         if not wording or wording in self._found.odd:

@@ -23,7 +23,9 @@ _BAR = re.compile(
     rb"(?:\d/\d{1,12}|\dit) \[[^\]\r\n]{0,200}(?:[a-zA-Z]/s|s/[a-zA-Z])[^\]\r\n]{0,400}\](?=[^\s,\]])"
 )
 """A progress bar with another line glued to it."""
-_SLURM = re.compile(rb"(?<=[^\s\"'`(<>/:=-])(?:slurmstepd|srun): (?=error: |Job step |Force Term|launch/slurm)")
+_SLURM = re.compile(
+    rb"(?<=[^\s\"'`(<>/:=-])(?:slurmstepd|srun): (?=error: |Job step |Force Term|launch/slurm)"
+)
 """A line of Slurm glued to text that has no line end."""
 _DASHES = b"-" * 70
 
@@ -135,7 +137,9 @@ def states(raw: bytes) -> list[str]:
     if b"]" in raw and (b"/s" in raw or b"s/" in raw):
         parts = [text for part in parts for text in _cut_at(part, [bar.end() for bar in _BAR.finditer(part)])]
     if b"slurmstepd: " in raw or b"srun: " in raw:
-        parts = [text for part in parts for text in _cut_at(part, [it.start() for it in _SLURM.finditer(part)])]
+        parts = [
+            text for part in parts for text in _cut_at(part, [it.start() for it in _SLURM.finditer(part)])
+        ]
     return [clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()) for part in parts]
 
 

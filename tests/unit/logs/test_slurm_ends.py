@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Party
+from doctor.logs.model import LogOutcome, Party
 from tests.support.fault_logs import accused, concluded
 
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
@@ -45,3 +45,54 @@ def test_the_host_where_a_step_began_was_not_lost(tmp_path: Path) -> None:
     assert not named(tmp_path, lost)
     found = named(tmp_path, "srun: error: Node failure on node3", lost)
     assert {party.host for party in found} == {"node3"}
+
+
+def test_a_cancelled_job_is_no_ones_fault_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(f"step 3 loss 2.0\n{CANCELLED.replace('STEP 7.0', 'JOB 7')}\n")
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-cancelled")
+    assert not accused(found)
+
+
+def test_a_requeued_job_accuses_no_task(tmp_path: Path) -> None:
+    requeued = f"{CANCELLED.removesuffix(' ***')} DUE TO JOB REQUEUE ***"
+    lines = (requeued, "srun: error: node1: tasks 2-3: Exited with exit code 1")
+    assert not named(tmp_path, *lines)
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-requeued")
+
+
+def test_a_crash_is_told_with_its_signal(tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text("srun: error: node2: task 5: Bus error (core dumped)\n")
+    assert "rank 5 on node2: Slurm saw a task crash (Bus error)" in concluded(tmp_path).charges[0].says
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "W1120 07:22:27.705000 53 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 62 "
+        "closing signal SIGTERM",
+        "[2026-11-20 21:00:00,123] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 4242",
+    ],
+)
+def test_a_task_that_starts_ranks_is_not_a_rank(inside: str, tmp_path: Path) -> None:
+    assert {(party.rank, party.host) for party in named(tmp_path, inside, KILLED)} == {(None, "node2")}
+
+
+LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-11-20T07:22:27 DUE TO TIME LIMIT ***"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "29947it [35:25,  5.94s/it]29948it [35:34,  7.00s/it]",
+        " 7/50 [1:14:33<7:38:27, 639.71s/it] 16%|█▌        | 8/50 [1:25:11<7:27:22, 639.11s/it]",
+        "Loading:  45%|████▌     | 120M/267M [00:30<00:37,  3.95MB/s]",
+        "120/267 [====>.....] - ETA: 3s - loss: 0.1",
+        "step 12 of 100",
+    ],
+)
+def test_a_line_glued_to_an_open_one_is_read(before: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(f"{before}{LIMIT}\n")
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-time-limit")

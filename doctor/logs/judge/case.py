@@ -40,8 +40,10 @@ _OVER = {
     "kubernetes-no-room": "kubernetes-placed",
     "kubernetes-image": "kubernetes-started",
     "kubernetes-volume": "kubernetes-started",
+    "ray-terminated": "ray-shut-down",
 }
-"""Troubles of a pod, and what its events say if they are over: kubectl does not list them in their order."""
+"""Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
+events in their order."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {

@@ -113,6 +113,8 @@ def _ended_by_others(case: LogCase) -> frozenset[int]:
 def _slurm_was_ending(one: Event, other: Event) -> bool:
     """Whether Slurm was already ending the step: a kill by Slurm is then no evidence."""
     ends = any(each in one.line.text for each in _SLURM_ENDS)
+    if "DUE TO TASK FAILURE" in one.line.text and other.kind is SuspectKind.LEFT:
+        return False  # the task that failed
     return ends and one.line.file == other.line.file and one.line.number < other.line.number
 
 

@@ -205,9 +205,10 @@ class _Scanner:
                 return
             frame = frame or _FRAME.search(own)
             top = (number - back, texts[-1], facts) if texts else top
-        if frame and top:  # nothing but frames: the log was cut at both ends
-            place, (at, text, facts) = f"({frame['file']}:{frame['line']})", top
-            self._found.odd["cut off"] = (who_of(facts), self._made(at, f"{text} … {place}", facts))
+        if top and (frame or top[2].level in ("ERROR", "FATAL")):  # the log was cut at both ends of a message
+            at, text, facts = top
+            text = f"{text} … ({frame['file']}:{frame['line']})" if frame else text
+            self._found.odd["cut off"] = (who_of(facts), self._made(at, text, facts))
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)

@@ -154,3 +154,30 @@ def test_a_healthy_driver_is_silent(tmp_path: Path) -> None:
 """,
     )
     assert (found.outcome, found.charges, found.odd) == (LogOutcome.CLEAN, (), ())
+
+
+@each(
+    "prefix", ["\x1b[36m(Trainer pid=2201, ip=10.0.0.3)\x1b[0m ", "[36m(Trainer pid=2201, ip=10.0.0.3)[0m "]
+)
+def test_a_coloured_prefix_names_the_writer(prefix: str, tmp_path: Path) -> None:
+    found = read(tmp_path, f"{prefix}ModuleNotFoundError: No module named 'absent'\nstopped\n")
+    assert headline(found).startswith("process 2201 on 10.0.0.3: ")
+
+
+def test_the_innermost_prefix_names_the_writer(tmp_path: Path) -> None:
+    prefix = "(EngineCore_DP0 pid=1769) (RayWorkerWrapper pid=274, ip=10.2.1.15) "
+    found = read(tmp_path, f"{prefix}ModuleNotFoundError: No module named 'absent'\n")
+    assert headline(found).startswith("process 274 on 10.2.1.15: ")
+
+
+def test_vllm_says_that_its_workers_end_with_a_signal(tmp_path: Path) -> None:
+    signal = (
+        "[2026-11-20 18:36:49,345 E 152 454] logging.cc:317: *** SIGTERM received at time=1763640000 ***\n"
+    )
+    ends = (
+        "INFO 11-20 00:53:54 [ray_distributed_executor.py:127] Shutting down Ray distributed executor. If "
+        "you see error log from logging.cc regarding SIGTERM received, please ignore because this is the "
+        "expected termination process in Ray.\n"
+    )
+    assert read(tmp_path, ends + signal).charges == ()
+    assert read(tmp_path, signal).outcome is LogOutcome.UNKNOWN

@@ -96,3 +96,20 @@ def test_a_line_glued_to_an_open_one_is_read(before: str, tmp_path: Path) -> Non
     (tmp_path / "slurm-7.out").write_text(f"{before}{LIMIT}\n")
     found = concluded(tmp_path / "slurm-7.out")
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-time-limit")
+
+
+FAILURE = f"[2026-11-20T07:22:27.809] {CANCELLED.removeprefix('slurmstepd: ')[:-4]} DUE TO TASK FAILURE ***"
+
+
+def test_slurm_ends_a_step_because_of_the_task_that_failed(tmp_path: Path) -> None:
+    assert not named(tmp_path, FAILURE, OTHERS, KILLED)
+    failed = "srun: error: node1: task 58: Exited with exit code 1"
+    assert {party.rank for party in named(tmp_path, FAILURE, OTHERS, failed)} == {58}
+
+
+def test_a_folder_that_is_missing_on_a_host_accuses_nobody(tmp_path: Path) -> None:
+    line = (
+        "slurmstepd: error: couldn't chdir to `/data/run': No such file or directory: going to /tmp instead"
+    )
+    assert not named(tmp_path, line, "# nThread 1 nGpus 2 minBytes 1048576", "# Avg bus bandwidth : 12.5")
+    assert concluded(tmp_path / "slurm-7.out").outcome is LogOutcome.CLEAN

@@ -31,6 +31,8 @@ _VLLM = re.compile(
     r"(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d) \[?[\w./-]{1,200}:\d{1,6}\] ?"
 )
+_REQUEST = re.compile(r"\bserving(?:_\w{1,40})?\.py:")
+"""The files of vLLM's server that report a bad request."""
 _RAY = re.compile(
     rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
     r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
@@ -61,6 +63,8 @@ def _record(text: str, facts: LineFacts, clock: Clock) -> None:
     if not found:
         return
     facts.level, facts.headed, facts.record = level_of(found["level"]), True, True
+    if facts.level == "ERROR" and (found.re is _RAY or _REQUEST.search(found[0])):
+        facts.level = "WARN"  # Ray and the server go on after it
     facts.at, facts.zoned = clock.at(found)
     if found.re is _RAY and facts.pid is None:
         facts.pid, facts.shared = int(found["pid"]), True
@@ -75,10 +79,12 @@ def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
     if any(map(text.__contains__, _QUOTES)):
         facts.pid = facts.host = facts.rank = None
     _record(text, facts, clock)
+    of_record = facts.level
     if system(text, facts, clock) or ascend(text, facts, clock) or torch(text, facts, clock):
+        facts.level = of_record if facts.record else facts.level
         return facts
     _logged(text, facts, clock)
-    level = _LEVEL.search(text, facts.start, facts.start + _AHEAD)
+    level = _LEVEL.search(text, max(0, facts.start - 1), facts.start + _AHEAD)
     if level:
         facts.level = level_of(level[1])
         facts.headed = True

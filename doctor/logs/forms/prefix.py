@@ -72,8 +72,9 @@ class PrefixLayout:
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
     """The layout, from the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
-    brackets = composed = total = 0
+    brackets = total = 0
     hosts: Counter[str] = Counter()
+    containers: Counter[str] = Counter()
     for line in lines:
         if not line.strip():
             continue
@@ -82,7 +83,9 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         if label:
             labels.append(int(label["task"]))
         brackets += bool(_BRACKET.match(line))
-        composed += bool(_COMPOSE.match(line))
+        composed = _COMPOSE.match(line)
+        if composed:
+            containers[composed[0].strip()] += 1
         ahead = _AHEAD.match(line)
         if ahead:
             hosts[ahead["host"]] += 1
@@ -94,7 +97,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
         shapes=frozenset(map(_shape, known)) if several else frozenset(),
-        compose=composed >= enough and total >= 3,
+        compose=containers.total() >= enough and total >= 3 and len(containers) * 2 <= total,
     )
 
 

@@ -134,7 +134,7 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
-    ill = bool(complain) or bool(follow) or bool(deaths)
+    ill = bool(complain) or bool(follow) or bool(deaths) or bool(case.of(SuspectKind.CONFIRMS))
     for party, line in case.odd:
         mine = key(party, line.file)
         if raised(line) is None or mine in known or party.rank in case.left_alone | follow:

@@ -205,8 +205,8 @@ class _Scanner:
                 return
             frame = frame or _FRAME.search(own)
             top = (number - back, texts[-1], facts) if texts else top
-        if top and (frame or top[2].level in ("ERROR", "FATAL")):  # the log was cut at both ends of a message
-            at, text, facts = top
+        if top and (frame or (top[2].record and top[2].level in ("ERROR", "FATAL"))):
+            at, text, facts = top  # the log was cut at both ends of a message
             text = f"{text} … ({frame['file']}:{frame['line']})" if frame else text
             self._found.odd["cut off"] = (who_of(facts), self._made(at, text, facts))
 

@@ -75,3 +75,18 @@ def test_only_an_error_ends_a_container(code: int, tmp_path: Path) -> None:
     found = read(tmp_path, line)
     assert (found.outcome is LogOutcome.NAMED) is (code != 0)
     assert not code or "train-0" in found.charges[0].says
+
+
+def test_a_running_pod_is_healthy(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        "Name:         train-worker-1",
+        "Status:       Running",
+        "    Last State:     Terminated",
+        "      Reason:       Completed",
+        "Tolerations:                 node.kubernetes.io/not-ready:NoExecute op=Exists for 300s",
+        "                             node.kubernetes.io/unreachable:NoExecute op=Exists for 300s",
+        "NAME             READY   STATUS      RESTARTS   AGE",
+        "train-worker-0   0/1     Completed   0          5m",
+    )
+    assert found.outcome is LogOutcome.CLEAN

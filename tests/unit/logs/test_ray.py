@@ -150,6 +150,7 @@ def test_a_healthy_driver_is_silent(tmp_path: Path) -> None:
 (raylet) Spilled 2000 MiB, 10 objects, write throughput 500 MiB/s.
 (TrainWorker pid=2200) step 11 loss 2.0
 (autoscaler +12s) Tip: use `ray status` to view detailed cluster status.
+(raylet) [2026-11-20 10:00:01,345 E 812 812] (raylet) file_system_monitor.cc:105: /tmp/ray is over 95% full.
 (TrainWorker pid=2200) step 12 loss 1.9
 """,
     )

@@ -114,3 +114,14 @@ def test_a_draft_model_without_profiled_tokens_goes_on(tmp_path: Path) -> None:
     line = "[2026-11-20 06:45:01] max_total_tokens=20480 is larger than the profiled value -89624."
     rest = (f"[2026-11-20 06:5{n // 10 % 10}:0{n % 10}] Prefill batch. #new-seq: {n}" for n in range(300))
     assert read(tmp_path, line, *rest).outcome is LogOutcome.CLEAN
+
+
+def test_a_bad_request_is_no_failure_of_the_server(tmp_path: Path) -> None:
+    head = "(APIServer pid=100) ERROR 11-20 14:38:13 [serving_chat.py:200] "
+    found = read(
+        tmp_path,
+        *of(head, "Error in preprocessing prompt inputs", *FRAMES, "ValueError: the context length is 4096."),
+        '(APIServer pid=100) INFO:     10.0.0.1:1234 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',
+        "(Worker_TP0 pid=210) INFO 11-20 14:40:13 [multiproc_executor.py:520] Parent process exited, ending",
+    )
+    assert found.outcome is LogOutcome.CLEAN

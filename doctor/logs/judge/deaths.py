@@ -18,6 +18,8 @@ SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
+_BY_SHELL = re.compile(r": line \d{1,6}: {1,4}(?P<pid>\d{1,9}) (?:Killed|Bus error|Segmentation fault)\b")
+"""How a shell reports the end of a process that it started."""
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
 )
@@ -56,7 +58,12 @@ def nameless_death(case: LogCase) -> list[Suspect]:
         for each in case.of(SuspectKind.DIED)
         if not each.who and each.sighting.symptom.role is Role.ROOT and not _follows(case, each)
     ]
-    return [Suspect({Party(): None}, events)] if events else []
+    if not events:
+        return []
+    files = {each.line.file for each in events}
+    by_shell = (_BY_SHELL.search(line.text) for _, line in case.odd if line.file in files)
+    pids = {int(found["pid"]) for found in by_shell if found}
+    return [Suspect({Party(pid=pids.pop() if len(pids) == 1 else None): None}, events)]
 
 
 def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:

@@ -113,3 +113,11 @@ def test_a_folder_that_is_missing_on_a_host_accuses_nobody(tmp_path: Path) -> No
     )
     assert not named(tmp_path, line, "# nThread 1 nGpus 2 minBytes 1048576", "# Avg bus bandwidth : 12.5")
     assert concluded(tmp_path / "slurm-7.out").outcome is LogOutcome.CLEAN
+
+
+def test_the_shell_names_the_process_that_ran_out_of_memory(tmp_path: Path) -> None:
+    memory = "slurmstepd: error: Detected 1 oom_kill event in StepId=191.batch."
+    shell = "/var/spool/slurmd/job00191/slurm_script: line 28:  8156 Killed                  python3 main.py"
+    assert {party.pid for party in named(tmp_path, "Epoch: [0][511/1736]", "Killed", shell, memory)} == {8156}
+    says = concluded(tmp_path / "slurm-7.out").charges[0].says
+    assert says.startswith("process 8156 was killed by the kernel for lack of memory")

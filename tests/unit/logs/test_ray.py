@@ -138,7 +138,7 @@ def test_the_address_in_brackets_is_named(tmp_path: Path) -> None:
     )
     found = read(tmp_path, line.format(11) + line.format(12))
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "torch-address-brackets")
-    assert headline(found).endswith("([2001:db8::9])")
+    assert headline(found).startswith("[2001:db8::9]: ")
 
 
 def test_a_healthy_driver_is_silent(tmp_path: Path) -> None:

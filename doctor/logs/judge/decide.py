@@ -31,7 +31,10 @@ def decide(case: LogCase) -> list[LogBlame]:
         return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
+    scheduled = bool(case.of(SuspectKind.SCHEDULER))
     for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
+        if rule is interrupted and scheduled:
+            continue  # the scheduler sent the signal
         if found := rule(case):
             return [found]
     return [found] if (found := _scheduler(case) or _only_consequences(case)) else []

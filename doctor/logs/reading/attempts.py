@@ -123,6 +123,7 @@ def joined(one: Scan, other: Scan) -> Scan:
         size=max(one.size, other.size),
         lines=max(one.lines, other.lines),
         forms=one.forms + other.forms,
+        shared=one.shared or other.shared,
         ranks=one.ranks | other.ranks,
         hosts=one.hosts + other.hosts,
         pids=one.pids + other.pids,

@@ -67,6 +67,8 @@ class Scan:
     ranks: set[int] = field(default_factory=set)
     hosts: Counter[str] = field(default_factory=Counter)
     pids: Counter[int] = field(default_factory=Counter)
+    shared: bool = False
+    """Whether prefixes of Ray or vLLM name the writers of lines: then nobody owns the file."""
     first_at: float | None = None
     last_at: float | None = None
     last: LogLine | None = None

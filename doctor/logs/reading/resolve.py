@@ -97,6 +97,8 @@ class People:
 
 def _owner(scan: Scan) -> Owner:
     name = scan.named
+    if scan.shared:
+        return Owner(name.host, name.rank, name.pid, name.device, name.local, False)
     host = name.host
     pasted = None in scan.learned.rank_of_local.values()  # two ranks share a local rank: several hosts
     if pasted and host is None:

@@ -297,7 +297,8 @@ class _Scanner:
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = said_of(line, self._layout or PrefixLayout(), self._clock)
-                return after.form is Form.PLAIN and after.headed and not says_step(line)
+                ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
+                return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
 
     def _made(self, number: int, text: str, facts: LineFacts) -> LogLine:
@@ -320,6 +321,7 @@ class _Scanner:
             found.first_at = facts.at if found.first_at is None else min(found.first_at, facts.at)
             found.last_at = facts.at if found.last_at is None else max(found.last_at, facts.at)
         if facts.shared:
+            found.shared = True
             return
         if facts.host and facts.form not in _BY_OTHERS and len(found.hosts) < 1000:
             found.hosts[facts.host] += 1

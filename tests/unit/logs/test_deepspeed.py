@@ -71,3 +71,9 @@ def test_the_host_that_ssh_does_not_reach_is_named(line: str, tmp_path: Path) ->
     found = read(tmp_path, line)
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "mpi-ssh")
     assert found.charges[0].says.startswith("node9: ")
+
+
+def test_the_exception_above_the_launchers_lines_is_shown(tmp_path: Path) -> None:
+    trace = ("Traceback (most recent call last):", '  File "/app/train.py", line 12, in <module>', "    go()")
+    found = read(tmp_path, *trace, "KeyError: 'labels'", KILLING.format(1), ENDED.format("", 1))
+    assert ["KeyError: 'labels'" in line.text for line in found.odd] == [True]

@@ -121,3 +121,15 @@ def test_the_shell_names_the_process_that_ran_out_of_memory(tmp_path: Path) -> N
     assert {party.pid for party in named(tmp_path, "Epoch: [0][511/1736]", "Killed", shell, memory)} == {8156}
     says = concluded(tmp_path / "slurm-7.out").charges[0].says
     assert says.startswith("process 8156 was killed by the kernel for lack of memory")
+
+
+def test_all_hosts_that_slurm_lost_are_named(tmp_path: Path) -> None:
+    lines = [f"srun: error: Node failure on node{number}" for number in (3, 4, 3)]
+    assert {party.host for party in named(tmp_path, *lines)} == {"node3", "node4"}
+
+
+def test_the_signal_of_the_scheduler_is_nobodys_ctrl_c(tmp_path: Path) -> None:
+    limit = LIMIT.replace("TIME LIMIT", "PREEMPTION")
+    trace = ("Traceback (most recent call last):", '  File "/app/train.py", line 12, in <module>', "    go()")
+    assert not named(tmp_path, limit, *trace, "KeyboardInterrupt")
+    assert concluded(tmp_path / "slurm-7.out").charges[0].symptom == "slurm-preempted"

@@ -189,7 +189,7 @@ def test_a_log_of_several_actors_is_not_that_of_the_only_rank_in_it(tmp_path: Pa
         tmp_path,
         "(WorkerDict pid=26103, ip=10.0.0.2) torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "
         "2.00 GiB. GPU 3 has a total capacity of 79.10 GiB of which 1.00 GiB is free.\n"
-        "(WorkerDict pid=26110) [rank7]:[W1120 01:13:20.886560089 TCPStore.cpp:125] [c10d] recvValue failed on "
+        "(WorkerDict pid=26110) [rank7]:[W1120 01:13:20.8865 TCPStore.cpp:125] [c10d] recvValue failed on "
         "SocketImpl(fd=81, addr=[node1]:1, remote=[node1]:2): Connection reset by peer\n",
     )
     assert found.charges[0].symptom == "torch-cuda-memory"

@@ -56,7 +56,9 @@ def nameless_death(case: LogCase) -> list[Suspect]:
     events = [
         each
         for each in case.of(SuspectKind.DIED)
-        if not each.who and each.sighting.symptom.role is Role.ROOT and not _follows(case, each)
+        if not each.who
+        and each.sighting.symptom.role in (Role.ROOT, Role.CONFIRMS)
+        and not _follows(case, each)
     ]
     if not events:
         return []

@@ -65,7 +65,7 @@ _LINK = (
     *("client socket has failed to connect", "connection to the C10d store has failed"),
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
-_CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} ON \S{1,80} CANCELLED AT (?!.{0,40}TASK FAILURE)")
+_CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.{0,40}TASK FAILURE)")
 """A job is cancelled on request; a step also by srun, after one of its tasks failed."""
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""

@@ -133,3 +133,26 @@ def test_the_signal_of_the_scheduler_is_nobodys_ctrl_c(tmp_path: Path) -> None:
     trace = ("Traceback (most recent call last):", '  File "/app/train.py", line 12, in <module>', "    go()")
     assert not named(tmp_path, limit, *trace, "KeyboardInterrupt")
     assert concluded(tmp_path / "slurm-7.out").charges[0].symptom == "slurm-preempted"
+
+
+@pytest.mark.parametrize(
+    ("line", "symptom"),
+    [
+        ("slurmd[n1]: error: *** JOB 7 CANCELLED AT 2013-01-01T00:00:00 DUE TO TIME LIMIT ***", "time-limit"),
+        ("slurmstepd: *** JOB 7 CANCELLED AT 2014-01-01T00:00:00 DUE TO TIME LIMIT on n1 ***", "time-limit"),
+        ("slurmstepd: error: *** JOB 7 CANCELLED AT 2014-01-01T00:00:00 ***", "cancelled"),
+        ("slurmstepd: error: *** STEP 7.0 ON node1 UNCORRECTABLE MEMORY ERROR AT 2026-11-20T07:22:27 ***",
+         "memory-error"),
+        ("slurmstepd: error: Job 7 exceeded memory limit (3940736 > 2068480), being killed", "oom"),
+        ("slurmstepd: error: pyxis: failed to import docker image", "container"),
+        ("srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification",
+         "step-refused"),
+        ("srun: error: Unable to create step for job 7: Requested nodes are busy", "step-waits"),
+        ("sbatch: error: Batch job submission failed: Invalid account specified", "request"),
+        ("srun: error: Task launch for StepId=7.0 failed on node n3: Credential expired", "launch-failed"),
+    ],
+)  # fmt: skip
+def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(f"step 3\n{line}\n")
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, f"slurm-{symptom}")

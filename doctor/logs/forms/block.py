@@ -108,7 +108,7 @@ def _field(key: str, value: str, facts: LineFacts, clock: Clock) -> None:
         host = value.strip()[:253]
         facts.host = host if host not in ("", "localhost") else None
     elif key == "rank" and (rank := _RANK.match(value)):
-        facts.rank, facts.local = int(rank["rank"]), int(rank["local"])
+        facts.rank, facts.local, facts.task = int(rank["rank"]), int(rank["local"]), False
     elif key == "exitcode" and (pid := _PID.match(value)):
         facts.pid = int(pid["pid"])
 

@@ -28,6 +28,8 @@ class LineFacts:
     at: float | None = None
     zoned: bool = False
     rank: int | None = None
+    task: bool = False
+    """Whether `rank` is the number of a task of Slurm, which is not a rank if the task is a torchrun."""
     local: int | None = None
     """The rank within its host."""
     host: str | None = None

@@ -129,7 +129,7 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     if found:
         rank = found["rank"] or found["tagged"] or found["actor_rank"]
         if rank is not None:
-            facts.rank = int(rank)
+            facts.rank, facts.task = int(rank), False
         if found["local"] is not None:
             facts.local = int(found["local"])
         if found["stamp"]:
@@ -158,7 +158,7 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None
         if found:
-            facts.rank = int(found["task"])
+            facts.rank, facts.task = int(found["task"]), pattern is _LABEL
             return found.end()
     if layout.compose and (found := _COMPOSE.match(text, at)):
         return found.end()

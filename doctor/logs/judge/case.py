@@ -124,6 +124,10 @@ class LogCase:
         return {rank: each.line for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks}
 
     @cached_property
+    def tasks_start_ranks(self) -> bool:
+        return tasks_start_ranks(self.logs)
+
+    @cached_property
     def interrupted(self) -> frozenset[int]:
         """Ranks that Ctrl-C ended."""
         return frozenset(rank for each in self.events if each.id == INTERRUPTED for rank in each.ranks)

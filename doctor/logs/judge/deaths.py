@@ -103,7 +103,7 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
-    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.first_failures:
+    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.tasks_start_ranks:
         return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted | _ended_by_others(case):
         return True

@@ -125,6 +125,7 @@ def joined(one: Scan, other: Scan) -> Scan:
         forms=one.forms + other.forms,
         shared=one.shared or other.shared,
         ranks=one.ranks | other.ranks,
+        tasks=one.tasks | other.tasks,
         hosts=one.hosts + other.hosts,
         pids=one.pids + other.pids,
         launchers=one.launchers | other.launchers,

@@ -21,10 +21,12 @@ class UnresolvedParty(NamedTuple):
     pid: int | None = None
     device: int | None = None
     local: int | None = None
+    task: bool = False
+    """Whether the rank is the number of a task of Slurm."""
 
 
 def who_of(facts: LineFacts) -> UnresolvedParty:
-    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local)
+    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local, facts.task)
 
 
 def about(taken: Mapping[str, str]) -> str:

@@ -129,7 +129,7 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
     host = who.host
     if host is None and form is not Form.SLURM:
         host = owner.host
-    rank = who.rank
+    rank = None if who.task and scan.starts_ranks else who.rank
     if rank is None and who.local is not None:
         rank = scan.learned.rank_of_local.get(who.local)
         if rank is None and scan.learned.world is not None and who.local < scan.learned.world:
@@ -199,5 +199,6 @@ def _by_rank(line: LogLine) -> tuple[int, int]:
 
 def _curve(curve: Curve, scan: Scan, owner: Owner, people: People) -> Curve:
     said = curve.who
-    who = UnresolvedParty(said.rank, said.host, said.pid, said.device)
+    task = said.rank in scan.tasks and said.rank not in scan.ranks
+    who = UnresolvedParty(said.rank, said.host, said.pid, said.device, task=task)
     return replace(curve, who=party(who, Form.PLAIN, scan, owner, people))

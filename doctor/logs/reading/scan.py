@@ -126,6 +126,7 @@ class _Scanner:
         writers = Writers(lines, self._layout)
         if len(self._found.ranks) < MOST_RANKS:
             self._found.ranks |= writers.ranks
+            self._found.tasks |= writers.tasks
         self._progress.take(lines, writers)
 
     def _to_look_at(self, lines: Lines, losses: Collection[int]) -> list[tuple[int, int]]:
@@ -164,6 +165,8 @@ class _Scanner:
         self._progress.begin_part()
         self._last_words(window)
         self._found.fold.finish(self._made)
+        if not self._found.starts_ranks:
+            self._found.ranks |= self._found.tasks
         self._looked = self._learned = 0
 
     def _last_words(self, window: Window) -> None:

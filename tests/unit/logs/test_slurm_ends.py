@@ -156,3 +156,31 @@ def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
     (tmp_path / "slurm-7.out").write_text(f"step 3\n{line}\n")
     found = concluded(tmp_path / "slurm-7.out")
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, f"slurm-{symptom}")
+
+
+LABELLED = """0: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
+1: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
+0: step 1 loss 2.0
+1: step 1 loss 2.0
+1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79 GiB.
+"""
+FIRST = """1: Root Cause (first observed failure):
+1: [0]:
+1:   time      : 2026-11-20_07:22:26
+1:   host      : node2
+1:   rank      : 11 (local_rank: 3)
+1:   exitcode  : 1 (pid: 5363)
+"""
+SENDING = (
+    "1: W1120 07:22:27.705000 5359 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process "
+    "5362 closing signal SIGTERM"
+)
+
+
+@pytest.mark.parametrize(("end", "rank"), [(FIRST, 11), (SENDING, None), ("", 1)])
+def test_the_labels_of_srun_are_ranks_unless_its_tasks_are_torchruns(
+    end: str, rank: int | None, tmp_path: Path
+) -> None:
+    lines = LABELLED if rank != 1 else LABELLED.replace("torch/distributed/run.py", "app/run.py")
+    ends = "srun: error: node2: task 1: Exited with exit code 1"
+    assert {party.rank for party in named(tmp_path, *f"{lines}{end}".splitlines(), ends)} == {rank}

@@ -86,6 +86,8 @@ def complains(text: str, facts: LineFacts) -> bool:
         return False
     if _ADVICE.search(begins):
         return False
+    if facts.record and (own[:1].isspace() or own.startswith(("^", "~", "Traceback (most recent"))):
+        return False
     if facts.level in _SERIOUS:
         return bool(own.strip())
     if facts.form is Form.NCCL:

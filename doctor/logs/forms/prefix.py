@@ -21,8 +21,11 @@ _ANY = re.compile(
     r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?\d{{1,6}}[,.](?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
-    rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
-    rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
+    r"|(?:\[\d{1,2}m){0,2}\((?:[\w.:/-]{1,80}(?:\(\w{0,40}\))? (?:[\w.:-]{1,80} )?)?"
+    r"(?:rank=(?P<actor_rank>\d{1,6}) )?"
+    r"pid=(?P<pid>\d{1,9})(?:, ip=\[?(?P<ip>[\w.:-]{1,45})\]?)?\)(?:\[0m)? "
+    r"|(?:\[\d{1,2}m){0,2}\((?P<raylet>(?:pid=)?raylet|(?:pid=)?gcs_server|autoscaler \+\w{1,12})"
+    r"(?:, ip=\[?(?P<on>[\w.:-]{1,45})\]?)?\)(?:\[0m)? "
 )
 _ENGINE = re.compile(r"EngineCore_(?:DP)?[1-9]")
 """Another engine of vLLM than the first one: each numbers its workers from 0."""
@@ -48,12 +51,14 @@ _NAMES = re.compile(
 """What an unknown prefix may name: a rank, or a host or container and perhaps a rank on it."""
 _NO_HOST = re.compile(r"(?i)(?:proc|process|worker|gpu|npu|cuda|local|task|thread|default|stage)s?[ _-]?\d+$")
 _TIME = re.compile(DATED)
+_COMPOSE = re.compile(r"[A-Za-z][\w.-]{0,80}[-_]\d{1,3} {1,40}\| ?")
 _WORDS = """
     error warning info debug note hint fatal warn epoch step loss sbatch rank
     iteration iter train eval val test time host exitcode traceback file
 """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
+_DIGITS = re.compile(r"\d{1,20}")
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
 """A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
 
@@ -72,6 +77,10 @@ class PrefixLayout:
     """Spaces before every line, as in a text that was pasted."""
     learned: tuple[re.Pattern[str], ...] = ()
     """Prefixes of unknown launchers, see unknown_prefix.py."""
+    shapes: frozenset[str] = frozenset()
+    """Those names without their numbers: a host may write its first line late."""
+    compose: bool = False
+    """`vllm-1  | ` of `docker compose logs`."""
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
@@ -80,6 +89,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     brackets = total = 0
     hosts: Counter[str] = Counter()
     indent = 80
+    containers: Counter[str] = Counter()
     for line in lines:
         if not line.strip():
             continue
@@ -89,6 +99,9 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         if label:
             labels.append(int(label["task"]))
         brackets += bool(_BRACKET.match(line))
+        composed = _COMPOSE.match(line)
+        if composed:
+            containers[composed[0].strip()] += 1
         ahead = _AHEAD.match(line)
         if ahead:
             hosts[ahead["host"]] += 1
@@ -100,7 +113,13 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
         indent=indent if total >= 3 else 0,
+        shapes=frozenset(map(_shape, known)) if several else frozenset(),
+        compose=containers.total() >= enough and total >= 3 and len(containers) * 2 <= total,
     )
+
+
+def _shape(host: str) -> str:
+    return _DIGITS.sub("0", host)
 
 
 def _counts(labels: list[int]) -> bool:
@@ -128,7 +147,7 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     if found:
         rank = found["rank"] or found["tagged"]
         if rank is not None:
-            facts.rank = int(rank)
+            facts.rank, facts.task = int(rank), False
         if found["actor_rank"] and not _ENGINE.search(text, 0, at):
             facts.worker = int(found["actor_rank"])
         if found["local"] is not None:
@@ -138,6 +157,9 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
             facts.stamp = found.span("stamp")
         if found["pid"]:
             facts.pid, facts.host = int(found["pid"]), found["ip"] or facts.host
+            facts.shared = True
+        if found["raylet"]:
+            facts.host, facts.shared = found["on"] or facts.host, True
         return found.end()
     found = _POD.match(text, at)
     if found:
@@ -156,11 +178,13 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None
         if found:
-            facts.rank = int(found["task"])
+            facts.rank, facts.task = int(found["task"]), pattern is _LABEL
             return found.end()
+    if layout.compose and (found := _COMPOSE.match(text, at)):
+        return found.end()
     if layout.hosts:
         found = _AHEAD.match(text, at)
-        if found and found["host"] in layout.hosts:
+        if found and (found["host"] in layout.hosts or _shape(found["host"]) in layout.shapes):
             facts.host = found["host"]
             return found.end()
     found = next(filter(None, (each.match(text, at) for each in layout.learned)), None)

@@ -142,5 +142,5 @@ def _child(text: str, at: int, facts: LineFacts) -> None:
 def _rank(text: str, at: int, facts: LineFacts) -> None:
     """Note the rank that c10d writes near the beginning of its lines."""
     found = _RANK.search(text, at, at + 200)
-    if found and facts.rank is None:
-        facts.rank = int(found["rank"])
+    if found and (facts.rank is None or facts.task):
+        facts.rank, facts.task = int(found["rank"]), False

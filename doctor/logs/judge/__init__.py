@@ -155,6 +155,7 @@ def _more(case: LogCase, blame: LogBlame) -> str:
 def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[LogCause]:
     """All other events that count, as consequences: each symptom once, in order of time."""
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
+    said = {event.id for blame in blames[:1] for event in blame.events}
     groups: dict[tuple[str, SuspectKind], list[Event]] = {}
     for event in case.events:
         if id(event.sighting) not in used and event.kind is not SuspectKind.CONFIRMS:
@@ -164,6 +165,8 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
         parties = tuple(
             dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file")
         )
+        if not parties and events[0].id in said:
+            continue  # the cause once more, without its rank
         blame = LogBlame(told(parties, events[0]), parties, tuple(events), role=Role.CONSEQUENCE)
         found.append(blame.charge(because))
     return found

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
-from doctor.logs.judge.parties import Key, PartyMaps, key, named, places_of
+from doctor.logs.judge.parties import Key, PartyMaps, key, named, places_of, tasks_start_ranks
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sighting
 
 Writer = Callable[[LogLine], Party]
@@ -37,6 +37,14 @@ _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
+_OVER = {
+    "kubernetes-no-room": "kubernetes-placed",
+    "kubernetes-image": "kubernetes-started",
+    "kubernetes-volume": "kubernetes-started",
+    "ray-terminated": "ray-shut-down",
+}
+"""Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
+events in their order."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _ENDED = {SuspectKind.LEFT, SuspectKind.DIED}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
@@ -125,6 +133,10 @@ class LogCase:
     def first_failures(self) -> dict[int, LogLine]:
         """The ranks that a torchrun saw fail first on its host, and the lines of its tables that say so."""
         return {rank: each.line for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks}
+
+    @cached_property
+    def tasks_start_ranks(self) -> bool:
+        return tasks_start_ranks(self.logs)
 
     @cached_property
     def interrupted(self) -> frozenset[int]:
@@ -216,6 +228,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         else each
         for each in found
     ]
+    found = [each for each in found if not _got_over(each, logs.sightings)]
+    if tasks_start_ranks(logs):
+        found = list(map(_without_tasks, found))
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
     found, odd = _first_failures(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
@@ -240,6 +255,26 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
+
+
+def _got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
+    """Whether an event about the same pod shows that it went on after it."""
+    later = _OVER.get(event.id)
+    pod = event.sighting.taken.get("pod")
+    return later is not None and any(
+        each.symptom.id == later
+        and each.last.file == event.line.file
+        and pod in (None, each.taken.get("pod"))
+        for each in sightings
+    )
+
+
+def _without_tasks(event: Event) -> Event:
+    """The event about hosts, if Slurm's tasks are launchers, which are not ranks."""
+    if event.line.form is not Form.SLURM:
+        return event
+    about = tuple(dict.fromkeys(replace(each, rank=None) for each in event.who))
+    return replace(event, by=replace(event.by, rank=None), who=about)
 
 
 def _first_failures(
@@ -354,6 +389,7 @@ def _event(
     line, taken = sighting.first, sighting.taken
     by: Party = writer(line)
     about = tuple(places.settled(each, None) for each in named(taken))
+    guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
     of_others = line.form in _OF_OTHERS or kind in (
         SuspectKind.NAMES,
@@ -385,6 +421,7 @@ def _event(
         named_ranks = [each for each in about if each.rank is not None]
         several = kind is SuspectKind.ROOT and len(named_ranks) > 1
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
+    about = guilty or about
     return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
 
 

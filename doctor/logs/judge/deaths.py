@@ -12,7 +12,7 @@ from doctor.logs.judge.case import Event, LogCase
 from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
-from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.model import Form, LogLine, Party, Role
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
@@ -20,6 +20,8 @@ _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_si
 _ENTRY = re.compile(r" {2}exitcode {0,2}: ")
 """The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
+_BY_SHELL = re.compile(r": line \d{1,6}: {1,4}(?P<pid>\d{1,9}) (?:Killed|Bus error|Segmentation fault)\b")
+"""How a shell reports the end of a process that it started."""
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
 )
@@ -49,6 +51,23 @@ def deaths_of(case: LogCase) -> list[Suspect]:
         pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
         each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
     return found
+
+
+def nameless_death(case: LogCase) -> list[Suspect]:
+    """A process that a signal ended, if no line says which: the only cause that is known."""
+    events = [
+        each
+        for each in case.of(SuspectKind.DIED)
+        if not each.who
+        and each.sighting.symptom.role in (Role.ROOT, Role.CONFIRMS)
+        and not _follows(case, each)
+    ]
+    if not events:
+        return []
+    files = {each.line.file for each in events}
+    by_shell = (_BY_SHELL.search(line.text) for _, line in case.odd if line.file in files)
+    pids = {int(found["pid"]) for found in by_shell if found}
+    return [Suspect({Party(pid=pids.pop() if len(pids) == 1 else None): None}, events)]
 
 
 def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:
@@ -86,7 +105,7 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
-    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.first_failures:
+    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.tasks_start_ranks:
         return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted | _ended_by_others(case):
         return True
@@ -105,6 +124,8 @@ def _ended_by_others(case: LogCase) -> frozenset[int]:
 def _slurm_was_ending(one: Event, other: Event) -> bool:
     """Whether Slurm was already ending the step: a kill by Slurm is then no evidence."""
     ends = any(each in one.line.text for each in _SLURM_ENDS)
+    if "DUE TO TASK FAILURE" in one.line.text and other.kind is SuspectKind.LEFT:
+        return False  # the task that failed
     return ends and one.line.file == other.line.file and one.line.number < other.line.number
 
 
@@ -124,7 +145,7 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
-    ill = bool(complain) or bool(follow) or bool(deaths)
+    ill = bool(complain) or bool(follow) or bool(deaths) or bool(case.of(SuspectKind.CONFIRMS))
     for party, line in case.odd:
         mine = key(party, line.file)
         if raised(line) is None or mine in known or party.rank in case.left_alone | follow:

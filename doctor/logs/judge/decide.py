@@ -33,7 +33,10 @@ def decide(case: LogCase) -> list[LogBlame]:
         return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
+    scheduled = bool(case.of(SuspectKind.SCHEDULER))
     for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
+        if rule is interrupted and scheduled:
+            continue  # the scheduler sent the signal
         if found := rule(case):
             return [found]
     last = _scheduler(case) or _only_consequences(case) or own_exception(case)
@@ -172,4 +175,5 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
-    return LogBlame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    named = tuple(parties) if any(name.startswith("guilty_") for name in head.sighting.taken) else ()
+    return LogBlame(told(parties, head, same), named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -49,13 +49,15 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
                     pairs.append((here, there))
     pairs = list(dict.fromkeys(pairs))
     head = events[0]
-    title = head.sighting.symptom.title + which(head, ends=not pairs)
+    title = head.sighting.symptom.title + which((head,), ends=not pairs)
     known = tuple(dict.fromkeys(told(each.who, each) for each in beside))
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
         says = f"{who(named)}: {title}" if named else title
         named_end = head.sighting.taken.get("host")
-        how = () if named_end else ("the other end, which may be at fault as well, is not named",)
+        how: tuple[str, ...] = (
+            () if named_end else ("the other end, which may be at fault as well, is not named",)
+        )
         how = (*how, *known)
         return LogBlame(says, (), events, Confidence.SUSPECT, how)
     shared = common_end({frozenset(pair) for pair in pairs})

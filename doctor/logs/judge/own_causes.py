@@ -9,7 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import Event, LogCase, explains
-from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised, together
+from doctor.logs.judge.deaths import (
+    add_exceptions,
+    deaths_of,
+    known_first,
+    nameless_death,
+    raised,
+    together,
+)
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
@@ -40,7 +47,7 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    return [*together(case, kept), *others]
+    return [*together(case, kept), *others] or nameless_death(case)
 
 
 def _by_symptom(case: LogCase) -> list[Suspect]:
@@ -116,7 +123,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
     if "Received data size" in head.line.text:
         return _other_size(case, suspect)
-    says = told(tuple(suspect.who), head)
+    says = told(tuple(suspect.who), head, suspect.events)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.beside:

@@ -253,7 +253,7 @@ def _pair(events: tuple[Event, ...]) -> LogBlame | None:
     head = first_cause(events)
     events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    return LogBlame(told(waiters, head), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+    return LogBlame(told(waiters, head, events), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
 
 
 def first_cause(events: tuple[Event, ...]) -> Event:

@@ -14,7 +14,10 @@ from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
 
 MOST = 4
-"""The most ranges of ranks, or parties without a rank, that a sentence names."""
+"""The most ranges of ranks that a sentence names."""
+MOST_OTHERS = 8
+"""The most parties without a rank, or of their devices, that a sentence names."""
+_NOBODY = "a rank"
 REPORTERS = {
     Form.PLOG: "plog",
     Form.CANN: "CANN",
@@ -55,12 +58,13 @@ def who(parties: Iterable[Party]) -> str:
         on = f" on {folded(h for h in hosts if h)}" if None not in hosts and len(hosts) <= MOST else ""
         said.append(ranks_text(ranks, most=MOST) + on)
     unknown = [each for each in several if each.rank is None]
-    others = list(dict.fromkeys(_one(each) for each in unknown if key(each)[0] != "file" or not ranks))
-    said += others[:MOST]
-    if len(others) > MOST:
-        said.append(f"{len(others) - MOST} more")
+    others = dict.fromkeys(_one(each) for each in unknown if key(each)[0] != "file" or not ranks)
+    others.pop(_NOBODY, None)
+    said += [*others][:MOST_OTHERS]
+    if len(others) > MOST_OTHERS:
+        said.append(f"{len(others) - MOST_OTHERS} more")
     if not said:
-        return "a rank"
+        return _NOBODY
     return " and ".join(said) if len(said) < 3 else ", ".join(said[:-1]) + " and " + said[-1]
 
 
@@ -78,7 +82,7 @@ def _one(party: Party) -> str:
         return party.address
     if party.host and party.address and not bare(party.host)[0]:
         return f"{party.host} ({bare(party.address)[0] or party.address})"
-    return place or "a rank"
+    return place or _NOBODY
 
 
 def folded(hosts: Iterable[str]) -> str:
@@ -104,20 +108,24 @@ def ended(event: Event) -> str:
     return f": {event.sighting.symptom.title}"
 
 
-def told(parties: Sequence[Party], event: Event) -> str:
-    """What happened to the parties, as one sentence without its full stop."""
-    title = event.sighting.symptom.title + which(event)
+def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:
+    """What happened to the parties, as one sentence without its full stop. `events` are more of the kind."""
+    about = which((event, *(each for each in events if each.id == event.id)))
+    title = event.sighting.symptom.title + about
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     card = event.sighting.taken.get("card")
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
         title = f"device {card}: {title}" if card else title
-        return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
+        end = f"a rank {ended(event)}{about}".replace("rank :", "rank:")
+        return end if event.kind in ENDS else title
     of = who(parties or event.who or (event.by,))
     if card and len({*parties}) < 2 and "device " not in of:
         of += f" (device {card})"
     if event.kind in ENDS:
-        said = ended(event)
+        if all(each.host and key(each)[0] == "host" for each in parties or event.who or (event.by,)):
+            of = f"a process on {of}"
+        said = ended(event) + about
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
         if local and all(each.rank is None for each in parties or event.who):
@@ -126,17 +134,22 @@ def told(parties: Sequence[Party], event: Event) -> str:
     return f"{of}: {title}"
 
 
-def which(event: Event, *, ends: bool = True) -> str:
-    """What the line names, such as a device by its bus address, a port or, with `ends`, the other end:
+def which(events: Sequence[Event], *, ends: bool = True) -> str:
+    """What the lines name, such as a device by its bus address, a port or, with `ends`, the other end:
     " (PCI 0000:3b:00)", " (node1, port 29500)".
     """
-    taken = event.sighting.taken
-    host = taken.get("host") if event.kind in _OF_PLACES else None
+    event = events[0]
+    host = event.sighting.taken.get("host") if event.kind in _OF_PLACES else None
     far = [who(event.peers)] if event.peers else [host.removeprefix("::ffff:")] if host else []
     here = {place for each in event.who for place in (each.host, each.address)}
-    named = [each for each in far if ends and each not in here and each != "a rank"]
-    named += [form.format(taken[name]) for name, form in _NAMED.items() if taken.get(name)]
-    return f" ({', '.join(named)})" if named else ""
+    named = dict.fromkeys(each for each in far if ends and each not in here and each != _NOBODY)
+    for each in events:
+        taken = each.sighting.taken
+        named |= dict.fromkeys(form.format(taken[name]) for name, form in _NAMED.items() if taken.get(name))
+        named |= dict.fromkeys(value.strip() for name, value in taken.items() if name.startswith("which"))
+    said = [*named][:MOST_OTHERS]
+    said += [f"{len(named) - MOST_OTHERS} more"] if len(named) > MOST_OTHERS else []
+    return f" ({', '.join(said)})" if said else ""
 
 
 def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:

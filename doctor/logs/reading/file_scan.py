@@ -70,8 +70,12 @@ class Scan:
     fold: Fold = field(default_factory=Fold)
     learned: learn.FileFacts = field(default_factory=learn.FileFacts)
     ranks: set[int] = field(default_factory=set)
+    tasks: set[int] = field(default_factory=set)
+    """The tasks of Slurm that wrote in it, by the labels of srun."""
     hosts: Counter[str] = field(default_factory=Counter)
     pids: Counter[int] = field(default_factory=Counter)
+    shared: bool = False
+    """Whether prefixes of Ray or vLLM name the writers of lines: then nobody owns the file."""
     first_at: float | None = None
     last_at: float | None = None
     last: LogLine | None = None
@@ -87,3 +91,8 @@ class Scan:
     """How it ends, if it is a part of a file."""
     gave_up: bool = False
     """Whether the launcher says that it will not restart the ranks."""
+
+    @property
+    def starts_ranks(self) -> bool:
+        """Whether the tasks of Slurm are torchruns, so that their numbers are not ranks."""
+        return bool(self.tasks) and Form.ELASTIC in self.forms

@@ -22,10 +22,19 @@ class UnresolvedParty(NamedTuple):
     device: int | None = None
     local: int | None = None
     worker: int | None = None
+    task: bool = False
+    """Whether the rank is the number of a task of Slurm."""
 
 
 def who_of(facts: LineFacts) -> UnresolvedParty:
-    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local, facts.worker)
+    return UnresolvedParty(
+        facts.rank, facts.host, facts.pid, facts.device, facts.local, facts.worker, facts.task
+    )
+
+
+def about(taken: Mapping[str, str]) -> str:
+    """Whom or what a message is about, if that is not its writer: "" for most messages."""
+    return "\n".join(value for name, value in taken.items() if name.startswith(("guilty_", "which")))
 
 
 @dataclass(slots=True)
@@ -43,15 +52,21 @@ class EventFold:
 
 @dataclass(slots=True)
 class Fold:
-    seen: dict[tuple[str, UnresolvedParty], EventFold] = field(default_factory=dict)
+    seen: dict[tuple[str, UnresolvedParty, str], EventFold] = field(default_factory=dict)
 
     def repeats(
-        self, symptom: Symptom, who: UnresolvedParty, number: int, text: str, facts: LineFacts
+        self,
+        symptom: Symptom,
+        who: UnresolvedParty,
+        taken: Mapping[str, str],
+        number: int,
+        text: str,
+        facts: LineFacts,
     ) -> bool:
         """Count a repetition; False if it is not a repetition."""
-        known = self.seen.get((symptom.id, who))
+        known = self.seen.get((symptom.id, who, about(taken)))
         if known is None and len(self.seen) >= MOST:
-            known = self.seen.get((symptom.id, UnresolvedParty()))
+            known = self.seen.get((symptom.id, UnresolvedParty(), ""))
         if known is None:
             return False
         known.count += 1
@@ -59,8 +74,10 @@ class Fold:
         return True
 
     def add(self, symptom: Symptom, taken: Mapping[str, str], who: UnresolvedParty, line: LogLine) -> None:
-        who = UnresolvedParty() if len(self.seen) >= MOST else who
-        self.seen[symptom.id, who] = EventFold(symptom, who, line.form, line, line, dict(taken))
+        what = about(taken)
+        if len(self.seen) >= MOST:
+            who, what = UnresolvedParty(), ""
+        self.seen[symptom.id, who, what] = EventFold(symptom, who, line.form, line, line, dict(taken))
 
     def finish(self, made: Callable[[int, str, LineFacts], LogLine]) -> None:
         for each in self.seen.values():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
 from doctor.logs.reading.file_scan import Scan
-from doctor.logs.reading.fold import UnresolvedParty
+from doctor.logs.reading.fold import UnresolvedParty, about
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
 """Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
@@ -97,6 +97,8 @@ class People:
 
 def _owner(scan: Scan) -> Owner:
     name = scan.named
+    if scan.shared:
+        return Owner(name.host, name.rank, name.pid, name.device, name.local, False)
     host = name.host
     pasted = None in scan.learned.rank_of_local.values()  # two ranks share a local rank: several hosts
     if pasted and host is None:
@@ -129,7 +131,7 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
     host = who.host
     if host is None and form is not Form.SLURM:
         host = owner.host
-    rank = who.rank
+    rank = None if who.task and scan.starts_ranks else who.rank
     if rank is None and who.local is not None:
         rank = scan.learned.rank_of_local.get(who.local)
         if rank is None and scan.learned.world is not None and who.local < scan.learned.world:
@@ -157,11 +159,11 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
     def of(who: UnresolvedParty, line: LogLine) -> LogLine:
         return replace(line, who=party(who, line.form, scan, owner, people))
 
-    sightings: dict[tuple[str, Party], Sighting] = {}
+    sightings: dict[tuple[str, Party, str], Sighting] = {}
     for each in scan.fold.seen.values():
         first, last = of(each.who, each.first), of(each.who, each.last)
         made = Sighting(each.symptom, first, last, each.count, each.taken)
-        key = (each.symptom.id, first.who)
+        key = (each.symptom.id, first.who, about(each.taken))
         sightings[key] = _merge(sightings[key], made) if key in sightings else made
     ranks = scan.ranks | scan.learned.ranks
     if owner.rank is not None and len(ranks) < 2:
@@ -200,5 +202,6 @@ def _by_rank(line: LogLine) -> tuple[int, int]:
 
 def _curve(curve: Curve, scan: Scan, owner: Owner, people: People) -> Curve:
     said = curve.who
-    who = UnresolvedParty(said.rank, said.host, said.pid, said.device)
+    task = said.rank in scan.tasks and said.rank not in scan.ranks
+    who = UnresolvedParty(said.rank, said.host, said.pid, said.device, task=task)
     return replace(curve, who=party(who, Form.PLAIN, scan, owner, people))

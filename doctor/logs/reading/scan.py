@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import LineContext, in_block, spawned
+from doctor.logs.forms.block import LineContext, in_block, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -19,8 +19,10 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading import message
+from doctor.logs.reading.actors import DIED, with_actor
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
+from doctor.logs.reading.commands import ENDED, shortened
 from doctor.logs.reading.cut_off import FRAME, cut_tracebacks
 from doctor.logs.reading.file_scan import CUT_OFF, Decided, LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import who_of
@@ -128,6 +130,7 @@ class _Scanner:
         writers = Writers(lines, self._layout)
         if len(self._found.ranks) < MOST_RANKS:
             self._found.ranks |= writers.ranks
+            self._found.tasks |= writers.tasks
         self._progress.take(lines, writers)
 
     def _to_look_at(self, lines: Lines, losses: Collection[int]) -> list[tuple[int, int]]:
@@ -166,6 +169,8 @@ class _Scanner:
         self._progress.begin_part()
         self._last_words(window)
         self._found.fold.finish(self._made)
+        if not self._found.starts_ranks:
+            self._found.ranks |= self._found.tasks
         self._looked = self._learned = 0
 
     def _last_words(self, window: Window) -> None:
@@ -197,7 +202,8 @@ class _Scanner:
         lines = [
             (line, text) for line, (start, end) in at.items() for text in states(window.data[start:end])[-1:]
         ]
-        for each in cut_tracebacks(lines):
+        cuts = cut_tracebacks(lines)
+        for each in cuts:
             facts = self._parse(each.text)
             facts.form = Form.PYTHON
             spawned(facts, window.around(*at[each.number]).above()[:3])
@@ -205,6 +211,20 @@ class _Scanner:
                 who_of(facts),
                 self._made(each.number, each.text, facts),
             )
+        if not cuts and lines:
+            self._cut_at_both_ends(lines)
+
+    def _cut_at_both_ends(self, lines: list[tuple[int, str]]) -> None:
+        """A log that was cut at both ends of a message consists of frames, or of the rest of a record."""
+        parsed = [self._parse(text) for _, text in lines]
+        owns = [text[facts.start :] for (_, text), facts in zip(lines, parsed, strict=True)]
+        if any(own.strip() and not own.startswith((" ", "\t", "│")) for own in owns):  # rich draws a frame
+            return
+        frame = next(filter(None, map(FRAME.search, reversed(owns))), None)
+        (number, text), facts = lines[0], parsed[0]
+        if frame or (facts.record and facts.level in ("ERROR", "FATAL")):
+            text = f"{text} … ({frame['file']}:{frame['line']})" if frame else text
+            self._found.odd[CUT_OFF] = (who_of(facts), self._made(number, text, facts))
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)
@@ -234,6 +254,10 @@ class _Scanner:
             text = in_semlock(text, around.above())
         elif PIPELINE in text:
             text = of_pipeline(text, around.above(), around.below())
+        if ENDED in text:
+            text = shortened(text)
+        if any(map(text.__contains__, DIED)):
+            text = with_actor(text, around.above(), around.below())
         decided = self._matcher.decide(text, facts.form)
         if decided:
             self._seen(decided, number, text, facts, around)
@@ -244,7 +268,11 @@ class _Scanner:
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
-        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, facts)]
+        fresh = [
+            symptom
+            for symptom, taken in decided
+            if not fold.repeats(symptom, who, taken, number, text, facts)
+        ]
         if fresh:
             line = self._made(number, text, facts)
             safe = redact(text)
@@ -273,11 +301,17 @@ class _Scanner:
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
             spawned(facts, around.above())
-            above = [line for line in around.above() if line.startswith(text[: facts.start])]
+            if of_ray_task(text, facts, around.above()):
+                text = f"{text} (process {facts.pid} on {facts.host})"
+            above = [line for line in around.above() if line.startswith(text[: facts.prefix])]
             frame = next(filter(None, map(FRAME.search, above)), None)
-            if frame is None and len(around.below()) >= _NEAR_END:
+            if frame is None and not facts.record and len(around.below()) >= _NEAR_END:
                 return  # the script went on after it
-            if not _UNCAUGHT.search(text[: facts.start]) and self._caught(text, facts, above, around.below()):
+            if (
+                not facts.record
+                and not _UNCAUGHT.search(text[: facts.start])
+                and self._caught(text, facts, above, around.below())
+            ):
                 return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
@@ -298,7 +332,8 @@ class _Scanner:
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = said_of(line, self._layout or PrefixLayout(), self._clock)
-                return after.form is Form.PLAIN and after.headed and not says_step(line)
+                ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
+                return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
 
     def _made(self, number: int, text: str, facts: LineFacts) -> LogLine:
@@ -320,6 +355,9 @@ class _Scanner:
         if facts.at is not None:
             found.first_at = facts.at if found.first_at is None else min(found.first_at, facts.at)
             found.last_at = facts.at if found.last_at is None else max(found.last_at, facts.at)
+        if facts.shared:
+            found.shared = True
+            return
         if facts.host and facts.form not in _BY_OTHERS and len(found.hosts) < 1000:
             found.hosts[facts.host] += 1
         if facts.pid is not None and facts.form is not Form.ELASTIC and len(found.pids) < learn.MOST_PIDS:

@@ -106,4 +106,7 @@ def test_a_check_costs_three_files_and_a_fact_one_more(affected: tuple[str, ...]
     assert f"{test.relative_to(tree)}::test_swap_in_use" in run("pytest", "--collect-only", "-q", str(test))
     quickly = ("-n0", "-p", "no:cacheprovider", "-m", "not slow", "--hypothesis-profile=quick")
     said = run("pytest", "-q", *quickly, *affected)
-    assert affected == ALSO or "1 test: to be translated into Chinese: checks/zh/swap_held.yaml: swap-held" in said
+    assert (
+        affected == ALSO
+        or "1 test: to be translated into Chinese: checks/zh/swap_held.yaml: swap-held" in said
+    )

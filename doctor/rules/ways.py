@@ -133,7 +133,7 @@ def proved_blames(
 ) -> list[MeshBlame]:
     """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
     pairs = mesh.between
-    guilty = _refused_by_own_kernel(pairs) | by_rules
+    guilty = {**_refused_by_own_kernel(pairs), **by_rules}
     for host, own in routes.items():
         for peers in lost_routes(host, own, plan, mesh).values():
             guilty |= {frozenset((host, peer)): host for peer in peers.named}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ PORTS = Ports(4096, 2048, range(32768, 61000), ())
 def test_what_a_kernel_refuses_to_send_is_the_fault_of_its_host(back: str) -> None:
     """Routes and rules of IPv6 are not read: with them, `connect` itself fails."""
     whole = mesh(NAMES)
-    seen = {("a", "b"): "error", ("b", "a"): back}
+    seen: Any = {("a", "b"): "error", ("b", "a"): back}
     links = tuple(replace(each, outcome=seen.get((each.source, each.target), "ok")) for each in whole.links)
     plan = draft([Host(name, name) for name in NAMES], JobWishes())
     (problem,) = CHECK.run(replace(whole, links=links), NAMES, plan, {}, {}, {}, {}, {}, {}, {})

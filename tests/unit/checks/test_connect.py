@@ -138,6 +138,16 @@ def test_a_peer_that_the_head_shuts_out_is_not_blamed(rule: str) -> None:
     ]
 
 
+def test_rules_explain_no_connection_between_two_versions_of_ip() -> None:
+    """None is ever tried, but a check does not rely on it."""
+    whole = mesh(NAMES, ("b", "a"), ("c", "a"))
+    links = tuple(replace(each, address="fd00::1") if each.target == "a" else each for each in whole.links)
+    job = with_data("fd00::1", "10.0.0.2", "10.0.0.3")
+    known: Any = {"a": RULES}, {"a": PORTS}
+    (problem,) = CHECK.run(replace(whole, links=links), NAMES, job, {}, {}, {}, {}, {}, *known)
+    assert problem.hosts == ("a",)
+
+
 @pytest.mark.parametrize("rule", ["", "-A INPUT -s 10.0.0.3/32 -p udp -j DROP"])
 def test_a_peer_is_blamed_if_no_rule_explains_it(rule: str) -> None:
     assert any(check == "port-unreachable" and "b" in hosts for check, hosts, _ in of_the_head(rule))

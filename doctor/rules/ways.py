@@ -185,7 +185,7 @@ def by_firewalls(
         ephemeral = ports[host].ephemeral if host in ports else None
         if source is None or target is None or source.version != target.version:
             return False
-        if not ephemeral or host not in rules or not rules[host].tables:
+        if not ephemeral or host not in rules or not rules[host].tables or not 0 < link.port < 65536:
             return False
         spans = rules[host].decide_ports(
             *(source, target, link.port, link.port),

@@ -110,12 +110,12 @@ def _of_others(
     address at which it was asked.
     """
     unheard = {host.name for host in plan.hosts} - addresses.keys()
-    owners = {plan.data_address(name): name for name in addresses}
-    owners = {plan.host(name).given: name for name in unheard} | owners
+    owners: dict[str | None, str] = {plan.host(name).given: name for name in unheard}
+    owners.update((plan.data_address(name), name) for name in addresses)
     for host, held in addresses.items():
         own = plan.data_address(host)
-        places = {each: name for name in reversed(held) if not name.startswith(ASIDE) for each in held[name]}
-        for address, interface in places.items():
+        names = (name for name in held if not name.startswith(ASIDE))
+        for address, interface in ((each, name) for name in names for each in held[name] if ":" not in name):
             owner = owners.get(address, host)
             if owner == host or own in (None, address) or plan.host(owner).given == plan.host(host).given:
                 continue

@@ -133,7 +133,7 @@ def proved_blames(
 ) -> list[MeshBlame]:
     """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
     pairs = mesh.between
-    guilty = _refused_by_own_kernel(pairs) | by_rules
+    guilty = {**_refused_by_own_kernel(pairs), **by_rules}
     for host, own in routes.items():
         for peers in lost_routes(host, own, plan, mesh).values():
             guilty |= {frozenset((host, peer)): host for peer in peers.named}
@@ -178,13 +178,18 @@ def by_firewalls(
     fewest hosts that explain all failures need not be those that make them.
     """
 
+    known = plan.holders.address
+
     def closed(host: str, link: Link) -> bool:
-        own, ephemeral = plan.data_address(host), ports[host].ephemeral if host in ports else None
-        if host not in rules or own is None or not ephemeral:
+        source, target = known.get(link.source), known.get(link.target)
+        ephemeral = ports[host].ephemeral if host in ports else None
+        if source is None or target is None or source.version != target.version:
             return False
-        source, interface = plan.data_address(link.source), interface_with(own, addresses.get(host, {}))
+        if not ephemeral or host not in rules or not rules[host].tables or not 0 < link.port < 65536:
+            return False
         spans = rules[host].decide_ports(
-            *(source or own, link.address, link.port, link.port, interface or None),
+            *(source, target, link.port, link.port),
+            interface_with(str(known[host]), addresses.get(host, {})) or None,
             (ephemeral[0], ephemeral[-1]),
             incoming=host == link.target,
         )

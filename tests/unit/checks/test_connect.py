@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -91,7 +92,7 @@ PORTS = Ports(4096, 2048, range(32768, 61000), ())
 def test_what_a_kernel_refuses_to_send_is_the_fault_of_its_host(back: str) -> None:
     """Routes and rules of IPv6 are not read: with them, `connect` itself fails."""
     whole = mesh(NAMES)
-    seen = {("a", "b"): "error", ("b", "a"): back}
+    seen: Any = {("a", "b"): "error", ("b", "a"): back}
     links = tuple(replace(each, outcome=seen.get((each.source, each.target), "ok")) for each in whole.links)
     plan = draft([Host(name, name) for name in NAMES], JobWishes())
     (problem,) = CHECK.run(replace(whole, links=links), NAMES, plan, {}, {}, {}, {}, {}, {}, {})
@@ -135,6 +136,16 @@ def test_a_peer_that_the_head_shuts_out_is_not_blamed(rule: str) -> None:
         ("firewall-blocks", ("a",), None),
         ("port-unreachable", ("a",), "firewall-blocks"),
     ]
+
+
+def test_rules_explain_no_connection_between_two_versions_of_ip() -> None:
+    """None is ever tried, but a check does not rely on it."""
+    whole = mesh(NAMES, ("b", "a"), ("c", "a"))
+    links = tuple(replace(each, address="fd00::1") if each.target == "a" else each for each in whole.links)
+    job = with_data("fd00::1", "10.0.0.2", "10.0.0.3")
+    known: Any = {"a": RULES}, {"a": PORTS}
+    (problem,) = CHECK.run(replace(whole, links=links), NAMES, job, {}, {}, {}, {}, {}, *known)
+    assert problem.hosts == ("a",)
 
 
 @pytest.mark.parametrize("rule", ["", "-A INPUT -s 10.0.0.3/32 -p udp -j DROP"])

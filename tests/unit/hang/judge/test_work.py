@@ -130,6 +130,16 @@ class TestAnAnswerThatIsDue:
         assert (kind(found), found.cause) == ("stands", Cause.INPUT)
         assert found.words.endswith("what is sent there is never acknowledged")
 
+    def test_is_not_expected_for_ever(self) -> None:
+        """As from a connection whose other end is gone without a word."""
+        for ask, wanted in ((599_000, "unproved"), (601_000, "stands")):
+            wire = replace(ASKED, last_sent=ask, last_received=ask + 500)
+            assert kind(doing(wired(seen("wait_woken"), wire), (), 2.0)) == wanted
+
+    def test_of_another_worker(self) -> None:
+        get = Frame(name="get", file="/opt/venv/lib/python3.11/site-packages/ray/_private/worker.py", line=9)
+        assert kind(doing(seen("futex_do_wait", stack=(get, MAIN)), (), 2.0)) == "unproved"
+
     def test_of_a_child(self) -> None:
         child = wired(seen("poll_schedule_timeout", pid=9, helps=7, stack=()), ASKED)
         found = doing(seen("do_wait"), [child], 2.0)
@@ -204,6 +214,13 @@ def test_storage_that_answers_now_and_then() -> None:
     slow = seen("folio_wait_bit_common", state="D")
     assert kind(doing(slow, (), 2.0)) == "stands"
     assert kind(doing(did(slow), (), 2.0)) == "unproved"
+
+
+@pytest.mark.parametrize("waits", ["jbd2_log_wait_commit", "balance_dirty_pages", "folio_wait_writeback"])
+def test_a_disk_that_writes_what_was_written_before(waits: str) -> None:
+    """One such wait may be as long as the whole checkpoint."""
+    assert kind(doing(seen(waits, state="D"), (), 2.0)) == "unproved"
+    assert kind(doing(seen(waits, state="D", kernel=("nfs_file_fsync",)), (), 2.0)) == "stands"
 
 
 def test_one_that_was_seen_running_is_not_proved_to_stand() -> None:

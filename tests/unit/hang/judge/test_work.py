@@ -25,7 +25,7 @@ def did(member: HangMember, *, woken: bool = True, **changes: object) -> HangMem
     assert member.b is not None
     main, *rest = member.b.threads
     main = replace(main, switches=main.switches + woken)
-    return replace(member, b=replace(member.b, threads=(main, *rest), **changes))  # type: ignore[arg-type]
+    return replace(member, b=replace(member.b, threads=(main, *rest), **changes))
 
 
 def wired(member: HangMember, *wires: Connection, before: tuple[Connection, ...] | None = None) -> HangMember:

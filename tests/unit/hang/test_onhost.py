@@ -17,7 +17,7 @@ import pytest
 
 import doctor
 from doctor.hang.agents import HangAgents
-from doctor.hang.onhost import agent, look, proc, ranks, sockets, source, stacks
+from doctor.hang.onhost import agent, look, proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.launchers import Launchers
 from doctor.job.launch.brief import brief
 from doctor.transport.slurm.task import TOKEN
@@ -228,7 +228,7 @@ def test_rights_are_those_of_a_process() -> None:
 
 def test_a_look_fits_into_a_message() -> None:
     threads = [{"tid": n, "frames": [{"file": "/x" * 1000, "name": "f", "line": 1}] * 100} for n in range(64)]
-    shown = look.bounded({"python": threads, "connections": [], "threads": [], "unread": []})
+    shown = room.bounded({"python": threads, "connections": [], "threads": [], "unread": []})
     assert 0 < len(shown["python"]) < 64
     assert len(json.dumps(shown)) < 1 << 20
     assert shown["unread"]

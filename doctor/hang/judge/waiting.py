@@ -100,8 +100,8 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
         return ", and runs now and then"
     if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
         return " until another process answers"
-    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps and _a_thread_talks(member):
-        peer = asked(member, ranks)
+    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps:
+        peer = _asked_by_a_thread(member, ranks)
         return f"; {peer.peer} has not answered it yet" if peer and _may_answer(peer) else ""
     return ""
 
@@ -143,7 +143,8 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
         return Activity(Cause.INPUT, "waits for somebody to type")
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
-    if peer or _in_kernel(look, _NETWORK) or (others and _talks(frames)):
+    talks = _talks(frames) if frames else threads.polls(main)
+    if peer or _in_kernel(look, _NETWORK) or (others and talks):
         return _answer(peer or others)
     if threads.polls(main):
         return Activity(Cause.INPUT, "waits for input")
@@ -173,10 +174,16 @@ def _talks(frames: Sequence[Frame]) -> bool:
     return any(part in frame.file for frame in frames[: user_index(frames)] for part in _TALKS)
 
 
-def _a_thread_talks(member: HangMember) -> bool:
-    """Whether a thread may wait for an answer over the network: if no stack is known, any may."""
+def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:
+    """The connection over which one of its threads waits for an answer. If no stack is known, any may do so.
+
+    Many processes keep a connection that is idle, so it must have spoken last. With TLS, the other end does:
+    it sends tickets after the request.
+    """
     stacks = [thread.frames for thread in (member.b.python if member.b else ())]
-    return not stacks or any(map(_talks, stacks))
+    if any("/ssl.py" in frame.file for frames in stacks for frame in frames[: user_index(frames)]):
+        return next(elsewhere(member, member.b, ranks), None)
+    return asked(member, ranks) if not stacks or any(map(_talks, stacks)) else None
 
 
 def _debugs(frames: Sequence[Frame]) -> bool:

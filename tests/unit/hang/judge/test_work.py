@@ -110,11 +110,21 @@ class TestAnAnswerThatIsDue:
         first = replace(ASKED, last_received=ASKED.last_sent, received=0, acknowledged=151)
         assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), first), (), 2.0)) == "unproved"
         opened = replace(first, acknowledged=1)
-        assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), opened), (), 2.0)) == "stands"
+        assert kind(doing(wired(seen("poll_schedule_timeout"), opened), (), 2.0)) == "stands"
+
+    def test_of_a_program_without_a_stack(self) -> None:
+        """ssh, or curl with TLS: the other end spoke last and is silent while it works."""
+        program = seen("poll_schedule_timeout", stack=(), pid=9, helps=7)
+        assert kind(doing(seen("do_wait"), [wired(program, ANSWERED)], 2.0)) == "unproved"
+        assert kind(doing(seen("do_wait"), [program], 2.0)) == "stands"
 
     def test_to_another_thread(self) -> None:
         """Of a pool, while the main thread waits for its result. A thread that only sends asks nothing."""
         asks = PythonThread(tid=8, frames=(SSL, MAIN))
+        over_tls = wired(seen("futex_do_wait", others=(asks,)), ANSWERED)
+        assert kind(doing(over_tls, (), 2.0)) == "unproved"
+        idles = PythonThread(tid=8, frames=(replace(SSL, file="/usr/lib/python3.11/asyncio/events.py"), MAIN))
+        assert kind(doing(wired(seen("futex_do_wait", others=(idles,)), ANSWERED), (), 2.0)) == "stands"
         sends = PythonThread(tid=8, frames=(READ, MAIN))
         assert kind(doing(wired(seen("futex_do_wait", others=(asks,)), ASKED), (), 2.0)) == "unproved"
         assert kind(doing(wired(seen("futex_do_wait", others=(sends,)), ASKED), (), 2.0)) == "stands"

@@ -113,7 +113,8 @@ def _still(
         moved = moved or any(each.went for each in standings)
     if moved:
         return False, 0.0
-    return False, apart if any(each.by for each in standings) else None
+    twice = any(each.by and each.member.a and each.member.b for each in standings)
+    return False, apart if twice else None
 
 
 def _connections_seen(look: Look | None) -> bool:

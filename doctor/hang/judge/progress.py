@@ -117,10 +117,10 @@ def _other_threads(member: HangMember, a: Look, b: Look, apart: float) -> Iterat
             if thread.tid not in mains and thread.frames:
                 seen.setdefault(thread.tid, set()).add(lines_of(thread.frames))
     before = {thread.tid: thread.cpu for thread in a.threads}
-    for thread in b.threads:
-        if thread.tid in seen:
-            used = (thread.cpu - before.get(thread.tid, thread.cpu)) / TICKS / max(apart, 0.1)
-            yield len(seen[thread.tid]) > 1 or used > BUSY
+    for now in b.threads:
+        if now.tid in seen:
+            used = (now.cpu - before.get(now.tid, now.cpu)) / TICKS / max(apart, 0.1)
+            yield len(seen[now.tid]) > 1 or used > BUSY
 
 
 def busy(member: HangMember, apart: float) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from doctor.hang.evidence import Connection, Frame, HangMember, Look, Thread
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause
-from doctor.hang.judge.places import main_thread, place_of, user_frame, user_index
+from doctor.hang.judge.places import frames_of, main_thread, place_of, user_frame, user_index
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
 
 _STORAGE = (
@@ -49,25 +49,24 @@ _DEAD_STORAGE = (
     "ceph_",
     "cifs_",
 )
+_FLUSHES = ("fsync", "jbd2", "xfs_log", "ext4_sync", "wb_wait", "writeback", "sync_inodes", "balance_dirty")
+"""Waits for a disk that writes what was written before. One wait may be as long as the whole write."""
 _FILE_LOCKS = ("locks_lock_inode_wait", "fcntl_setlk", "posix_lock", "flock_lock")
 _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
-_NETWORK = ("sk_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb_wait")
+_NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb_wait")
 _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
 _TALKS = (
-    "/socket.py",
-    "/ssl.py",
-    "/http/client.py",
-    "/urllib3/",
-    "/asyncio/",
-    "/grpc/",
-    "/aiohttp/",
-    "/anyio/",
+    *("/socket.py", "/ssl.py", "/http/client.py", "/urllib3/", "/asyncio/", "/aiohttp/"),
+    *("/grpc/", "/ray/", "/zmq/", "/torch/distributed/rpc/"),
 )
+"""Files of libraries that wait for the answer of another process."""
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
+PATIENCE = 600.0
+"""Seconds after which the answer of a service is no longer expected: those between them give up earlier."""
 TRICKLE = 1_000
 """Bytes per second over the network that may be slow work, or a heartbeat."""
 FILES = 3
@@ -95,13 +94,15 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
         return ", and goes from line to line"
     if did.other_thread and found.cause is not Cause.GIL:
         return "; another thread of it works"
-    if found.cause is Cause.STORAGE and did.woken:
-        return ", which answers slowly"
+    if found.cause is Cause.STORAGE and (did.woken or _flushes(member)):
+        return ", which may be slow"
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
-    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps and _a_thread_talks(member):
-        peer = asked(member, ranks)
-        return f"; {peer.peer} has not answered it yet" if peer else ""
+    if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
+        return " until another process answers"
+    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps:
+        peer = _asked_by_a_thread(member, ranks)
+        return f"; {peer.peer} has not answered it yet" if peer and _may_answer(peer) else ""
     return ""
 
 
@@ -142,7 +143,8 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
         return Activity(Cause.INPUT, "waits for somebody to type")
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
-    if peer or _in_kernel(look, _NETWORK) or (others and _talks(frames)):
+    talks = _talks(frames) if frames else threads.polls(main)
+    if peer or _in_kernel(look, _NETWORK) or (others and talks):
         return _answer(peer or others)
     if threads.polls(main):
         return Activity(Cause.INPUT, "waits for input")
@@ -157,17 +159,31 @@ def _answer(peer: Connection | None) -> Activity:
     words = f"waits for an answer{where} over the network"
     if peer and lost(peer):
         return Activity(Cause.INPUT, f"{words}: what is sent there is never acknowledged")
-    return Activity(Cause.INPUT, words, unproved=True)
+    return Activity(Cause.INPUT, words, unproved=peer is None or _may_answer(peer))
+
+
+def _may_answer(peer: Connection) -> bool:
+    return min(peer.last_sent, peer.last_received) < 1000 * PATIENCE
+
+
+def _flushes(member: HangMember) -> bool:
+    return _in_kernel(member.b, _FLUSHES) and not _in_kernel(member.b, _DEAD_STORAGE)
 
 
 def _talks(frames: Sequence[Frame]) -> bool:
     return any(part in frame.file for frame in frames[: user_index(frames)] for part in _TALKS)
 
 
-def _a_thread_talks(member: HangMember) -> bool:
-    """Whether a thread may wait for an answer over the network: if no stack is known, any may."""
+def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:
+    """The connection over which one of its threads waits for an answer. If no stack is known, any may do so.
+
+    Many processes keep a connection that is idle, so it must have spoken last. With TLS, the other end does:
+    it sends tickets after the request.
+    """
     stacks = [thread.frames for thread in (member.b.python if member.b else ())]
-    return not stacks or any(map(_talks, stacks))
+    if any("/ssl.py" in frame.file for frames in stacks for frame in frames[: user_index(frames)]):
+        return next(elsewhere(member, member.b, ranks), None)
+    return asked(member, ranks) if not stacks or any(map(_talks, stacks)) else None
 
 
 def _debugs(frames: Sequence[Frame]) -> bool:

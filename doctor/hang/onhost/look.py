@@ -1,10 +1,8 @@
 """Two looks at the processes of jobs: first /proc, then sockets, then Python stacks."""
 
-import json
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,8 +12,10 @@ from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.turns import OwnerTurns
 
-LONGEST = 900_000
-"""The most bytes of one message."""
+EARLY = 1 << 19
+"""The most bytes of a first look that are sent before the second one, so that the first counts even if the
+second comes too late. More could make the second look wait for their reader.
+"""
 MOST_LINES = 400
 MOST_BETWEEN = 7
 BUSY_LOOKS = 5
@@ -23,7 +23,6 @@ BUSY_LOOKS = 5
 MOST_BUSY = 32
 COMPARED = ("files", "positions", "kernel")
 """What only the first and the last look have, besides connections."""
-FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search for ranks: for reading the processes the first time, and in total."""
 PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
@@ -135,7 +134,12 @@ class Looks:
         """
         began = time.monotonic()
         first = self.look(self.within / 2)
-        looks = [("a", look) for look in first]
+        looks = []
+        if sum(map(room.size, first)) < EARLY:
+            for look in first:
+                self.say("look", which="a", look=look)
+        else:
+            looks = [("a", look) for look in first]
         used = {look["pid"]: look.get("cpu", 0) for look in first}
         between = parts(apart)
         for part, everybody in between:
@@ -190,7 +194,7 @@ class Looks:
         place = room.Room(whole, {member["user"] for member in self.members})
         without = ("inodes", *(COMPARED if brief else ()))
         kept = {pid: {k: v for k, v in look.items() if k not in without} for pid, look in looks.items()}
-        return [_fitting(kept[m["pid"]], m["user"], place) for m in members]
+        return [room.fitting(kept[m["pid"]], m["user"], place) for m in members]
 
     def _connections(self, looks: "Mapping[int, dict[str, Any]]", until: float) -> None:
         """Add the connections of each process."""
@@ -316,38 +320,3 @@ def parts(apart: float) -> "list[tuple[float, bool]]":
         last = at if everybody else last
         found.append((at, everybody))
     return found
-
-
-def _fitting(look: "dict[str, Any]", user: str, place: "room.Room") -> "dict[str, Any]":
-    """The look, or only its state if the user's processes have used up their share of the room."""
-    look = bounded(look)
-    if place.takes(user, look):
-        return look
-    return dict({key: look[key] for key in ("pid", "state", "cpu") if key in look}, unread=[FULL])
-
-
-def bounded(look: "dict[str, Any]") -> "dict[str, Any]":
-    """The look without its last threads and connections if it is too long for one message."""
-    for key in ("python", "connections", "threads"):
-        while size(look) > LONGEST and look.get(key):
-            kept = len(look[key]) // 2
-            look["unread"].append(f"{key}: only the first {kept} were kept")
-            look[key] = look[key][:kept]
-    look["unread"] = look["unread"][:16]
-    return look
-
-
-def size(value: Any) -> int:
-    """The approximate number of bytes as JSON."""
-    total, todo = 0, deque([value])
-    while todo:
-        one = todo.pop()
-        total += 8
-        if isinstance(one, dict):
-            todo.extend(one)
-            todo.extend(one.values())
-        elif isinstance(one, (list, tuple)):
-            todo.extend(one)
-        elif isinstance(one, str):
-            total += len(json.dumps(one))
-    return total

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -47,7 +48,7 @@ def matmul() -> None:
 
 
 def numpy_alone() -> None:
-    import numpy
+    numpy = import_module("numpy")
 
     array = numpy.random.default_rng(1).random((3000, 3000))
     goes_on = until()

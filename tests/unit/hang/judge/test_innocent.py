@@ -248,6 +248,18 @@ def test_ranks_that_were_listed_and_not_looked_at() -> None:
     assert found.rights.raises == ("a longer --timeout",)
 
 
+def test_a_second_look_that_came_too_late() -> None:
+    """What the first one showed is told; it accuses nobody and times nothing."""
+    seen = evidence(["waits", "sleeps", "waits"], ["node1"])
+    for rank in range(3):
+        seen = changed(seen, rank, lambda member: replace(member, b=None))
+    seen = replace(seen, hosts=tuple(replace(host, apart=0.0) for host in seen.hosts))
+    found = judge(seen)
+    assert (found.verdict, found.exit_code, found.culprits, found.still) == (HangState.UNKNOWN, 3, (), None)
+    assert [each.inside for each in found.ranks] == [True, None, True]
+    assert "ranks 0-2 on node1: only the first of two looks was answered in time" in found.notes
+
+
 def test_two_ranks_in_different_collectives_are_both_named_and_nothing_below_is_suspected() -> None:
     seen = evidence(["waits", "waits"])
     other = Frame(name="barrier", file=COLLECTIVE.file, line=1)

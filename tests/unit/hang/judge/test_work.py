@@ -25,7 +25,7 @@ def did(member: HangMember, *, woken: bool = True, **changes: object) -> HangMem
     assert member.b is not None
     main, *rest = member.b.threads
     main = replace(main, switches=main.switches + woken)
-    return replace(member, b=replace(member.b, threads=(main, *rest), **changes))  # type: ignore[arg-type]
+    return replace(member, b=replace(member.b, threads=(main, *rest), **changes))
 
 
 def wired(member: HangMember, *wires: Connection, before: tuple[Connection, ...] | None = None) -> HangMember:
@@ -110,11 +110,21 @@ class TestAnAnswerThatIsDue:
         first = replace(ASKED, last_received=ASKED.last_sent, received=0, acknowledged=151)
         assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), first), (), 2.0)) == "unproved"
         opened = replace(first, acknowledged=1)
-        assert kind(doing(wired(seen("poll_schedule_timeout", stack=()), opened), (), 2.0)) == "stands"
+        assert kind(doing(wired(seen("poll_schedule_timeout"), opened), (), 2.0)) == "stands"
+
+    def test_of_a_program_without_a_stack(self) -> None:
+        """ssh, or curl with TLS: the other end spoke last and is silent while it works."""
+        program = seen("poll_schedule_timeout", stack=(), pid=9, helps=7)
+        assert kind(doing(seen("do_wait"), [wired(program, ANSWERED)], 2.0)) == "unproved"
+        assert kind(doing(seen("do_wait"), [program], 2.0)) == "stands"
 
     def test_to_another_thread(self) -> None:
         """Of a pool, while the main thread waits for its result. A thread that only sends asks nothing."""
         asks = PythonThread(tid=8, frames=(SSL, MAIN))
+        over_tls = wired(seen("futex_do_wait", others=(asks,)), ANSWERED)
+        assert kind(doing(over_tls, (), 2.0)) == "unproved"
+        idles = PythonThread(tid=8, frames=(replace(SSL, file="/usr/lib/python3.11/asyncio/events.py"), MAIN))
+        assert kind(doing(wired(seen("futex_do_wait", others=(idles,)), ANSWERED), (), 2.0)) == "stands"
         sends = PythonThread(tid=8, frames=(READ, MAIN))
         assert kind(doing(wired(seen("futex_do_wait", others=(asks,)), ASKED), (), 2.0)) == "unproved"
         assert kind(doing(wired(seen("futex_do_wait", others=(sends,)), ASKED), (), 2.0)) == "stands"
@@ -129,6 +139,16 @@ class TestAnAnswerThatIsDue:
         found = doing(wired(seen("wait_woken"), replace(ASKED, unacknowledged=1, backoff=4)), (), 2.0)
         assert (kind(found), found.cause) == ("stands", Cause.INPUT)
         assert found.words.endswith("what is sent there is never acknowledged")
+
+    def test_is_not_expected_for_ever(self) -> None:
+        """As from a connection whose other end is gone without a word."""
+        for ask, wanted in ((599_000, "unproved"), (601_000, "stands")):
+            wire = replace(ASKED, last_sent=ask, last_received=ask + 500)
+            assert kind(doing(wired(seen("wait_woken"), wire), (), 2.0)) == wanted
+
+    def test_of_another_worker(self) -> None:
+        get = Frame(name="get", file="/opt/venv/lib/python3.11/site-packages/ray/_private/worker.py", line=9)
+        assert kind(doing(seen("futex_do_wait", stack=(get, MAIN)), (), 2.0)) == "unproved"
 
     def test_of_a_child(self) -> None:
         child = wired(seen("poll_schedule_timeout", pid=9, helps=7, stack=()), ASKED)
@@ -204,6 +224,13 @@ def test_storage_that_answers_now_and_then() -> None:
     slow = seen("folio_wait_bit_common", state="D")
     assert kind(doing(slow, (), 2.0)) == "stands"
     assert kind(doing(did(slow), (), 2.0)) == "unproved"
+
+
+@pytest.mark.parametrize("waits", ["jbd2_log_wait_commit", "balance_dirty_pages", "folio_wait_writeback"])
+def test_a_disk_that_writes_what_was_written_before(waits: str) -> None:
+    """One such wait may be as long as the whole checkpoint."""
+    assert kind(doing(seen(waits, state="D"), (), 2.0)) == "unproved"
+    assert kind(doing(seen(waits, state="D", kernel=("nfs_file_fsync",)), (), 2.0)) == "stands"
 
 
 def test_one_that_was_seen_running_is_not_proved_to_stand() -> None:

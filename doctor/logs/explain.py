@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from doctor.errors import UsageError
-from doctor.job.ranktable import RankTable, read_table
-from doctor.job.wishes import JobWishes
 from doctor.logs.explanation import Explanation
 from doctor.logs.inputs import STDIN
 from doctor.logs.judge import JobFacts, known_of
@@ -34,14 +32,14 @@ from doctor.model import MissingFact
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
-from doctor.run.way import way_of
+from doctor.run.way import way_to
 from doctor.stage import Stage
-from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
 from doctor.text.redact import redact
 from doctor.text.terminal import put, tell
 from doctor.transport.way import Way
 
 if TYPE_CHECKING:
+    from doctor.job.ranktable import RankTable
     from doctor.judge.verdict import Report
     from doctor.logs.prove import ProofExam
 
@@ -195,6 +193,9 @@ def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
     """The facts about the job that are not from logs: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:
+        from doctor.job.ranktable import read_table
+        from doctor.targets.inventory import table_file
+
         file = table_file(path, str(path))
         table, flaws = read_table(file.text)
         if table is None:
@@ -227,7 +228,7 @@ def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
 def _way(request: Request) -> Way:
     """How suggested commands reach the hosts: with the options of this command line."""
     who = replace(request.who, hosts=(), rank_table=None)
-    return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
+    return way_to(replace(request, who=who))
 
 
 def _examined(explained: Explanation, request: Request) -> ProofExam | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
 
@@ -166,7 +166,8 @@ def last_words(explained: Explanation) -> str:
     first = _first(explained)
     name, more = whom(first.who), len(explained.roots) - 1
     said = first.says.rstrip(".").split("; ")[0]
-    said = said if name in said else f"{name}: {said}"
+    without_host = whom([replace(each, host=None) for each in first.who])
+    said = said if name in said or (without_host and without_host in said) else f"{name}: {said}"
     attempt = f"attempt {explained.attempts}" if explained.attempts > 1 else ""
     within = " of ".join(filter(None, (attempt, first.job)))
     of = f", in {within}" if within else ""
@@ -218,10 +219,15 @@ def whom(who: Sequence[Party]) -> str:
     """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts are left out."""
     ranks = [each.rank for each in who if each.rank is not None]
     hosts = list(dict.fromkeys(each.host for each in who if each.host))
-    pids = [each.pid for each in who if each.pid is not None]
-    named = ranks_text(ranks, most=6) if ranks else f"pid {pids[0]}" if len(set(pids)) == 1 else ""
     place = fold(hosts) if hosts else ""
-    return f"{named} on {place}" if named and place else named or place
+    if ranks:
+        named = ranks_text(ranks, most=6)
+        return f"{named} on {place}" if place else named
+    if len(devices := {each.device for each in who} - {None}) == 1:
+        return f"device {devices.pop()}" + (f" of {place}" if place else "")
+    if len(pids := {each.pid for each in who} - {None}) == 1:
+        return f"process {pids.pop()}" + (f" on {place}" if place else "")
+    return place
 
 
 def place_of(line: LogLine) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from doctor.logs.judge.case import LogCase
@@ -19,6 +19,8 @@ NEAR_END = 30
 """This number of last lines counts as the end of a file."""
 SOON = 60.0
 """If no other file has a line more than this number of seconds later, the others fell silent."""
+MOST = 600
+"""The most characters of a line that are weighed."""
 CUT = "the log ends here"
 _PASSES_ON = re.compile(
     r"\bchild(?:ren)?\b|sub-?process|background process|\bsee (?:the |above|stack|log)|root cause|\babove\b"
@@ -45,46 +47,58 @@ class TellingLine(NamedTuple):
 
 
 def ranked(case: LogCase) -> list[TellingLine]:
-    kinds = Counter(_kind(line) for _, line in case.odd)
-    ends = {file.name: file.lines for file in case.logs.files}
-    found = [_weighed(case, who, line, kinds, ends.get(line.file, 0)) for who, line in case.odd]
+    view = _Odd(case)
+    found = [view.weighed(who, line) for who, line in case.odd]
     moments = {id(each): case.clocks.at(each.line) for each in found}
     if None not in moments.values():
         found.sort(key=lambda each: moments[id(each)] or 0.0)
     return sorted(found, key=lambda each: -each.score)
 
 
-def _weighed(case: LogCase, who: Party, line: LogLine, kinds: Counter[str], lines: int) -> TellingLine:
-    score, why = 0, []
-    for points, words in _merits(case, line, kinds, lines):
-        score += points
-        why.append(words)
-    if _PASSES_ON.search(line.text):
-        score -= 5
-    return TellingLine(who, line, score, tuple(why))
+class _Odd:
+    """All odd lines of a case, to compare one with the others."""
 
+    def __init__(self, case: LogCase) -> None:
+        files = case.logs.files
+        self._case = case
+        self._kinds = Counter(_kind(line) for _, line in case.odd)
+        self._lines = {file.name: file.lines for file in files}
+        ends = [(case.clocks.at(file.last), file.name) for file in files if file.last]
+        self._ends = sorted((at, name) for at, name in ends if at is not None)
+        several = len({name for _, name in self._ends}) > 1
+        self._timed = several and len(self._ends) == len(ends)
 
-def _merits(case: LogCase, line: LogLine, kinds: Counter[str], lines: int) -> Iterator[tuple[int, str]]:
-    if line.form is Form.PYTHON and CUT in line.text:  # with a frame, it at least shows where
-        yield (0 if line.text.endswith(")") else -3), "the end of the log cuts this traceback off"
-    elif _EXCEPTION.search(line.text):
-        yield 4, "it is an exception"
-    if _NAMES.search(line.text):
-        yield 1, "it names a rank or a process"
-    if lines - line.number <= NEAR_END:
-        yield 2, "it is among the last lines of its file"
-    if line.times == 1 and kinds[_kind(line)] == 1:
-        yield 1, "there is only one such line"
-    if _silenced(case, line):
-        yield 1, f"no other file has a line more than {SOON:.0f} s later"
+    def weighed(self, who: Party, line: LogLine) -> TellingLine:
+        merits = [*self._merits(line)]
+        score = sum(points for points, _ in merits) - (5 if _PASSES_ON.search(line.text[:MOST]) else 0)
+        return TellingLine(who, line, score, tuple(words for _, words in merits))
+
+    def _merits(self, line: LogLine) -> Iterator[tuple[int, str]]:
+        if line.form is Form.PYTHON and CUT in line.text:  # with a frame, it at least shows where
+            yield (0 if line.text.endswith(")") else -3), "the end of the log cuts this traceback off"
+        elif _EXCEPTION.search(line.text[:MOST]):
+            yield 4, "it is an exception"
+        if _NAMES.search(line.text[:MOST]):
+            yield 1, "it names a rank or a process"
+        if self._lines.get(line.file, 0) - line.number <= NEAR_END:
+            yield 2, "it is among the last lines of its file"
+        if line.times == 1 and self._kinds[_kind(line)] == 1:
+            yield 1, "there is only one such line"
+        if self._silenced(line):
+            yield 1, f"no other file has a line more than {SOON:.0f} s later"
+
+    def _silenced(self, line: LogLine) -> bool:
+        """Whether the other files end soon after the line."""
+        at = self._case.clocks.at(line)
+        if at is None or not self._timed:
+            return False
+        first, last = (next(each for each, name in some if name != line.file) for some in self._both_ways)
+        return at <= first and last <= at + SOON
+
+    @property
+    def _both_ways(self) -> tuple[Iterable[tuple[float, str]], Iterable[tuple[float, str]]]:
+        return self._ends, reversed(self._ends)
 
 
 def _kind(line: LogLine) -> str:
     return _VALUE.sub("0", line.text[:160])
-
-
-def _silenced(case: LogCase, line: LogLine) -> bool:
-    """Whether the other files end soon after the line."""
-    others = [file.last for file in case.logs.files if file.name != line.file and file.last is not None]
-    apart = [case.clocks.apart(line, last) for last in others]
-    return bool(apart) and all(each is not None and 0 <= each <= SOON for each in apart)

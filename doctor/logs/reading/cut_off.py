@@ -28,25 +28,21 @@ def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
     known by what stands in front of its lines; lines of others may stand between them.
     """
     found: dict[str, CutTraceback] = {}
+    steady = [_STAMP.sub("", text) for _, text in lines]  # times differ between the lines of one writer
     for place, (number, text) in enumerate(lines):
-        front, begins, _ = text.partition(BEGINS)
-        if begins:
-            prefix, below = _steady(front), [line for _, line in lines[place + 1 :]]
-            if not any(_steady(line).startswith(prefix) for line in below):
-                prefix = ""  # it begins within a record; its frames have no prefix
-            own = [line for line in below if _steady(line).startswith(prefix)]
-            if all(_continues(_steady(line)[len(prefix) :]) for line in own):
-                frames = [frame for line in own if (frame := FRAME.search(line))]
-                where = f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
-                found[prefix] = CutTraceback(number, f"{text} the log ends here{where}", prefix)
+        if BEGINS not in text:
+            continue
+        prefix, below = steady[place].partition(BEGINS)[0], range(place + 1, len(lines))
+        if not any(steady[each].startswith(prefix) for each in below):
+            prefix = ""  # it begins within a record; its frames have no prefix
+        own = [each for each in below if steady[each].startswith(prefix)]
+        if all(_continues(steady[each][len(prefix) :]) for each in own):
+            frames = [frame for each in own if (frame := FRAME.search(lines[each][1]))]
+            where = f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
+            found[prefix] = CutTraceback(number, f"{text} the log ends here{where}", prefix)
     return [*found.values()][-MOST:]
 
 
 def _continues(own: str) -> bool:
     """Whether a line belongs to the traceback; rich draws a frame around it."""
     return not own.strip() or own.startswith((" ", "\t", "│"))
-
-
-def _steady(text: str) -> str:
-    """The text without times."""
-    return _STAMP.sub("", text)

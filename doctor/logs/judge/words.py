@@ -86,7 +86,7 @@ def ended(event: Event) -> str:
 
 def told(parties: Sequence[Party], event: Event) -> str:
     """What happened to the parties, as one sentence without its full stop."""
-    title = event.sighting.symptom.title + which(event)
+    title = event.sighting.symptom.title + which(event, ends=not many(parties))
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):

@@ -54,12 +54,9 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
         says = f"{who(named)}: {title}" if named else title
-        named_end = head.sighting.taken.get("host")
-        how: tuple[str, ...] = (
-            () if named_end else ("the other end, which may be at fault as well, is not named",)
-        )
-        how = (*how, *known)
-        return LogBlame(says, (), events, Confidence.SUSPECT, how)
+        if not head.sighting.taken.get("host"):
+            known = ("the other end, which may be at fault as well, is not named", *known)
+        return LogBlame(says, (), events, Confidence.SUSPECT, known)
     shared = common_end({frozenset(pair) for pair in pairs})
     if shared is not None:
         one = parties[shared]

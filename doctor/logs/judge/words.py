@@ -110,7 +110,8 @@ def ended(event: Event) -> str:
 
 def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:
     """What happened to the parties, as one sentence without its full stop. `events` are more of the kind."""
-    about = which((event, *(each for each in events if each.id == event.id)))
+    same = (event, *(each for each in events if each.id == event.id))
+    about = which(same, ends=not many(parties))
     title = event.sighting.symptom.title + about
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title

@@ -64,7 +64,8 @@ _LINK = (
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
     *("client socket has failed to connect", "connection to the C10d store has failed"),
 )
-_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "slurmstepd: error: *** JOB ")
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
+_JOB_CANCELLED = ("slurmstepd: error: *** JOB ", "CANCELLED AT")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
@@ -86,7 +87,7 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
     if role is Role.ADVICE:
         return None
-    if any(each in text for each in _SCHEDULER):
+    if any(each in text for each in _SCHEDULER) or all(each in text for each in _JOB_CANCELLED):
         return SuspectKind.SCHEDULER
     if any(each in text for each in _ABSENT):
         return SuspectKind.ABSENT

@@ -74,3 +74,13 @@ def test_an_exception_before_the_scheduler_ended_the_job_is_told(why: str, tmp_p
     assert "exception of the program came first: ValueError: no shard 17" in said.says
     path.write_text("\n".join([ended, *TRACEBACK, ""]))  # it ended because it was told to
     assert "ValueError" not in concluded(path).charges[0].says
+
+
+def test_a_job_that_was_requeued_and_went_on_is_not_accused(tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    ended = CANCELLED.replace("STEP 7.0", "JOB 7").replace(" ***", " DUE TO JOB REQUEUE ***")
+    path.write_text(f"{ended}\n")
+    assert concluded(path).charges[0].symptom == "slurm-requeued"
+    steps = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(400)]
+    path.write_text("\n".join([*steps[:100], ended, *steps[90:], ""]))
+    assert concluded(path).outcome is LogOutcome.CLEAN

@@ -88,6 +88,8 @@ class _Scanner:
         self._window: Window | None = None
         self._may_end = False
         self._most_odd, self._at_end = MOST_ODD, False
+        self._headless = 0, ""
+        """The last indented line that continues no message, and its prefix: the next line does not either."""
         self._calm: set[bytes] = set()
         """Keys of lines that do not complain, see `complaint.like`."""
 
@@ -247,7 +249,12 @@ class _Scanner:
     def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
         layout, number = self._layout or PrefixLayout(), lines.number(place)
         around = lines.window.around(*lines.span(place))
-        in_block(text, facts, around, layout, self._clock)
+        indented = facts.form is Form.PLAIN and text[facts.start : facts.start + 1] in (" ", "\t")
+        prefix = text[: facts.prefix]
+        if not (indented and self._headless == (number - 1, prefix)):
+            in_block(text, facts, around, layout, self._clock)
+        if indented and facts.form is Form.PLAIN:
+            self._headless = number, prefix
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
         elif NO_SPACE in text:

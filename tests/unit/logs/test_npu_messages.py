@@ -148,6 +148,20 @@ def test_a_device_of_another_message_or_rank_is_not_taken(tmp_path: Path) -> Non
     assert cause.says == "rank 0: an operator failed on an AI Core"
 
 
+def test_lines_of_two_ranks_keep_their_headers(tmp_path: Path) -> None:
+    """An indented line without a header says nothing about the next line of another rank."""
+    failed = (
+        "        Aicpu kernel execute failed, device_id={}, stream_id=2[FUNC:Print][FILE:task.cc][LINE:1]"
+    )
+    lines = [
+        "[rank0]: E39999: [PID: 77] 2025-11-10-09:25:12.000.000  Inner Error!",
+        f"[rank1]:{failed.format(1)}",
+        f"[rank0]:{failed.format(0)}",
+    ]
+    (cause,) = accusations(told(tmp_path, lines))
+    assert {(party.rank, party.pid) for party in cause.who} == {(0, 77), (1, None)}
+
+
 def test_a_worker_of_another_engine_has_the_rank_that_torch_npu_says(tmp_path: Path) -> None:
     """Each engine of vLLM numbers its workers from 0."""
     lines = [CALLED.format(WORKER, NOT_SET_UP), CALLED.format(WORKER, CALL)]

@@ -202,3 +202,13 @@ def test_the_labels_of_srun_are_ranks_unless_its_tasks_are_torchruns(
     lines = LABELLED if rank != 1 else LABELLED.replace("torch/distributed/run.py", "app/run.py")
     ends = "srun: error: node2: task 1: Exited with exit code 1"
     assert {party.rank for party in named(tmp_path, *f"{lines}{end}".splitlines(), ends)} == {rank}
+
+
+def test_a_job_that_was_requeued_and_went_on_is_not_accused(tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    ended = CANCELLED.replace("STEP 7.0", "JOB 7").replace(" ***", " DUE TO JOB REQUEUE ***")
+    path.write_text(f"{ended}\n")
+    assert concluded(path).charges[0].symptom == "slurm-requeued"
+    steps = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(400)]
+    path.write_text("\n".join([*steps[:100], ended, *steps[90:], ""]))
+    assert concluded(path).outcome is LogOutcome.CLEAN

@@ -162,7 +162,7 @@ LABELLED = """0: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Settin
 1: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
 0: step 1 loss 2.0
 1: step 1 loss 2.0
-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total capacity of 79 GiB.
+1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total of 79 GiB.
 """
 FIRST = """1: Root Cause (first observed failure):
 1: [0]:

@@ -56,6 +56,11 @@ _STARTS = re.compile(
     r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,
 )
+_POD = re.compile(
+    r"\s{0,20}Reason: {1,20}(?:Error|StartError|ContainerCannotRun)\s{0,9}$"
+    r"|[\w.-]{1,120} {1,60}0/\d{1,2} {1,60}(?:Init:)?(?:\w{1,40})?Error\b"
+)
+"""A container that ended with an error, as kubectl shows it."""
 _FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")
 _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LONE = re.compile(rb"0(?!\w)(?<!\w0)")
@@ -80,6 +85,8 @@ def like(raw: bytes) -> bytes:
 def complains(text: str, facts: LineFacts) -> bool:
     own = text[facts.start :]
     begins = own[:_MOST]
+    if facts.form is Form.PLAIN and not facts.level and _POD.match(begins):
+        return True
     if own[:1].isspace() and not facts.headed and facts.form is Form.PLAIN:
         return False  # it continues a message
     if facts.form in _NOISE or facts.level in ("INFO", "DEBUG"):

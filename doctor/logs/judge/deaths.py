@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import INTERRUPTED, Event, LogCase
 from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
@@ -62,8 +62,8 @@ def nameless_death(case: LogCase) -> list[Suspect]:
         and each.sighting.symptom.role in (Role.ROOT, Role.CONFIRMS)
         and not _follows(case, each)
     ]
-    if not events:
-        return []
+    if not events or case.of(SuspectKind.SCHEDULER) or any(each.id == INTERRUPTED for each in case.events):
+        return []  # the scheduler or a person sent the signal
     files = {each.line.file for each in events}
     by_shell = (_BY_SHELL.search(line.text) for _, line in case.odd if line.file in files)
     pids = {int(found["pid"]) for found in by_shell if found}

@@ -77,3 +77,9 @@ def test_the_exception_above_the_launchers_lines_is_shown(tmp_path: Path) -> Non
     trace = ("Traceback (most recent call last):", '  File "/app/train.py", line 12, in <module>', "    go()")
     found = read(tmp_path, *trace, "KeyError: 'labels'", KILLING.format(1), ENDED.format("", 1))
     assert ["KeyError: 'labels'" in line.text for line in found.odd] == [True]
+
+
+def test_the_scheduler_that_kills_a_rank_is_the_cause(tmp_path: Path) -> None:
+    limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-20T07:22:27 DUE TO TIME LIMIT ***"
+    found = read(tmp_path, limit, KILLING.format(1), ENDED.format("", -9))
+    assert found.charges[0].symptom == "slurm-time-limit"

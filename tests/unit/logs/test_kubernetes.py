@@ -90,3 +90,16 @@ def test_a_running_pod_is_healthy(tmp_path: Path) -> None:
         "train-worker-0   0/1     Completed   0          5m",
     )
     assert found.outcome is LogOutcome.CLEAN
+
+
+@each(
+    "line",
+    [
+        "      Reason:       Error",
+        "train-worker-0   0/1     Error       0          5m",
+        "train-worker-0   0/2     Init:Error   0          5m",
+        "train-worker-0   0/1     CreateContainerConfigError   0          5m",
+    ],
+)
+def test_a_container_in_error_is_not_silent(line: str, tmp_path: Path) -> None:
+    assert read(tmp_path, "train-master-0   1/1   Running   0   5m", line).outcome is LogOutcome.UNKNOWN

@@ -87,7 +87,7 @@ def ended(event: Event) -> str:
 
 def told(parties: Sequence[Party], event: Event) -> str:
     """What happened to the parties, as one sentence without its full stop."""
-    title = event.sighting.symptom.title + _which(event)
+    title = event.sighting.symptom.title + _which(event, len({*parties}))
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     card = event.sighting.taken.get("card")
@@ -104,9 +104,11 @@ def told(parties: Sequence[Party], event: Event) -> str:
     return f"{of}: {title}"
 
 
-def _which(event: Event) -> str:
+def _which(event: Event, parties: int) -> str:
     """The device that the line names by its bus address, or the adapter: " (PCI 0000:3b:00)"."""
-    taken = event.sighting.taken
+    taken = dict(event.sighting.taken)
+    if parties > 2:  # a line names two ranks, and there are several lines
+        taken.pop("cuda_device", None)
     named = [f"PCI {taken['pci']}"] if taken.get("pci") else []
     named += [taken["adapter"]] if taken.get("adapter") else []
     named += [said.format(taken[name]) for name, said in _NAMED.items() if taken.get(name)]

@@ -111,7 +111,7 @@ def ended(event: Event) -> str:
 def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:
     """What happened to the parties, as one sentence without its full stop. `events` are more of the kind."""
     same = (event, *(each for each in events if each.id == event.id))
-    about = which(same, ends=not many(parties))
+    about = which(same, ends=not many(parties), device=len({*parties}) <= 2)
     title = event.sighting.symptom.title + about
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
@@ -135,9 +135,9 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
     return f"{of}: {title}"
 
 
-def which(events: Sequence[Event], *, ends: bool = True) -> str:
-    """What the lines name, such as a device by its bus address, a port or, with `ends`, the other end:
-    " (PCI 0000:3b:00)", " (node1, port 29500)".
+def which(events: Sequence[Event], *, ends: bool = True, device: bool = True) -> str:
+    """What the lines name, such as a module, a port or, with `ends`, the other end: " (node1, port 29500)".
+    Without `device`, not the CUDA device: a line names two ranks on it, and there are several lines.
     """
     event = events[0]
     host = event.sighting.taken.get("host") if event.kind in _OF_PLACES else None
@@ -146,7 +146,11 @@ def which(events: Sequence[Event], *, ends: bool = True) -> str:
     named = dict.fromkeys(each for each in far if ends and each not in here and each != _NOBODY)
     for each in events:
         taken = each.sighting.taken
-        named |= dict.fromkeys(form.format(taken[name]) for name, form in _NAMED.items() if taken.get(name))
+        named |= dict.fromkeys(
+            form.format(taken[name])
+            for name, form in _NAMED.items()
+            if taken.get(name) and (device or name != "cuda_device")
+        )
         named |= dict.fromkeys(value.strip() for name, value in taken.items() if name.startswith("which"))
     said = [*named][:MOST_OTHERS]
     said += [f"{len(named) - MOST_OTHERS} more"] if len(named) > MOST_OTHERS else []

@@ -6,7 +6,7 @@ Most lines are never touched: only lines with a marked sentence (sentences.py) a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
@@ -322,6 +322,7 @@ class _Scanner:
                 return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
+            place += ", in a thread" if _headed(above, "Exception in thread") else ""
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
             if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
                 self._seen(decided, number, text, facts, window.around(start, end))
@@ -332,8 +333,7 @@ class _Scanner:
         """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
         Steps below prove less: the judge weighs them.
         """
-        begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
-        if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
+        if _headed(above, "Exception ignored in"):
             return True
         prefix = text[: facts.start]
         for line in below:
@@ -384,3 +384,9 @@ class _Scanner:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, facts)
             self._note(facts)
+
+
+def _headed(above: Sequence[str], words: str) -> bool:
+    """Whether the words stand in the line over the traceback that ends below these lines."""
+    begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
+    return begin is not None and any(words in line for line in above[begin : begin + 2])

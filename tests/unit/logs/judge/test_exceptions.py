@@ -61,3 +61,8 @@ def test_it_is_that_of_the_process_that_torchrun_saw_fail(tmp_path: Path) -> Non
     found = written(tmp_path, *FRAMES, ERROR, CHILD)
     assert found.charges[0].says.startswith("process 429 ended with an exception of the program: KeyError")
     assert len([charge for charge in found.charges if charge.because is None]) == 1
+
+
+def test_an_exception_of_a_thread_ends_no_program(tmp_path: Path) -> None:
+    found = written(tmp_path, "step 3 loss 2.2", "Exception in thread Thread-3:", *FRAMES, ERROR)
+    assert found.outcome is LogOutcome.UNKNOWN

@@ -20,7 +20,7 @@ MOST_LINES = 400
 MOST_BETWEEN = 7
 BUSY_LOOKS = 5
 """The least number of looks in between, at processes that compute: another line shows that they go on."""
-MOST_BUSY = 32
+MOST_BUSY = 16
 COMPARED = ("files", "positions", "kernel")
 """What only the first and the last look have, besides connections."""
 ROWS, WHOLE = 14.0, 22.0
@@ -157,10 +157,10 @@ class Looks:
         return at, passed
 
     def _busy(self, used: "Mapping[int, int]") -> "list[Mapping[str, Any]]":
-        """The ranks and helpers that have used the CPU since the first look, the busiest first."""
+        """Those that have used the CPU since the first look: ranks before helpers, the busiest first."""
         ticks = {m["pid"]: proc.ticks(m["pid"]) - used.get(m["pid"], 0) for m in self.members}
         busy = [m for m in self.members if ticks[m["pid"]] > 0]
-        return sorted(busy, key=lambda m: -ticks[m["pid"]])[:MOST_BUSY]
+        return sorted(busy, key=lambda m: (m.get("helps") is not None, -ticks[m["pid"]]))[:MOST_BUSY]
 
     def look(
         self,

@@ -182,7 +182,8 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) ->
     if still < limit:
         return HangState.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
     if finding.unproved:
-        return HangState.UNKNOWN, _unproved(finding.named, f"{int(still)} s", pace)
+        least = "" if case.timed else "at least "
+        return HangState.UNKNOWN, _unproved(finding.named, f"{least}{int(still)} s", pace)
     return HangState.HANG, finding.sentence or f"The job {waits}."
 
 

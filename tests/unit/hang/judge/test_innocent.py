@@ -329,6 +329,11 @@ class TestDevices:
         found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True, apart=70.0))
         assert (found.exit_code, named(found)) == (1, [5])
 
+    def test_a_computation_has_lasted_for_at_least_the_time_between_the_looks(self) -> None:
+        found = judge(evidence(["item", "spins", "item"], device=True, apart=70.0))
+        assert (found.exit_code, named(found)) == (3, [1])
+        assert found.sentence.startswith("Rank 1 on node1 has computed for at least 70 s; ")
+
     def test_steps_prove_that_it_moves(self) -> None:
         found = judge(evidence(["item"] * 8, device=True, apart=70.0, steps=(3, 40)))
         assert found.verdict is HangState.MOVES

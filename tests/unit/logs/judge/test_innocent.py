@@ -298,9 +298,7 @@ def test_what_a_cancelled_job_led_to_is_not_told_as_its_cause() -> None:
     ends = File(
         "slurm-7.out",
         entries=(
-            Entry(
-                50, "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT x ***", CANCELLED, form=Form.SLURM
-            ),
+            Entry(50, "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT x ***", CANCELLED, form=Form.SLURM),
             Entry(51, "srun: Job step aborted: Waiting up to 32 seconds", ABORTED, form=Form.SLURM),
         ),
     )

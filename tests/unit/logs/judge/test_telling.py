@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from doctor.logs.explanation import Explanation, last_words
-from doctor.logs.model import Conclusion, LogOutcome
+from doctor.logs.model import Conclusion
 from doctor.logs.report import page_of
 from tests.support.fault_logs import concluded
 from tests.support.logs.conclusions import text
@@ -23,7 +23,7 @@ def told(folder: Path, *lines: str, name: str = "train.log") -> Conclusion:
 
 def test_the_exception_at_the_end_comes_before_all_noise_at_the_beginning(tmp_path: Path) -> None:
     said = told(tmp_path, *NOISE, "loading", *FELL)
-    assert said.outcome is LogOutcome.UNKNOWN
+    assert said.charges[0].says.startswith("the program ended with an exception: FrobError: shard 17")
     assert said.odd[0].text.startswith("FrobError: shard 17")
     assert said.telling.startswith("it is an exception; it is among the last lines of its file")
 
@@ -63,16 +63,15 @@ def test_what_the_others_did_not_survive_comes_before_what_they_did(tmp_path: Pa
 
 
 def test_the_report_says_who_wrote_it_and_where_to_look(tmp_path: Path) -> None:
-    lines = [f"[rank3]: {line}" for line in (*STEPS, *FELL)]
-    said = told(tmp_path, *lines)
+    said = told(tmp_path, *(f"[rank3]: {line}" for line in (*STEPS, "ERROR: the frob fell off")))
     assert said.odd[0].who.rank == 3
     shown = Explanation(said)
     page = page_of(shown)
     card = next(card for card in page.cards if card.word == "UNKNOWN")
     assert [row.label for row in card.rows] == ["look at", "because"]
-    assert card.rows[1].lines[0].startswith("rank 3 wrote it; it is an exception")
-    assert last_words(shown) == f"No cause is named. Look at {said.odd[0].file}:303 first."
-    assert "FrobError: shard 17" in " ".join(text(shown, 200).split())
+    assert card.rows[1].lines[0].startswith("rank 3 wrote it; it names a rank or a process")
+    assert last_words(shown) == f"No cause is named. Look at {said.odd[0].file}:301 first."
+    assert "the frob fell off" in " ".join(text(shown, 200).split())
 
 
 def test_each_rank_whose_traceback_is_cut_off_is_shown(tmp_path: Path) -> None:

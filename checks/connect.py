@@ -37,7 +37,7 @@ from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Ruleset, opening
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
 from doctor.rules.policy import lost_by_rules
-from doctor.rules.ways import MANY, peers_in, proved_blames
+from doctor.rules.ways import MANY, by_firewalls, peers_in, proved_blames
 
 MATTERS = 0.01
 """A rule that closes a smaller share of the ephemeral range (such as one service's port) is not a fault."""
@@ -72,6 +72,8 @@ Stopped = tuple[Decision, list[Stretch]]
     maybe(LINKS),
     maybe(POLICY),
     maybe(ADDRESSES),
+    maybe(RULES),
+    maybe(PORTS),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     several_hosts=True,
@@ -82,6 +84,7 @@ Stopped = tuple[Decision, list[Stretch]]
         "rule-diverts-traffic",
         "neighbour-fixed-wrong",
         "mac-address-twice",
+        "data-address-duplicate",
     ),
 )
 def port_unreachable(
@@ -93,6 +96,8 @@ def port_unreachable(
     links: Mapping[str, Mapping[str, Counters]],
     policies: Mapping[str, Policy],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    rules: Mapping[str, Ruleset],
+    ports: Mapping[str, Ports],
 ) -> Iterator[Problem]:
     """One host of the job cannot connect to another.
 
@@ -100,11 +105,12 @@ def port_unreachable(
     chooses. If one direction is closed the job hangs at start, and torch names no host, or the wrong one.
 
     How it is known: a small agent listened on each host's data address for a second, and every other host
-    connected to it, in both directions. What a host's own routes or neighbours explain is its own fault. For
-    the rest, the culprits are the fewest hosts that explain all failures; if two explanations are equally
-    good, both hosts are named and the finding says undecided. If the address that was tried is a guess,
-    because nothing says which one ranks use, the failure is a warning, and the hosts count as not examined.
-    So does a host from or to which nothing was tried.
+    connected to it, in both directions. What a host's own routes or neighbours explain is its own fault, and
+    so is what its own kernel refuses to send. For the rest, the culprits are the fewest hosts that explain
+    all failures, unless the firewall of another host stops all of these connections; if two explanations are
+    equally good, both hosts are named and the finding says undecided. If the address that was tried is a
+    guess, because nothing says which one ranks use, the failure is a warning, and the hosts count as not
+    examined. So does a host from or to which nothing was tried.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
@@ -114,7 +120,8 @@ def port_unreachable(
     by_rules = lost_by_rules(policies, addresses, plan, mesh)
     proved = proved_blames(routes, fixed, links, plan, mesh, by_rules)
     explained = {link for blame in proved for link in blame.links}
-    for blame in (*proved, *culprits(link for link in mesh.links if link not in explained)):
+    likely = culprits(link for link in mesh.links if link not in explained)
+    for blame in (*proved, *by_firewalls(likely, rules, ports, addresses, plan)):
         guessed = all(_guessed(plan, link.target) for link in blame.links)
         yield _problem(blame, mesh, plan, Severity.WARN if guessed else None)
         ends = {host for link in blame.links for host in (link.source, link.target)}
@@ -128,6 +135,7 @@ def port_unreachable(
 
 def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severity | None) -> Problem:
     outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
+    own = [link for link in blame.links if link.outcome == "error" and (link.source,) == blame.hosts]
     ports = _ports(blame, plan)
     seen = _SEEN.get(outcome, outcome)
     decided = blame.decided or blame.common
@@ -149,6 +157,7 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severi
         severity=severity,
         evidence=tuple(_evidence(link) for link in blame.links[:8]),
         values={"host": blame.hosts[:SHOWN]} if blame.hosts else {},
+        commands=(f"ip route get {own[0].address}", "ip rule show; ip -6 rule show") if own else (),
     )
 
 

@@ -40,10 +40,12 @@ from doctor.facts.limits import (
 )
 from doctor.facts.memory import MB, SWAP, Swap
 from doctor.facts.network import LISTENERS, BoundPort
+from doctor.facts.run import MESH
 from doctor.facts.software import VERSIONS, Versions, cann_version
 from doctor.facts.system import KERNEL, Kernel
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
+from doctor.mesh import MeshResult
 
 
 def _on_head(here: Here) -> Severity:
@@ -237,6 +239,7 @@ _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fa
     maybe(LAUNCHES),
     maybe(PROCESSES_OF_JOBS),
     maybe(PORTS),
+    maybe(MESH),
     damage=Damage.BLOCKED,
     remedy="free-port",
     sphere=Sphere.NETWORK,
@@ -248,11 +251,12 @@ def port_in_use(
     launches: tuple[Launch, ...] | None,
     _jobs: tuple[JobProcess, ...] | None,
     ports: Ports | None,
+    mesh: MeshResult | None,
 ) -> Iterator[Problem]:
-    """A port that the job will bind is already bound by another process.
+    """A port that the job will bind is already bound by another process, or is for root only.
 
-    Why it matters: the job fails at start with "address already in use", or its ranks join the rendezvous of
-    another job.
+    Why it matters: the job fails at start with "address already in use" or "permission denied", or its ranks
+    join the rendezvous of another job.
 
     What to do: end the process if it is a leftover, or give the job another port (--master-port here,
     MASTER_PORT or HCCL_IF_BASE_PORT in the launch). When nobody chose the port, this is a warning only.
@@ -300,6 +304,18 @@ def port_in_use(
             ),
             values={"port": listener.port},
         )
+    for door in mesh.listeners if mesh else ():
+        if door.host == here.name and door.kind != "ephemeral" and door.error == "denied":
+            yield Problem(
+                f"port {door.asked}, which the job will bind, is for root only",
+                expected="a port that an ordinary user may bind",
+                actual=f"permission denied {door.detail}".strip(),
+                subject=f"port {door.asked}",
+                where=(Place(port=door.asked),),
+                severity=wanted.get(door.asked),
+                evidence=(Evidence(f"bind port {door.asked}", "permission denied"),),
+                commands=("# name a port above 1023: MASTER_PORT in the launch, --master-port here",),
+            )
 
 
 @check("nofile-low", LIMITS, PLAN, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nofile")
@@ -309,8 +325,8 @@ def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Proble
     Why it matters: every connection to another rank is an open file. Beyond the limit connections fail with
     errno 24, "too many open files", often hours into a run when data loaders open theirs.
 
-    What to do: raise the limit for non-interactive logins (/etc/security/limits.d, LimitNOFILE of sshd or
-    slurmd), then log in again. Ascend requires at least 2048, and 100000 in large clusters.
+    What to do: raise the limit (ulimit -n) for non-interactive logins (/etc/security/limits.d, LimitNOFILE of
+    sshd or slurmd), then log in again. Ascend requires at least 2048, and 100000 in large clusters.
     """
     least = 2048 if plan.backend.value is Backend.HCCL else 1024
     need = expect.nofile or max(least, 4 * plan.ranks)
@@ -325,7 +341,8 @@ def nproc_low(limits: Limits, ranks: int, expect: Expect) -> Iterator[Problem]:
     Why it matters: each rank runs tens to hundreds of threads, and data loaders add processes. Beyond the
     limit, fork fails with "Resource temporarily unavailable".
 
-    What to do: raise the limit for non-interactive logins (/etc/security/limits.d, TasksMax), log in again.
+    What to do: raise the limit (ulimit -u) for non-interactive logins (/etc/security/limits.d, TasksMax), log
+    in again.
     """
     need = expect.nproc or 1024 + 256 * ranks
     if limits.nproc < need:
@@ -341,7 +358,8 @@ def memlock_low(limits: Limits, rdma: tuple[str, ...], expect: Expect) -> Iterat
     Why it matters: InfiniBand and RoCE register memory by locking it. Under a small limit, ibv_reg_mr or
     ibv_create_cq fails and NCCL falls back or stops.
 
-    What to do: set memlock to unlimited for non-interactive logins, or --ulimit memlock=-1 for a container.
+    What to do: set memlock (ulimit -l) to unlimited for non-interactive logins, or --ulimit memlock=-1 for a
+    container.
     """
     if not rdma:
         raise Skip("the host has no RDMA device")

@@ -23,9 +23,9 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.job import LAUNCHES
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.system import DEVICES, VIEW, Devices
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch import JobProcess, Launch, ProcessEnv
 from doctor.job.launch.marks import Mark, marks_in
 from doctor.job.launch.rank_starts import file_of
 
@@ -35,10 +35,21 @@ SHOWN = 4
 
 
 @check(
-    "launch-devices-absent", LAUNCHES, PLAN, DEVICES, maybe(VIEW), scope=Scope.CLUSTER, damage=Damage.BLOCKED
+    "launch-devices-absent",
+    LAUNCHES,
+    PLAN,
+    DEVICES,
+    maybe(VIEW),
+    maybe(PROCESSES_OF_JOBS),
+    scope=Scope.CLUSTER,
+    damage=Damage.BLOCKED,
 )
 def launch_devices_absent(
-    launches: tuple[Launch, ...], plan: JobPlan, devices: Mapping[str, Devices], views: Mapping[str, View]
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    devices: Mapping[str, Devices],
+    views: Mapping[str, View],
+    _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """The launch is written for accelerators that no host shows.
 

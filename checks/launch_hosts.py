@@ -20,10 +20,10 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.job import LAUNCHES, directory
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
-from doctor.job.launch import Launch, ProcessEnv, as_address
+from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.launcher import ToldNumber, nodes_in
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -49,6 +49,7 @@ from doctor.rules.launch_ranks import goes_by_node_rank
     maybe(ADDRESSES),
     maybe(NAMES),
     maybe(IDENTITY),
+    maybe(PROCESSES_OF_JOBS),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
 )
@@ -60,6 +61,7 @@ def launch_hosts(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
+    _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """The launch is for other hosts or another number of them, or starts the same ranks on each.
 

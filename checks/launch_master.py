@@ -20,14 +20,15 @@ from doctor.api import (
     View,
     check,
     fold,
+    is_host,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
-from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
+from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
-from doctor.job.launch.launcher import Master
+from doctor.job.launch.launcher import Master, ToldNumber
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -35,9 +36,11 @@ from doctor.job.launch.rank_env import (
     master_of,
     node_rank_of,
     nodes_of,
+    port_of,
     rank_of,
     role_of,
 )
+from doctor.job.launch.rank_starts import file_of
 from doctor.rules.launch_names import LaunchNames, remark
 
 
@@ -50,6 +53,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
     maybe(VIEW),
+    maybe(ROUTES),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
@@ -62,6 +66,7 @@ def master_not_here(
     identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
     views: Mapping[str, View],
+    routes: Mapping[str, Routes],
 ) -> Iterator[Problem]:
     """The master address is loopback, unknown, or not that of the host of rank 0.
 
@@ -71,9 +76,10 @@ def master_not_here(
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
-    host 127.0.0.1 is right. An address that no host has may be one that is forwarded to rank 0: it is a
-    warning before the job starts, in containers, and if the address is public; and a fault if ranks wait for
-    any other. In containers a name that none of them resolves may be that of a service to come: a warning.
+    host 127.0.0.1 is right. An address that no host has is a fault if ranks wait for it, or if all hosts look
+    for it in their own network. Otherwise it may be one that is forwarded to rank 0, and is a warning: behind
+    a router, in containers, and if it is public. In containers a name that none of them resolves may be that
+    of a service to come: a warning.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -84,13 +90,18 @@ def master_not_here(
         names = LaunchNames(launch, book)
         hosts = [names.host(process) or process.host for process in launch.told]
         spans = spans_hosts(launch, hosts, plan.several_hosts, plan.most_on_a_host)
+        yield from _no_ports(names, spans)
         for master, processes in _masters(launch):
-            if not is_loopback_name(master.address):
+            if not is_host(master.address):
+                yield _no_name(names, master, processes, plan.data_address(plan.head.value))
+            elif not is_loopback_name(master.address):
                 yield from _unresolved(names, master, processes, spans, in_pods)
-                yield from _elsewhere(names, master, processes, doubts, in_pods)
+                yield from _elsewhere(names, master, processes, doubts, in_pods, routes or {})
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
+        if spans and plan.several_hosts:
+            yield from _each_its_own(names)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
@@ -140,9 +151,64 @@ def _loopback(
         subject=names.subject(f"master {master.address}"),
         where=names.places(processes),
         confidence=confidence,
-        evidence=_evidence(names, master, processes),
+        evidence=_evidence(names, master.said, processes),
         commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
     )
+
+
+def _no_ports(names: LaunchNames, spans: bool) -> Iterator[Problem]:
+    """The problems of ports that no host has. 0 stands for any free port, which only its own host knows."""
+    found = ((port, each) for each in names.launch.told if (port := port_of(each)) and "$" not in port.text)
+    wrong: dict[ToldNumber, list[ProcessEnv]] = {}
+    for port, process in found:
+        if port.value is None or not (spans <= port.value < 65536):
+            wrong.setdefault(port, []).append(process)
+    for port, processes in wrong.items():
+        yield Problem(
+            "the master's port is not the number of a port",
+            expected="a number from 1 to 65535",
+            actual=f"{port.text}, by {port.said}",
+            subject=names.subject(f"port {port.text}"),
+            where=names.places(processes),
+            evidence=_evidence(names, port.said, processes),
+            commands=(remark(f"give a number by {port.said}, such as 29500"),),
+        )
+
+
+def _no_name(names: LaunchNames, master: Master, processes: list[ProcessEnv], head: str | None) -> Problem:
+    return Problem(
+        "the master's address is neither an address nor the name of a host",
+        expected="an address or a name, without a port or a protocol",
+        actual=f"{master.address}, by {master.said}",
+        subject=names.subject(f"master {master.address}"),
+        where=names.places(processes),
+        evidence=_evidence(names, master.said, processes),
+        commands=_typed(names, master, head or "ADDRESS-OF-RANK-0"),
+    )
+
+
+def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
+    """The problem of a script for every host that takes the master's address from the host it runs on."""
+    told = names.launch.told
+    written = next((each for each in names.launch.mentioned if each.kind == "own address"), None)
+    if written is None or len({file_of(each) for each in told}) > 1:
+        return
+    lost = [each for each in told if _is_typed_on_each_host(each) and master_of(each) is None]
+    if lost and not any(each.chosen or each.loop for each in told):
+        yield Problem(
+            "every host takes itself for the master: each waits for itself",
+            expected="the address of the host of rank 0, on every host",
+            actual=f"{written.words}, in line {written.line} of {written.file}",
+            subject=names.subject("master"),
+            confidence=Confidence.STRONG,
+            evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
+            commands=(remark("set the address of the host of rank 0 in the script, alike on all hosts"),),
+        )
+
+
+def _is_typed_on_each_host(process: ProcessEnv) -> bool:
+    agent = launcher(process)
+    return agent is not None and "node_rank" in agent.launcher.options.values.values()
 
 
 def _unresolved(
@@ -181,7 +247,7 @@ def _unresolved(
                 severity=Severity.WARN if to_come else None,
                 evidence=(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
-                    *_evidence(names, master, processes)[:1],
+                    *_evidence(names, master.said, processes)[:1],
                 ),
                 commands=(f"getent ahosts {quote(master.address)}",),
             )
@@ -193,6 +259,7 @@ def _elsewhere(
     processes: list[ProcessEnv],
     doubts: dict[str, None],
     in_pods: bool,
+    routes: Mapping[str, Routes],
 ) -> Iterator[Problem]:
     """The problem of an address that belongs to no host, or to the wrong one."""
     book, launch = names.directory, names.launch
@@ -209,7 +276,11 @@ def _elsewhere(
             doubts[f"{launch.name}: no host was asked what {master.address} is"] = None
         return
     silent = [host for host in ([first] if first else book.hosts) if host not in book.held]
-    unseen = len(book.hosts) == 1 or outside or is_larger(launch, len(book.hosts))
+    unseen = (
+        (len(book.hosts) == 1 and not _is_of_one_host(launch))
+        or outside
+        or is_larger(launch, len(book.hosts))
+    )
     unseen = unseen or (launch.live and not _is_all_seen(names))
     if silent:
         doubts[f"{launch.name}: the addresses of {fold(silent)} are not known"] = None
@@ -219,8 +290,22 @@ def _elsewhere(
         doubts[f"{launch.name}: {master.address} may be a service that forwards to {first}"] = None
     else:
         forwarded = in_pods or any(ip_address(each).is_global for each in book.meant(master.address))
-        waits = launch.live and not forwarded and not _has_met(launch, processes)
-        yield _not_first(names, master, processes, "", first, None if waits else Severity.WARN)
+        waits = launch.live and not _has_met(launch, processes)
+        near = not launch.live and _is_near(book.meant(master.address), routes)
+        sure = not forwarded and (waits or near)
+        yield _not_first(names, master, processes, "", first, None if sure else Severity.WARN)
+
+
+def _is_of_one_host(launch: Launch) -> bool:
+    return {nodes_of(each) for each in launch.told if launcher(each)} == {(1, 1)}
+
+
+def _is_near(addresses: frozenset[str], routes: Mapping[str, Routes]) -> bool:
+    """Whether all hosts look for these addresses in a network of their own, or have no way to them."""
+    if not routes or any(":" in each for each in addresses):
+        return False
+    ways = (known.route_to(each) for known in routes.values() for each in addresses)
+    return not any(way and way.gateway for way in ways)
 
 
 def _is_all_seen(names: LaunchNames) -> bool:
@@ -260,7 +345,7 @@ def _not_first(
         where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else names.places(processes),
         severity=severity,
         confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
-        evidence=_evidence(names, master, processes),
+        evidence=_evidence(names, master.said, processes),
         commands=_typed(names, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),
     )
 
@@ -276,9 +361,9 @@ def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
     return None, False
 
 
-def _evidence(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> tuple[Evidence, ...]:
-    if master.said in processes[0].env:
-        return names.evidence(processes[:3], master.said)
+def _evidence(names: LaunchNames, said: str, processes: list[ProcessEnv]) -> tuple[Evidence, ...]:
+    if said in processes[0].env:
+        return names.evidence(processes[:3], said)
     return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:3])
 
 

@@ -80,14 +80,26 @@ def hostname_loopback(
     if usable and not is_loopback(usable[0]):
         return
     address = plan.data_address(here.name)
+    unnamed = names.own.partition(".")[0] in ("localhost", "localhost4", "localhost6")
     yield Problem(
-        "its own name resolves to a loopback address"
+        "it has no name of its own: it calls itself localhost"
+        if unnamed
+        else "its own name resolves to a loopback address"
         if usable
         else "its own name resolves to no address of its own",
         expected=f"the address that peers connect to{f', {address}' if address else ''}",
         actual=f"{names.own} is {', '.join(own) or 'not found'}",
         evidence=(Evidence(f"getent ahosts {names.own}", ", ".join(own) or "not found"),),
         values={"name": names.own} | ({"address": address} if address else {}),
+        commands=_given_name(address) if unnamed else (),
+    )
+
+
+def _given_name(address: str | None) -> tuple[str, ...]:
+    """localhost must stay what it is: programs of every host connect to it."""
+    return (
+        "sudo hostnamectl set-hostname NEW-NAME",
+        f"echo {address or 'ITS-ADDRESS'} NEW-NAME | sudo tee -a /etc/hosts",
     )
 
 

@@ -29,6 +29,9 @@ from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Ro
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.rules.login import environment_of
 
+NO_ACCELERATOR = "no accelerator found"
+"""The source of a backend that nobody named, on hosts that show no device."""
+
 
 @check(
     "interface-missing",
@@ -46,7 +49,8 @@ def interface_missing(
 
     Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
     literally. A host whose interface has another name finds no address to bind, and its ranks stop. Ranks
-    inherit the variables of the login unless the launch sets others.
+    inherit the variables of the login unless the launch sets others. The variable of NCCL or HCCL is a
+    warning if the job is known to use the other library or only gloo.
 
     What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a
     prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes exact names only.
@@ -58,18 +62,36 @@ def interface_missing(
     for variable in INTERFACE_VARIABLES:
         wish = env.get(variable, "")
         if absent := missing_interfaces(variable, wish, addresses):
-            yield _missing(variable, wish, absent, shown, here, login_sets=variable not in plan.env)
+            unread = _is_unread(variable, plan)
+            yield _missing(variable, wish, absent, shown, here, variable not in plan.env, unread=unread)
     ip, of_login = env.get("HCCL_IF_IP"), "HCCL_IF_IP" not in plan.env
     if ip and (of_login or not plan.several_hosts) and not any(ip in held for held in addresses.values()):
         held = ", ".join(sorted(a for held in addresses.values() for a in held))
-        yield _missing("HCCL_IF_IP", ip, ip, held, here, login_sets=of_login)
+        unread = _is_unread("HCCL_IF_IP", plan)
+        yield _missing("HCCL_IF_IP", ip, ip, held, here, of_login, unread=unread)
     data = plan.host(here.name).data
     if data and data.source == "inventory" and not any(data.value in held for held in addresses.values()):
         yield _missing("the inventory's data address", data.value, data.value, shown, here)
 
 
+def _is_unread(variable: str, plan: JobPlan) -> bool:
+    """Whether the job's library does not read it. Jobs over NCCL and HCCL use gloo as well; a host that shows
+    no accelerator does not say that its jobs use none.
+    """
+    if variable.startswith(("GLOO", plan.backend.value.value.upper())):
+        return False
+    return plan.backend.source != NO_ACCELERATOR
+
+
 def _missing(
-    what: str, wish: str, absent: str, shown: str, here: Here, *, login_sets: bool = False
+    what: str,
+    wish: str,
+    absent: str,
+    shown: str,
+    here: Here,
+    login_sets: bool = False,
+    *,
+    unread: bool = False,
 ) -> Problem:
     named = f"{what} of the login's environment" if login_sets else what
     files = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
@@ -78,6 +100,7 @@ def _missing(
         expected=f"an interface or address that fits {wish}",
         actual=f"there are {shown}",
         subject=f"{what}={wish}" if what.isupper() else what,
+        severity=Severity.WARN if unread else None,
         evidence=(Evidence("ip -o addr show", shown),),
         commands=(
             f"ssh {quote(here.name)} ip -br addr",

@@ -39,8 +39,9 @@ def smoke_straggler(seen: SmokeRounds) -> Iterator[Problem]:
     How it is known: each rank measures its own computing time, without waiting, at every step; a rank that
     takes more than 12 % longer than the others do at the same step, in nearly all steps, is named (30 % if
     ranks have to wait for their processors, and more if the times of steps and ranks vary much, as on hosts
-    with other work, so that no rank is named by chance). Only ranks on devices of the same kind are compared,
-    and fewer than four ranks decide nothing.
+    with other work, so that no rank is named by chance). The limit rises further with the share of its time
+    in which a rank waits for a processor that others use. Only ranks on devices of the same kind are
+    compared, and fewer than four ranks decide nothing.
 
     Causes seen in practice: a device that throttles because it is hot or lacks power; a power limit or a
     clock that was set by hand; a CPU in a powersave governor; ranks bound to the wrong socket or all to the

@@ -39,7 +39,7 @@ from doctor.model import (
 )
 from doctor.text.addresses import Holders, Stretch, fewest_networks
 from doctor.text.misspelled import probably
-from doctor.text.nodeset import fold
+from doctor.text.nodeset import fold, is_host
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -90,6 +90,7 @@ __all__ = [
     "fewest_networks",
     "files",
     "fold",
+    "is_host",
     "is_loopback",
     "matching_interfaces",
     "maybe",

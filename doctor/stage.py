@@ -24,6 +24,8 @@ class Stage:
     """The hosts that have not answered, or that the others wait for; it may change while it is displayed."""
     ranks: Collection[int] = field(default=(), compare=False)
     """The ranks waited for, if they are only some of a host's ranks."""
+    patient: bool = False
+    """Whether nothing is wrong if nothing moves for a while."""
     limit: float | None = field(default=None, compare=False)
     """Seconds without progress after which the run gives up."""
 

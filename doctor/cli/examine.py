@@ -131,10 +131,10 @@ def interpreter(path: str, local: bool) -> str:
         whole = os.path.expanduser(path)
         raise UsageError(f"--python {path}: ~ is not expanded on the hosts.", f"Here it is {whole}.")
     if path.endswith("/") or (os.path.isdir(path) and shutil.which(path) is None):
-        inside = next((each for each in INSIDE if os.path.isfile(os.path.join(path, each))), "python3")
-        raise UsageError(
-            f"--python {path} is a directory.", f"Give the program: {os.path.join(path, inside)}."
-        )
+        elsewhere = "" if os.path.isdir(path) else "python3"
+        inside = next((each for each in INSIDE if os.path.isfile(os.path.join(path, each))), elsewhere)
+        given = os.path.join(path, inside) if inside else "for instance /opt/train/bin/python"
+        raise UsageError(f"--python {path} is a directory.", f"Give the program: {given}.")
     if "/" not in path or path.startswith("/"):
         return path
     here = os.path.abspath(path)  # links are not resolved: a virtual environment is found by its own link

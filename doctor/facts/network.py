@@ -29,13 +29,18 @@ class Counters:
 
 
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
-    """`ip -o addr`: `3: eth0    inet 192.168.7.100/24 scope global eth0\\ ...`."""
+    """`ip -o addr`: `3: eth0    inet 192.168.7.100/24 scope global eth0\\ ...`.
+
+    An address may have a name of its own, as `eth0:1`, by which libraries find it; it is listed under both.
+    """
     found: dict[str, list[str]] = {}
     for name, address, rest in re.findall(
         r"^\d+:\s+(\S+?)(?:@\S+)?\s+inet6?\s+([0-9a-fA-F.:]+)(?:/\d+)?( .*)?$", capture.stdout, re.MULTILINE
     ):
         if _is_address(address) and "deprecated" not in rest:
             found.setdefault(name, []).append(address)
+            if label := re.search(rf" ({re.escape(name)}:\S{{1,15}}?)(?:\\|\s|$)", rest):
+                found.setdefault(label[1], []).append(address)
     plain = re.match(r"no ip: (.*)", capture.stdout)
     if plain:
         found = {UNNAMED: [word for word in plain[1].split() if _is_address(word)]}

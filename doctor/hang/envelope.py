@@ -214,7 +214,7 @@ class HangPart(msgspec.Struct, frozen=True, kw_only=True):
     standing_still_at_least: bool
     """Whether it may be longer, since nothing shows what happened before the first look."""
     limit_seconds: float
-    """`--limit`."""
+    """`--limit`, or twice the time that a step takes if that is known and longer."""
     job: HangJobEntry | None
     """The job that was judged; null if there was no job or more than one."""
     jobs: tuple[HangJobEntry, ...]

@@ -35,7 +35,9 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     waits: Word = ""
     """The kernel function in which it sleeps. The names differ between kernel versions."""
     syscall: Annotated[tuple[Word, ...], msgspec.Meta(max_length=9)] = ()
-    """The number and the arguments of the system call that it is in."""
+    """The name and the arguments of the system call that it is in. Earlier recordings hold its number on
+    x86-64 in place of the name.
+    """
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +48,9 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """ADDRESS:PORT. An IPv4 address has no ::ffff: prefix."""
     peer: Word
     received: Count = 0
-    """Bytes. Sent bytes are left out because they include retransmissions."""
+    """Bytes."""
+    acknowledged: Count = 0
+    """Bytes that the other end has acknowledged. The bytes sent would include retransmissions."""
     last_sent: Count = 0
     """Milliseconds ago. ss omits the value if it is 0."""
     last_received: Count = 0
@@ -87,7 +91,13 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """R, S, D, T, t or Z, as in /proc; empty if the process is gone."""
     cpu: Count = 0
     bytes_moved: Count = 0
-    """Bytes read and written, by any means."""
+    """Bytes read and written. The kernel counts none of send, recv and mapped files."""
+    disk: Count = 0
+    """Bytes read from and written to storage, which grow during a long call as well."""
+    calls: Count = 0
+    """How often the main thread has read or written."""
+    positions: Annotated[tuple[Word, ...], msgspec.Meta(max_length=256)] = ()
+    """For each open file but logs and the standard streams: descriptor, checksum of the name, and offset."""
     threads: Annotated[tuple[Thread, ...], msgspec.Meta(max_length=4_096)] = ()
     """The main thread first, then by TID."""
     connections: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=4_096)] = ()

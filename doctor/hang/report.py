@@ -19,6 +19,7 @@ from doctor.hang.words import (
     rights_words,
     silent_words,
     still_words,
+    way_words,
     who,
 )
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
@@ -56,7 +57,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         "Who keeps it waiting",
         tuple(_job_pages(judgement)),
         tuple(_ranks(judgement.ranks)),
-        tuple(f"{note[:1].upper()}{note[1:]}." for note in judgement.notes if not _has_rows(judgement)),
+        tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
         (
             *(((straggler[:1].upper() + straggler[1:], ""),) if straggler else ()),
             *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
@@ -111,6 +112,13 @@ def _cards(judgement: Judgement, named: Sequence[HangCulprit], apart: bool, ids:
     if len(cards) == 1:
         return [replace(cards[0], rows=(*cards[0].rows, *rows))]
     return [*cards, Card(rows=rows, on=Medium.ALL)]
+
+
+def _notes(judgement: Judgement) -> Iterator[str]:
+    """Remarks on a judgement whose cards have no rows for them."""
+    if not _has_rows(judgement):
+        yield from way_words(judgement) if judgement.verdict is HangState.MOVES else ()
+        yield from judgement.notes
 
 
 def _has_rows(judgement: Judgement) -> bool:

@@ -7,14 +7,17 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+import psutil
+
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import HangState, Judgement, judge
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import HangJob
+from doctor.hang.judge.pace import StepPace
 from doctor.hang.judge.straggler import Stragglers
 from doctor.hang.options import HangWishes
-from doctor.hang.run import Sight, see
+from doctor.hang.run import PATIENCE, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
 from doctor.run.way import way_of
@@ -38,11 +41,24 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
         until=session.until,
-        patience=HangPatience(whole=way.timeout),
+        patience=HangPatience(whole=whole(way.timeout, wishes.apart, _age())),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,
     )
+
+
+def whole(timeout: float, apart: float, age: float) -> float:
+    """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
+    half of it. `age`: seconds since this program was started, which are many on a busy machine; to write
+    the report takes about half as long. A program that is older than --timeout was not starting all the time.
+    """
+    startup = age if age < timeout else 0.0
+    return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
+
+
+def _age() -> float:
+    return max(0.0, time.time() - psutil.Process().create_time())
 
 
 def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:
@@ -84,12 +100,13 @@ def watch(
     last: tuple[Sight, Judgement] | None = None
     job: HangJob | None = None
     number = absent = 0
-    late = Stragglers()
+    late, pace = Stragglers(), StepPace()
     try:
         while True:
             began = time.monotonic()
             sight = look()
-            found = _of_the_same(job, sight.evidence, wishes)
+            found = _of_the_same(job, sight.evidence, replace(wishes, limit=pace.limit(wishes.limit)))
+            pace.add(found, time.monotonic())
             late.add(found)
             if found.verdict in (HangState.MOVES, HangState.WAITS):
                 found = replace(found, straggler=late.found())

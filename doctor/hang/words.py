@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
-from doctor.hang.judge.judgement import HangCulprit, HangJob, HangState, Judgement, Wait, WaitGroup
+from doctor.hang.judge.judgement import (
+    HangCulprit,
+    HangJob,
+    HangState,
+    Judgement,
+    RankStanding,
+    Wait,
+    WaitGroup,
+)
+from doctor.hang.judge.position import step_of
 from doctor.hang.opinions import OpinionKind, Trust
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 
 MOST = 8
 """The most ranges of ranks in one sentence."""
+WAITS = 2
+"""The most places, and ranks outside, that a job that moves is described with."""
 SECONDS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -157,6 +168,27 @@ def library_words(judgement: Judgement, *, evidence: bool) -> Iterator[str]:
 def against_words(judgement: Judgement) -> tuple[str, ...]:
     """How libraries contradict the processes or each other."""
     return tuple(dict.fromkeys(line for each in judgement.heard for line in each.against))
+
+
+def way_words(judgement: Judgement) -> Iterator[str]:
+    """What was seen on the way of a job that moves, in sentences without a full stop."""
+    steps = {(step_of(each.member.a), each.step) for each in judgement.ranks}
+    first, last = (min(some, default=None) for some in (_known(steps, 0), _known(steps, 1)))
+    if first is not None and last is not None and first < last:
+        yield f"between the looks it went from step {first} to step {last}"
+    outside = [each for each in judgement.ranks if each.inside is False and each.doing]
+    if judgement.groups and outside:
+        waits = "; ".join(map(group_words, judgement.groups[:WAITS]))
+        does = "; ".join(f"{_rank_or_pid(each)} {each.doing.words}" for each in outside[:WAITS] if each.doing)
+        yield f"last look: {waits}; outside: {does}"
+
+
+def _known(steps: Iterable[tuple[int | None, int | None]], at: int) -> list[int]:
+    return [step for pair in steps if (step := pair[at]) is not None]
+
+
+def _rank_or_pid(each: RankStanding) -> str:
+    return f"process {each.member.pid}" if each.rank is None else f"rank {each.rank}"
 
 
 def silent_words(judgement: Judgement) -> Iterator[str]:

@@ -128,7 +128,9 @@ class LogsPart(msgspec.Struct, frozen=True, kw_only=True):
     timeline: tuple[TimelineEntry, ...]
     """What happened, in order."""
     odd: tuple[LineEntry, ...]
-    """The first lines that complain and match no symptom."""
+    """Lines that complain and match no symptom, the most telling first."""
+    telling: str | None
+    """What is special about the first of them, such as "it is an exception"."""
     progress: tuple[LineEntry, ...]
     """The last line of each rank that shows its step."""
     beside: tuple[str, ...]

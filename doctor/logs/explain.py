@@ -7,8 +7,7 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -16,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from doctor.errors import UsageError
-from doctor.job.ranktable import RankTable, read_table
-from doctor.job.wishes import JobWishes
 from doctor.logs.explanation import Explanation
 from doctor.logs.inputs import STDIN
 from doctor.logs.judge import JobFacts, known_of
@@ -35,16 +32,19 @@ from doctor.model import MissingFact
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
-from doctor.run.way import way_of
+from doctor.run.way import way_to
 from doctor.stage import Stage
-from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
 from doctor.text.redact import redact
 from doctor.text.terminal import put, tell
 from doctor.transport.way import Way
 
 if TYPE_CHECKING:
+    from doctor.job.ranktable import RankTable
     from doctor.judge.verdict import Report
     from doctor.logs.prove import ProofExam
+
+
+MEGA = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +148,54 @@ def _read(
     given: list[Path | BinaryIO] = [sys.stdin.buffer if path == STDIN else Path(path) for path in paths]
     if pasted:
         given.append(io.BytesIO(pasted.encode("utf-8", "surrogateescape")))
-    with _progress(request) as tell_file:
-        return read(given, matcher, loss=LossCollector, deadline=deadline, apart=apart, seen=tell_file)
+    with _ReadingLine(request) as line:
+        return read(
+            given,
+            matcher,
+            loss=LossCollector,
+            deadline=deadline,
+            apart=apart,
+            seen=line.seen,
+            moved=None if request.outputs.quiet else line.moved,
+        )
 
 
-@contextmanager
-def _progress(request: Request) -> Iterator[Callable[[str], None]]:
-    line = progress_line(request.outputs)
-    number = 0
+class _ReadingLine:
+    """The progress of reading: the file, and how much of everything was read."""
 
-    def next_file(name: str) -> None:
-        nonlocal number
-        number += 1
-        line(Stage("logs", f"file {number}: {redact(os.path.basename(name))[-60:]}", moves=number))
+    def __init__(self, request: Request) -> None:
+        self._line = progress_line(request.outputs)
+        self._files = self._done = self._of = 0
+        self._name = ""
 
-    try:
-        yield next_file
-    finally:
-        line.clear()
+    def seen(self, name: str) -> None:
+        self._files += 1
+        self._name = redact(os.path.basename(name))[-60:]
+        self._show()
+
+    def moved(self, done: int, of: int) -> None:
+        self._done, self._of = done, max(of, done) if of else 0
+        self._show()
+
+    def _show(self) -> None:
+        of = f" of {self._of / MEGA:,.1f}" if self._of else ""
+        says = f"{self._done / MEGA:,.1f}{of} MB  file {self._files:,}: {self._name}"
+        self._line(Stage("logs", says, self._done, self._of, moves=self._files, patient=True))
+
+    def __enter__(self) -> _ReadingLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.clear()
 
 
 def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
     """The facts about the job that are not from logs: a rank table, and the hosts of a recording."""
     tables: list[RankTable] = []
     if (path := request.who.rank_table) is not None:
+        from doctor.job.ranktable import read_table
+        from doctor.targets.inventory import table_file
+
         file = table_file(path, str(path))
         table, flaws = read_table(file.text)
         if table is None:
@@ -204,7 +228,7 @@ def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
 def _way(request: Request) -> Way:
     """How suggested commands reach the hosts: with the options of this command line."""
     who = replace(request.who, hosts=(), rank_table=None)
-    return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
+    return way_to(replace(request, who=who))
 
 
 def _examined(explained: Explanation, request: Request) -> ProofExam | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs, Party
+from doctor.logs.naming import short_names
 from doctor.logs.search import LogSearch, read_instead
 from doctor.model import Confidence
 from doctor.text.nodeset import fold
@@ -160,18 +161,31 @@ def last_words(explained: Explanation) -> str:
         return "Nothing in what was read complains."
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
-        return "No log of a job was read." if in_vain else "No cause is named."
-    roots = explained.roots
-    first = found.charges[roots[0] if roots else 0]
-    more = len(roots) - 1
-    name = whom(first.who)
-    of = f" in attempt {explained.attempts}" if explained.attempts > 1 else ""
-    if brief := first.symptom or first.brief:
-        name = f"{name} ({brief})" if name else brief
-    of += f" of {first.job}" if first.job and name else ""
+        look = f" Look at {_short_place(explained, found.odd[0])} first." if found.odd else ""
+        return "No log of a job was read." if in_vain else f"No cause is named.{look}"
+    first = _first(explained)
+    name, more = whom(first.who), len(explained.roots) - 1
+    said = first.says.rstrip(".").split("; ")[0]
+    without_host = whom([replace(each, host=None) for each in first.who])
+    said = said if name in said or (without_host and without_host in said) else f"{name}: {said}"
+    attempt = f"attempt {explained.attempts}" if explained.attempts > 1 else ""
+    within = " of ".join(filter(None, (attempt, first.job)))
+    of = f", in {within}" if within else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
-    word = "Suspected" if first.confidence is Confidence.SUSPECT else "Named"
-    return f"{word}: {name or headline(first)}{of}{beside}."
+    return f"{named_word(explained)}: {said}{of}{beside}."
+
+
+def named_word(explained: Explanation) -> str:
+    """The word for a named cause: whether it is certain, and whether it is about somebody."""
+    first = _first(explained)
+    unsure = first.confidence is Confidence.SUSPECT
+    if not whom(first.who):
+        return "Possible cause" if unsure else "Cause"
+    return "Suspected" if unsure else "Named"
+
+
+def _first(explained: Explanation) -> LogCause:
+    return explained.conclusion.charges[next(iter(explained.roots), 0)]
 
 
 def headline(charge: LogCause) -> str:
@@ -205,15 +219,25 @@ def whom(who: Sequence[Party]) -> str:
     """The parties as text: "ranks 1-2 on node[3-4]"; unknown parts are left out."""
     ranks = [each.rank for each in who if each.rank is not None]
     hosts = list(dict.fromkeys(each.host for each in who if each.host))
-    pids = [each.pid for each in who if each.pid is not None]
-    named = ranks_text(ranks, most=6) if ranks else f"pid {pids[0]}" if len(set(pids)) == 1 else ""
     addresses = dict.fromkeys(each.address for each in who if each.address and not each.host)
     place = ", ".join([fold(hosts)] * bool(hosts) + [*map(str, addresses)])
-    return f"{named} on {place}" if named and place else named or place
+    if ranks:
+        named = ranks_text(ranks, most=6)
+        return f"{named} on {place}" if place else named
+    if len(devices := {each.device for each in who} - {None}) == 1:
+        return f"device {devices.pop()}" + (f" of {place}" if place else "")
+    if len(pids := {each.pid for each in who} - {None}) == 1:
+        return f"process {pids.pop()}" + (f" on {place}" if place else "")
+    return place
 
 
 def place_of(line: LogLine) -> str:
     return f"{line.file}:{line.number}"
+
+
+def _short_place(explained: Explanation, line: LogLine) -> str:
+    names = short_names(file.name for file in explained.logs.files)
+    return f"{names.get(line.file, line.file)}:{line.number}"
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:

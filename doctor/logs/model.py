@@ -81,6 +81,8 @@ class LogLine:
     """`ERROR`, `WARN`, `INFO`, `DEBUG`, or empty if the form has none."""
     since: int = 0
     """For a line that shows a step: the line from which on its writer made several steps; 0 if unknown."""
+    times: int = 1
+    """For an odd line: how often its file has one of that wording, as far as they were counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,9 @@ class Symptom:
     remedy: tuple[str, ...] = ()
     """Commands to type; sentences of advice begin with #."""
     needs: str = ""
-    """`repeated`, `last` or `no-step`: healthy logs have it too, so it counts only if it is repeated, is near
-    the end, or is near the end and no step came after it."""
+    """`repeated`, `last`, `end`, `no-step` or `effect`: healthy logs have it too, so it counts only if it is
+    repeated, is near the end, is in the last few lines, is near the end and no step came after it, or if the
+    logs hold a symptom that it explains."""
     unseen: str = ""
     """What its checks do not cover, so that they may pass while it lasts: "the folder that it wrote to"."""
     sources: tuple[str, ...] = ()
@@ -191,7 +194,7 @@ class LogFile:
     progress: tuple[LogLine, ...] = ()
     """The last line of each rank that names a step or an epoch."""
     odd: tuple[LogLine, ...] = ()
-    """The first few lines that complain and match no symptom, one for each wording."""
+    """The first and the last few lines that complain and match no symptom, one for each wording."""
     problem: str = ""
     """Why it was not read to its end: "damaged archive", "more than 4 GB"."""
 
@@ -261,7 +264,9 @@ class Conclusion:
     story: tuple[tuple[float | None, str], ...] = ()
     """The time line of all ranks: the time by the clock of the first host, and a short sentence."""
     odd: tuple[LogLine, ...] = ()
-    """The first lines that complain and match no symptom."""
+    """Lines that complain and match no symptom, the most telling first."""
+    telling: str = ""
+    """What is special about the first of them: "it is an exception"."""
     open: tuple[str, ...] = ()
     """What the logs could not show, and what would show it: "no log of rank 3 was given"."""
     hosts: tuple[str, ...] = ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from doctor.logs.model import Curve, LogFile, LogLine, Logs, Party, Sighting
@@ -16,10 +17,26 @@ Name = Callable[[str], str]
 def common_folder(logs: Logs) -> str:
     """The folder that all files share if its name is long, else an empty text."""
     names = [file.name for file in logs.files]
-    if not names or not all(map(os.path.isabs, names)):
+    if not names or len(set(map(os.path.isabs, names))) > 1:
         return ""
     folder = os.path.commonpath([os.path.dirname(name) for name in names])
     return folder if len(folder) > LONG else ""
+
+
+def short_names(names: Iterable[str]) -> dict[str, str]:
+    """Each name and the end of it, in whole folders, that no other name has: "rank0/stderr.log"."""
+    ends: dict[str, set[str]] = defaultdict(set)
+    parts = {name: name.split("/") for name in names}
+    for name, part in parts.items():
+        for begin in range(len(part)):
+            ends["/".join(part[begin:])].add(name)
+    return {
+        name: next(
+            (end for begin in reversed(range(len(part))) if len(ends[end := "/".join(part[begin:])]) == 1),
+            name,
+        )
+        for name, part in parts.items()
+    }
 
 
 def without_folder(logs: Logs, folder: str) -> Logs:

@@ -39,14 +39,18 @@ def read(
     deadline: float | None = None,
     apart: bool = False,
     seen: Callable[[str], None] | None = None,
+    moved: Callable[[int, int], None] | None = None,
 ) -> Logs:
     """Everything in the files, or in those that could be read within `deadline` seconds.
 
-    `seen` is called with the name of each file before it is read. `apart`: each input has its own time
-    limit.
+    `seen` is called with the name of each file before it is read, `moved` with the size of what was read so
+    far and of everything (0 if unknown). `apart`: each input has its own time limit.
     """
     now = time.time() if now is None else now
-    sources = Sources(given, limits or ReadLimits(), now, deadline, apart=apart)
+    meter = _Meter(moved) if moved else None
+    sources = Sources(given, limits or ReadLimits(), now, deadline, apart=apart, taken=meter)
+    if meter:
+        meter.total = sources.total()
     table = Sentences(matcher)
     found: dict[str, list[Scan]] = {}
     with Readers(matcher.symptoms, cores() if _several(given) else 1, sources.left_out.add) as readers:
@@ -70,6 +74,18 @@ def read(
         maybe_jobs=() if jobs else maybe_jobs(scans),
         jobs=tuple(replace(each, job=job) for job, each in jobs.items()),
     )
+
+
+class _Meter:
+    """Adds up the sizes of the pieces that were read, and passes on their sum and the total."""
+
+    def __init__(self, moved: Callable[[int, int], None]) -> None:
+        self._moved = moved
+        self._taken = self.total = 0
+
+    def __call__(self, size: int) -> None:
+        self._taken += size
+        self._moved(self._taken, self.total)
 
 
 def _several(given: Sequence[Input]) -> bool:

@@ -9,23 +9,21 @@ from doctor.logs.explanation import (
     ProofState,
     headline,
     last_words,
-    place_of,
+    named_word,
     told_at,
+    whom,
     why_unknown,
 )
 from doctor.logs.loss.drawing import drawing
 from doctor.logs.model import LogCause, LogFile, LogLine, LogOutcome
+from doctor.logs.naming import LONG, short_names
 from doctor.logs.search import read_instead
 from doctor.model import Confidence
 from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
-WORDS = {
-    LogOutcome.NAMED: ("Named", CardKind.FAIL),
-    LogOutcome.CLEAN: ("Clean", CardKind.GOOD),
-    LogOutcome.UNKNOWN: ("Unknown", CardKind.OPEN),
-}
+_WORDS = {LogOutcome.CLEAN: ("Clean", CardKind.GOOD), LogOutcome.UNKNOWN: ("Unknown", CardKind.OPEN)}
 _PROVED = {ProofState.PROVED: CardKind.FAIL, ProofState.GONE: CardKind.GOOD, ProofState.OPEN: CardKind.OPEN}
 LINES = 3
 """Lines of a charge that are quoted without -v; the others are only counted."""
@@ -38,8 +36,11 @@ ELSEWHERE = "/data/run7/*.log"
 
 
 def page_of(explained: Explanation) -> Page:
-    found = explained.conclusion
-    name, kind = WORDS[found.outcome]
+    found, quotes = explained.conclusion, _Quotes(explained)
+    if found.outcome is LogOutcome.NAMED:
+        name, kind = named_word(explained), CardKind.FAIL
+    else:
+        name, kind = _WORDS[found.outcome]
     first = next((found.charges[n].symptom for n in explained.roots if found.charges[n].symptom), None)
     return Page(
         explained.command,
@@ -49,9 +50,9 @@ def page_of(explained: Explanation) -> Page:
         _title(explained),
         last_words(explained),
         ((explained.read, ""),) if explained.read else (),
-        tuple(_cards(explained)),
+        tuple(_cards(explained, quotes)),
         "Causes",
-        parts=tuple(_parts(explained)),
+        parts=tuple(_parts(explained, quotes)),
         after=(("More: ", f"doctor explain {first}"),) if found.outcome is LogOutcome.NAMED and first else (),
     )
 
@@ -65,21 +66,51 @@ def _title(explained: Explanation) -> str:
     return headline(found.charges[roots[0]])
 
 
-def _cards(explained: Explanation) -> Iterator[Card]:
+class _Quotes:
+    """Quotes lines with their place: a file has its full name once, after that a short one."""
+
+    def __init__(self, explained: Explanation) -> None:
+        self._short = short_names(file.name for file in explained.logs.files)
+        self._shown: set[str] = set()
+
+    def of(self, lines: Iterable[LogLine], few: int = 0) -> tuple[str, ...]:
+        """Every output shows `few` of the lines; the names of the others do not count as shown."""
+        return tuple(self._quoted(line, place < few) for place, line in enumerate(lines))
+
+    def _quoted(self, line: LogLine, shown: bool) -> str:
+        known = line.file in self._shown
+        if shown:
+            self._shown.add(line.file)
+        name = self._short.get(line.file, line.file) if known and len(line.file) > LONG else line.file
+        return f"{name}:{line.number}: {' '.join(line.text.split())}"
+
+
+def _cards(explained: Explanation, quotes: _Quotes) -> Iterator[Card]:
     """One card for each cause; without a cause, one for each charge. HTML pages also get the consequences."""
     found = explained.conclusion
     if found.outcome is LogOutcome.UNKNOWN:
-        rows = () if found.odd or found.charges else tuple(_looked_for(explained))
+        rows = tuple(_most_telling(explained, quotes))
+        rows = rows or (() if found.charges else tuple(_looked_for(explained)))
         on = Medium.ALL if rows else Medium.TEXT
         yield Card("UNKNOWN", says=why_unknown(explained), rows=rows, on=on)
         for place, charge in enumerate(found.charges):
-            yield Card(says=headline(charge), rows=tuple(_rows(explained, place)), on=Medium.ALL)
+            yield Card(says=headline(charge), rows=tuple(_rows(explained, place, quotes)), on=Medium.ALL)
     for place in explained.roots if found.outcome is LogOutcome.NAMED else ():
-        yield _cause(explained, place)
+        yield _cause(explained, place, quotes)
         for charge in explained.led_to(place):
-            rows = tuple(_rows(explained, found.charges.index(charge), alone=False))
+            rows = tuple(_rows(explained, found.charges.index(charge), quotes, alone=False))
             tag = charge.symptom or ""
             yield Card("LED TO", says=headline(charge), tag=tag, rows=rows, on=Medium.HTML, follows=True)
+
+
+def _most_telling(explained: Explanation, quotes: _Quotes) -> Iterator[Row]:
+    """The line to look at first, who wrote it, and why this one."""
+    found = explained.conclusion
+    if found.odd:
+        yield Row("look at", quotes.of(found.odd[:1], 1), RowForm.QUOTED)
+        by = whom((found.odd[0].who,))
+        why = "; ".join(filter(None, (f"{by} wrote it" if by else "", found.telling)))
+        yield Row("because", (why,) if why else ())
 
 
 def _looked_for(explained: Explanation) -> Iterator[Row]:
@@ -95,10 +126,10 @@ def _looked_for(explained: Explanation) -> Iterator[Row]:
     yield Row("do", (f"# Say where the job writes its logs{older}:", command), RowForm.TYPED)
 
 
-def _cause(explained: Explanation, place: int) -> Card:
+def _cause(explained: Explanation, place: int, quotes: _Quotes) -> Card:
     charge = explained.conclusion.charges[place]
     unsure = charge.confidence is Confidence.SUSPECT
-    proof, rows = explained.proof_of(place), list(_rows(explained, place))
+    proof, rows = explained.proof_of(place), list(_rows(explained, place, quotes))
     if proof:
         head, kind = proof.proved.value, _PROVED[proof.proved]
         says = (proof.says,) if proof.says else ()
@@ -113,11 +144,12 @@ def _cause(explained: Explanation, place: int) -> Card:
     )
 
 
-def _rows(explained: Explanation, place: int, *, alone: bool = True) -> Iterator[Row]:
+def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = True) -> Iterator[Row]:
     """The rows of a charge. If not `alone`, it is a consequence, and the remedy of its cause is enough."""
     charge = explained.conclusion.charges[place]
     yield Row("known by", charge.how)
-    yield Row("lines", _quoted(charge.lines), RowForm.QUOTED, Medium.ALL if alone else Medium.FULL, LINES)
+    lines = quotes.of(charge.lines, LINES if alone else 0)
+    yield Row("lines", lines, RowForm.QUOTED, Medium.ALL if alone else Medium.FULL, LINES)
     led = tuple(map(_consequence, explained.led_to(place)))
     yield Row("led to", led, on=Medium.TEXT, few=LED_TO, noun="consequences")
     many = len(charge.causes) > 1
@@ -129,22 +161,18 @@ def _rows(explained: Explanation, place: int, *, alone: bool = True) -> Iterator
         yield Row("do", charge.remedy.commands, RowForm.TYPED)
 
 
-def _quoted(lines: Iterable[LogLine]) -> tuple[str, ...]:
-    return tuple(f"{place_of(line)}: {' '.join(line.text.split())}" for line in lines)
-
-
 def _consequence(charge: LogCause) -> str:
     times = f"{charge.count} lines" if charge.count > 1 else ""
     more = ", ".join(filter(None, (charge.symptom, times)))
     return headline(charge) + (f" ({more})" if more else "")
 
 
-def _parts(explained: Explanation) -> Iterator[Part]:
+def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
     found = explained.conclusion
-    if found.odd and found.outcome is not LogOutcome.NAMED:
-        yield Row("First odd lines", _quoted(found.odd), RowForm.QUOTED, few=FEW)
+    if len(found.odd) > 1 and found.outcome is not LogOutcome.NAMED:
+        yield Row("Other odd lines", quotes.of(found.odd[1:], FEW), RowForm.QUOTED, few=FEW)
     if explained.progress and found.outcome is LogOutcome.UNKNOWN:
-        yield Row("How far each rank was", _quoted(explained.progress), RowForm.QUOTED, few=FEW)
+        yield Row("How far each rank was", quotes.of(explained.progress, FEW), RowForm.QUOTED, few=FEW)
     if found.beside:
         yield Row("Other attempts and jobs", found.beside)
     if timed := sum(at is not None for at, _ in found.story):

@@ -74,6 +74,7 @@ def _part(explained: Explanation) -> LogsPart:
         ranks=tuple(sorted({rank for file in logs.files for rank in _ranks(file)})),
         timeline=tuple(TimelineEntry(at, says) for at, says in found.story),
         odd=tuple(map(_line, found.odd)),
+        telling=found.telling or None,
         progress=tuple(map(_line, explained.progress)),
         beside=found.beside,
         open=(*found.open, *explained.not_found),

@@ -74,7 +74,11 @@ class Measured:
 
 def measured(report: Report) -> Measured:
     said = _PassedResults(report)
-    lines = {area: line for area in AREAS if said.is_proved(area) and (line := _LINES[area](said))}
+    lines = {
+        area: line
+        for area in AREAS
+        if said.is_proved(area) and (line := _LINES[area](said) or said.names_of_passed(area))
+    }
     doubts = {
         area: why for area in AREAS if (area in lines or said.is_sound(area)) and (why := said.doubt(area))
     }
@@ -133,6 +137,10 @@ class _PassedResults:
             return False
         covered = set().union(*(self.passed.get(check, set()) for check in checks))
         return covered >= set(self.hosts)
+
+    def names_of_passed(self, area: str) -> str:
+        """What is said of an area of which nothing is measured that a line has."""
+        return _join(*filter(self.passes, self.checks(area)))
 
     def is_sound(self, area: str) -> bool:
         """Whether nothing of the area is wrong, and something passed, while something is undecided."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, ranks_text
 from doctor.smoke.judge.links import measured_cells, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
-from doctor.smoke.judge.speed import perhaps_slow
+from doctor.smoke.judge.speed import perhaps_slow, queued
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
 from doctor.text.interpreter import PLAIN
+
+QUEUED = 0.1
+"""The share of a rank's time from which on its waits for a processor explain why it was slow."""
 
 
 def is_fault(charge: SmokeCharge) -> bool:
@@ -136,11 +139,20 @@ def even(seen: SmokeRounds) -> None:
         return
     for run in seen.runs:
         if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
-            raise Skip(
-                f"{ranks_text(slow)} took longer than the others, "
-                "but in steps that differed too much from each other to be sure"
-                f"{_busy(run.result, slow)}"
-            )
+            raise Skip(f"{ranks_text(slow)} took longer than the others, but {_why_unsure(run.result, slow)}")
+
+
+def _why_unsure(result: SmokeResult, slow: Sequence[int]) -> str:
+    """Why this is not held against these ranks."""
+    shares = [queued(result, rank) for rank in slow]
+    if min(shares) >= QUEUED:
+        hosts = fold({result.plan.seat(rank).host for rank in slow})
+        return (
+            f"the processors of {hosts} were also used by others: its ranks waited for one for up to "
+            f"{100 * max(shares):.0f} % of their time"
+        )
+    unsure = "in steps that differed too much from each other to be sure"
+    return f"{unsure}{_busy(result, slow)}"
 
 
 def _busy(result: SmokeResult, ranks: Iterable[int]) -> str:

@@ -1,13 +1,16 @@
-"""Whether a host has a route to another: how its routes and neighbour entries explain failed connections."""
+"""Whether a host has a way to another: how routes, neighbours and firewalls explain failed connections."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from doctor.api import JobPlan, Place, Stretch, fold
+from doctor.facts.firewall import Ruleset
+from doctor.facts.limits import Ports
 from doctor.facts.network import Counters, Route, Routes
+from doctor.job.plan import interface_with
 from doctor.mesh import Link, MeshBlame, MeshResult
 from doctor.mesh.result import Pairs
 
@@ -130,7 +133,7 @@ def proved_blames(
 ) -> list[MeshBlame]:
     """The failed connections that the facts of one of the two hosts explain, with that host to blame."""
     pairs = mesh.between
-    guilty = dict(by_rules)
+    guilty = {**_refused_by_own_kernel(pairs), **by_rules}
     for host, own in routes.items():
         for peers in lost_routes(host, own, plan, mesh).values():
             guilty |= {frozenset((host, peer)): host for peer in peers.named}
@@ -138,8 +141,19 @@ def proved_blames(
         guilty[frozenset((wrong.host, wrong.peer))] = wrong.host
     by_host: dict[str, list[Link]] = defaultdict(list)
     for pair, host in guilty.items():
-        by_host[host] += pairs.get(pair, ())
+        by_host[host] += (link for link in pairs.get(pair, ()) if link.failed)
     return [_blame(host, found) for host, found in by_host.items() if found]
+
+
+def _refused_by_own_kernel(pairs: Pairs) -> dict[frozenset[str], str]:
+    """The pairs between which one host's kernel sends nothing at all, because of its routes or its rules."""
+    found = {}
+    for pair, links in pairs.items():
+        ways = {host: [link for link in links if link.source == host] for host in pair}
+        refused = [host for host, own in ways.items() if own and all(each.outcome == "error" for each in own)]
+        if len(refused) == 1:
+            found[pair] = refused[0]
+    return found
 
 
 def _blame(host: str, failed: Collection[Link]) -> MeshBlame:
@@ -151,3 +165,49 @@ def _blame(host: str, failed: Collection[Link]) -> MeshBlame:
         tuple(failed),
         decided=True,
     )
+
+
+def by_firewalls(
+    blames: Sequence[MeshBlame],
+    rules: Mapping[str, Ruleset],
+    ports: Mapping[str, Ports],
+    addresses: Mapping[str, Mapping[str, Sequence[str]]],
+    plan: JobPlan,
+) -> list[MeshBlame]:
+    """The blames, without those of a host whose connections are all stopped by the firewall of another: the
+    fewest hosts that explain all failures need not be those that make them.
+    """
+
+    known = plan.holders.address
+
+    def closed(host: str, link: Link) -> bool:
+        source, target = known.get(link.source), known.get(link.target)
+        ephemeral = ports[host].ephemeral if host in ports else None
+        if source is None or target is None or source.version != target.version:
+            return False
+        if not ephemeral or host not in rules or not rules[host].tables or not 0 < link.port < 65536:
+            return False
+        spans = rules[host].decide_ports(
+            *(source, target, link.port, link.port),
+            interface_with(str(known[host]), addresses.get(host, {})) or None,
+            (ephemeral[0], ephemeral[-1]),
+            incoming=host == link.target,
+        )
+        return all(span.decision.blocked for span in spans)
+
+    def closing(blame: MeshBlame) -> set[str]:
+        """The hosts whose rules stop all of these connections."""
+        ends = {host for link in blame.links for host in (link.source, link.target)}
+        touched = (host for host in ends if all(host in (link.source, link.target) for link in blame.links))
+        return {host for host in touched if all(closed(host, link) for link in blame.links)}
+
+    guilty = {
+        blame: next(iter(hosts))
+        for blame in blames
+        if not blame.common and blame.direction != "split" and len(hosts := closing(blame)) == 1
+    }
+    wronged = {host for blame, host in guilty.items() if blame.decided and host not in blame.hosts}
+    cleared = [blame for blame, host in guilty.items() if host in wronged]
+    found = {host: [link for b in cleared if guilty[b] == host for link in b.links] for host in wronged}
+    rest = [blame for blame in blames if blame not in cleared]
+    return [*(_blame(host, links) for host, links in sorted(found.items())), *rest]

@@ -111,6 +111,7 @@ def drawn(stage: Stage, still: float, ran: float, columns: int, colour: bool) ->
 
     head = Text(clean_line(stage.phase), style="bold", no_wrap=True)
     body = Text("  ", no_wrap=True, overflow="ellipsis").join(map(Text, _parts(stage, still)))
+    still = 0.0 if stage.patient else still
     if still >= STILL:
         body.stylize("yellow")
     bar = ProgressBar(stage.of, stage.done, BAR, complete_style="cyan", finished_style="cyan")
@@ -132,7 +133,7 @@ def drawn(stage: Stage, still: float, ran: float, columns: int, colour: bool) ->
 
 def _parts(stage: Stage, still: float) -> list[str]:
     parts = [clean_line(stage.doing)]
-    if still >= STILL:
+    if still >= STILL and not stage.patient:
         limit = f", limit {stage.limit:.0f} s" if stage.limit else ""
         parts.append(f"no move for {still:.0f} s{limit}")
     if stage.waiting:

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from doctor.model import Host
 from doctor.run.request import Request
-from doctor.targets.inventory import LOCAL, Targets
 from doctor.text.option import IN_JOB, KEY, NO_SMOKE, Option, options
 from doctor.text.redact import redact
 from doctor.transport.way import Typed, Way
+
+if TYPE_CHECKING:
+    from doctor.targets.inventory import Targets
 
 NAMED = ("--hostfile", "--exclude")
 REACHED = (
@@ -39,19 +41,26 @@ ASKED = (
 
 
 def way_of(request: Request, targets: Targets, transport: str) -> Way:
-    """The way to record. It names files by absolute paths, so that its commands work in every folder."""
+    """The way to record."""
+    from doctor.targets.inventory import LOCAL
+
     if targets.source == LOCAL:  # this machine, whether it was named or not
         request = replace(request, who=replace(request.who, local=True))
     if transport not in ("local", "ssh", "in-job"):  # SSH is the default for named hosts
         request = replace(request, way=replace(request.way, transport=transport))
+    return way_to(request, targets.hosts)
+
+
+def way_to(request: Request, hosts: Sequence[Host] = ()) -> Way:
+    """The way to the hosts. It names files by absolute paths, so that its commands work in every folder."""
     given = dict(_given_options(request))
 
     def typed(names: Iterable[str]) -> tuple[Typed, ...]:
         return tuple(each for name in names for each in given.get(name, ()))
 
-    by_hand = () if request.who.inventory else targets.hosts
+    by_hand = () if request.who.inventory else hosts
     users = {host.name: host.user for host in by_hand if host.user}
-    logins = {host.name: own for host in targets.hosts if (own := tuple(_login(host)))}
+    logins = {host.name: own for host in hosts if (own := tuple(_login(host)))}
     return Way(
         typed(NAMED),
         typed(REACHED),

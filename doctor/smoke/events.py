@@ -74,6 +74,8 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     wait: Seconds = 0.0
     entered: dict[str, Count] = {}
     """Group -> collectives entered since the run began. Empty in recordings of earlier versions."""
+    queued: Seconds = 0.0
+    """For how long in the whole step it could have run, but others had its processor; 0 if unknown."""
 
 
 class GradientBits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):

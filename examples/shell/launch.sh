@@ -34,9 +34,12 @@ exec 4<&0
 for ((local = 0; local < $3; local++)); do
   RANK=$(($2 + local)) LOCAL_RANK=$local "${@:4}" 4<&- & ranks[local]=$!
 done
+failed() { kill "$ssh" "${ranks[@]}"; exit 1; }
 for rank in "${ranks[@]}"; do
-  wait -n "${ranks[@]}" || { kill "$ssh" "${ranks[@]}"; exit 1; }
+  wait -n "${ranks[@]}"
+  case $? in 0 | 127) ;; *) failed ;; esac # 127: this bash no longer knows the one that ended; it is asked below
 done 2>/dev/null
+for rank in "${ranks[@]}"; do wait "$rank" || failed; done 2>/dev/null
 kill "$ssh"'
 
 # The stdin of every ssh: nothing is ever written to it, and it stays open as long as this script runs.
@@ -54,6 +57,9 @@ for host in $HOSTS; do
   started+=($!)
   first=$((first + NPROC_PER_NODE))
 done
+failed() { echo "$0: a rank failed; see $logs" >&2; exit 1; }
 for host in $HOSTS; do
-  wait -n "${started[@]}" 2>/dev/null || { echo "$0: a rank failed; see $logs" >&2; exit 1; }
+  wait -n "${started[@]}" 2>/dev/null
+  case $? in 0 | 127) ;; *) failed ;; esac # as above
 done
+for host in "${started[@]}"; do wait "$host" 2>/dev/null || failed; done

@@ -12,7 +12,7 @@ from pathlib import Path
 from . import found
 from .errors import LabError
 from .spec import CONTROLLER, CONTROLLER6, Cable
-from .warm import WARM, suits
+from .warm import WARM, Started, Warm, suits
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("controller.sh")
@@ -25,7 +25,7 @@ class Controller:
     def __init__(self) -> None:
         self.directory = Path()
         self._holder: subprocess.Popen[str] | None = None
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[subprocess.Popen[str] | Started] = []
 
     @property
     def identity(self) -> Path:
@@ -116,7 +116,7 @@ class Controller:
         cwd: Path | str = REPOSITORY,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run `doctor ARGS` on the controller. To send it signals: `popen(doctor_argv(…))`."""
+        """Run `doctor ARGS` on the controller. To send it signals: `start_doctor`."""
         argv = self.doctor_argv(*args, user=user)
         if self._holder is None or not suits(env):
             done = self.run(argv, timeout=timeout, cwd=cwd, env=env)
@@ -124,6 +124,16 @@ class Controller:
             return done
         inside = self._holder.pid
         return WARM.run(argv[3:], env=self.environment(env), cwd=cwd, timeout=timeout, inside=inside)
+
+    def start_doctor(self, *args: str, user: str | None = None, program: Warm = WARM) -> Started:
+        """Start `doctor ARGS` on the controller; killed when the lab closes. Signals reach it itself."""
+        if self._holder is None:
+            raise LabError("the lab is not running")
+        argv = self.doctor_argv(*args, user=user)[3:]
+        inside = self._holder.pid
+        process = program.start(argv, env=self.environment(), cwd=REPOSITORY, inside=inside)
+        self._started.append(process)
+        return process
 
     def ip(self, lines: Sequence[str], *, force: bool = False) -> None:
         """Run `ip` commands on the switch in one process; with `force`, continue after those that fail."""

@@ -159,7 +159,7 @@ class Machine:
         """Wait until a process listens on `port`."""
         self.await_that(lambda: port in listening(self.pid), f"listener on port {port}")
 
-    def await_that(self, holds: Callable[[], bool], what: str, timeout: float = 15) -> None:
+    def await_that(self, holds: Callable[[], bool], what: str, timeout: float = 60) -> None:
         """Poll for a condition that no event announces."""
         deadline = time.monotonic() + timeout
         while not holds():

@@ -14,6 +14,7 @@ import importlib
 import io
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -63,35 +64,45 @@ class Warm:
         inside: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """The program to its end, in the mount and network namespaces of the process `inside`."""
+        stdin, feed = os.pipe()
+        started = self.start(args, env=env, cwd=cwd, inside=inside, stdin=stdin)
+        expired = threading.Event()
+
+        def kill() -> None:
+            expired.set()
+            os.kill(started.pid, signal.SIGKILL)
+
+        killer = threading.Timer(timeout, kill)
+        killer.start()
+        with contextlib.suppress(BrokenPipeError), os.fdopen(feed, "wb") as written:
+            written.write(input.encode())
+        said = started.communicate()
+        killer.cancel()
+        if expired.is_set():
+            raise subprocess.TimeoutExpired([NAME, *args], timeout, *(text.encode() for text in said))
+        return subprocess.CompletedProcess([NAME, *args], started.wait(), *said)
+
+    def start(
+        self,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | str,
+        inside: int | None = None,
+        stdin: int | None = None,
+    ) -> Started:
+        """The program, while it runs. `stdin` is closed here; without it there is none to read."""
         order = {"args": list(args), "env": dict(env), "cwd": str(cwd), "inside": inside}
-        pipes = [os.pipe() for _ in range(4)]
-        (stdin, feed), *reads = pipes
-        theirs = [stdin, *(write for _, write in reads)]
+        reads = [os.pipe() for _ in range(3)]
+        given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
+        theirs = [given, *(write for _, write in reads)]
         try:
             self._send(order, theirs)
         finally:
             for fd in theirs:
                 os.close(fd)
-        out, err, state = (os.fdopen(read, "rb") for read, _ in reads)
-        with out, err, state:
-            pid = int(state.readline())
-            expired = threading.Event()
-
-            def kill() -> None:
-                expired.set()
-                os.kill(pid, signal.SIGKILL)
-
-            killer = threading.Timer(timeout, kill)
-            killer.start()
-            others = [Reader(out), Reader(err)]
-            with contextlib.suppress(BrokenPipeError), os.fdopen(feed, "wb") as written:
-                written.write(input.encode())
-            code = int(state.readline())
-            killer.cancel()
-            said = [reader.text() for reader in others]
-        if expired.is_set():
-            raise subprocess.TimeoutExpired([NAME, *args], timeout, *(text.encode() for text in said))
-        return subprocess.CompletedProcess([NAME, *args], code, *said)
+        out, err, state = (io.FileIO(read) for read, _ in reads)
+        return Started([NAME, *args], out, err, state)
 
     def _send(self, order: Mapping[str, object], fds: Sequence[int]) -> None:
         with self._lock:
@@ -117,16 +128,57 @@ class Warm:
         return ours
 
 
+class Started:
+    """A program that was started, with what tests use of subprocess.Popen."""
+
+    def __init__(self, args: Sequence[str], out: io.FileIO, err: io.FileIO, state: io.FileIO) -> None:
+        self.args = args
+        self.returncode: int | None = None
+        self.pid = int(state.readline())
+        self._state = state
+        self._said = Reader(out), Reader(err)
+
+    def poll(self) -> int | None:
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._ended(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return code
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str]:
+        """Wait for its end; what it printed."""
+        self.wait(timeout)
+        out, err = self._said
+        return out.text(), err.text()
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._state], [], [], timeout)[0]:
+            self.returncode = int(self._state.readline())
+            self._state.close()
+        return self.returncode
+
+
 class Reader(threading.Thread):
     """Reads a pipe to its end."""
 
-    def __init__(self, pipe: io.BufferedReader) -> None:
+    def __init__(self, pipe: io.FileIO) -> None:
         super().__init__(daemon=True)
         self._pipe, self._read = pipe, b""
         self.start()
 
     def run(self) -> None:
-        self._read = self._pipe.read()
+        with self._pipe:
+            while piece := self._pipe.read(1 << 16):
+                self._read += piece
 
     def text(self) -> str:
         self.join()

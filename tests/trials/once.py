@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from doctor.__main__ import main
 from doctor.run import smoke_rounds
+from tests.lab import doctor_program
+from tests.lab.warm import Warm
 
-if __name__ == "__main__":
+__all__ = ["ONCE", "load", "main"]
+
+ONCE = Warm("tests.trials.once")
+
+
+def load() -> None:
+    doctor_program.load()
     smoke_rounds.REPEATS = 0
-    main()

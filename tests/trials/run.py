@@ -16,6 +16,7 @@ from tests.lab import Host, Lab, found
 from tests.support.smoke.faults import hogs
 from tests.support.smoke.pages import Rank, Watch, watching
 from tests.trials.kinds import Inside, Outside, truth_of
+from tests.trials.once import ONCE
 from tests.trials.outcome import Outcome, Ran, Truth, judged
 
 HOGS = 4
@@ -64,8 +65,7 @@ class Field:
         inventory.write_text(f"hosts:\n{hosts}")
         shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
         where = ("--inventory", str(inventory), "--python", self.python)
-        argv = self.lab.doctor_argv("smoke", *where, *shape, *args)
-        return ["tests.trials.once" if word == "doctor" else word for word in argv]
+        return ["smoke", *where, *shape, *args]
 
 
 def trial(field: Field, fault: Inside | Outside, number: int) -> Outcome:
@@ -139,7 +139,7 @@ class Run:
             old.unlink(missing_ok=True)
         files = ("--json", str(self.report), "--save", str(field.recording))
         self.began = time.monotonic()
-        self.process = field.lab.popen(field.argv(*files, *args))
+        self.process = field.lab.start_doctor(*field.argv(*files, *args), program=ONCE)
 
     def await_rank(self, watch: Watch, rank: int, phase: str, step: int) -> tuple[Rank, float]:
         """Wait until the rank has reached a step of a phase; the rank, and the time."""
@@ -161,5 +161,6 @@ class Run:
             raise
         seconds = time.monotonic() - self.began
         report = json.loads(self.report.read_bytes()) if self.report.exists() else None
-        found.keep(("--json", str(self.report)), self.process.returncode, self.field.folder, "")
-        return Ran(self.process.returncode, report, errors, seconds)
+        code = self.process.wait()
+        found.keep(("--json", str(self.report)), code, self.field.folder, "")
+        return Ran(code, report, errors, seconds)

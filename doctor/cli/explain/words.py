@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from doctor.cli.catalogue import in_rows
+from doctor.cli.catalogue import in_rows, of_check
+from doctor.cli.explain.mentions import Mention, mentioned
 from doctor.cli.explain.page import TextPage, print_page
 from doctor.cli.explain.symptom_page import page_of
 from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError, suggest
@@ -22,6 +25,7 @@ from doctor.text.terminal import AUTO, coloured, put
 PAGES = 3
 """Up to this many pages are shown whole; if there are more, their names."""
 NEAR = 5
+MESSAGES = 10
 _NAME = re.compile(r"[a-z][a-z-]*")
 
 
@@ -34,8 +38,8 @@ def explain_words(
     verbose: bool = False,
     colours: str = AUTO,
 ) -> int:
-    """Looks for names of checks first, then names of symptoms, codes, whole messages, parts of names, and
-    parts of messages.
+    """Looks for names of checks first, then names of symptoms, codes, settings and commands that checks are
+    about, whole messages, parts of names, and parts of messages.
 
     `load` takes a while and is not called for the name of a check.
     """
@@ -56,7 +60,18 @@ def explain_words(
         return show(coded)
     if several := _codes(word.replace(",", " ").split(), matcher):
         return show(several)
-    if said := _by_message(word, matcher):
+    whole = [id for id in checks if f"-{plain}-" in f"-{id}-"]
+    if whole:
+        return print_page(
+            whole[0] if len(whole) == 1 else plain, folders, lang, verbose=verbose, colours=colours
+        )
+    said = _by_message(word, matcher)
+    if said and " " in word:
+        return show(said)
+    if found := mentioned(word, folders):
+        about = said or _causes_first(matcher.by_fragment(word))
+        return _show_mention(found, about, folders, lang, verbose=verbose, colours=colours)
+    if said:
         return show(said)
     if by_part(word, checks) or by_part(word, recipes):
         return print_page(word, folders, lang, verbose=verbose, colours=colours)
@@ -84,7 +99,9 @@ def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
 
 
 def _by_message(text: str, matcher: Matcher) -> list[Symptom]:
-    """The symptoms of a message; those that can be the cause come first."""
+    """The symptoms of a message; those that can be the cause come first. ENOSPC stands for its message."""
+    if text in errno.errorcode.values():
+        return _causes_first(matcher.by_fragment(os.strerror(getattr(errno, text))))
     found = {each.id: each for line in text.splitlines() for each, _ in matcher.decide(line, None)}
     return _causes_first(found.values())
 
@@ -104,6 +121,31 @@ def _show(
         return EXIT_OK
     pages = ("".join(page_of(each, checks, lang, paper, verbose=verbose)) for each in found)
     put("\n\n".join(pages), sys.stdout, drawn=True)
+    return EXIT_OK
+
+
+def _show_mention(
+    found: Mention,
+    messages: Sequence[Symptom],
+    folders: Sequence[Path],
+    lang: Language,
+    *,
+    verbose: bool,
+    colours: str,
+) -> int:
+    """The page of the only check that is about the word, or the titles of several; then messages about it."""
+    colour, shown = coloured(sys.stdout, colours), clean_line(found.word)
+    if len(found.checks) == 1:
+        id = found.checks[0].id
+        put(f"{id} {found.does} {shown}.\n\n", sys.stdout, drawn=True)
+        print_page(id, folders, lang, verbose=verbose, colours=colours)
+    else:
+        rows = in_rows([of_check(each) for each in found.checks], colour)
+        head = f"{len(found.checks)} checks {found.does} {shown}; doctor explain ID shows one:"
+        put(f"{head}\n{rows}", sys.stdout, drawn=True)
+    if messages:
+        rows = in_rows([(each.id, "", each.title) for each in messages[:MESSAGES]], colour)
+        put(f"\nMessages in logs about it:\n{rows}", sys.stdout, drawn=True)
     return EXIT_OK
 
 

@@ -16,6 +16,7 @@ from doctor.hang.judge.claims import counted
 from doctor.hang.judge.decide import HangFinding, decide
 from doctor.hang.judge.jobs import MOST_JOBS, chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding, Wait
+from doctor.hang.judge.pace import TIMES, logged_pace
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.strangers import may_be_one
@@ -99,9 +100,10 @@ def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, us
 def _judge_job(
     evidence: HangEvidence, job: HangJob, jobs: tuple[HangJob, ...], limit: float, notes: tuple[str, ...] = ()
 ) -> Judgement:
-    case = case_of(evidence, job)
+    case, pace = case_of(evidence, job), logged_pace(evidence, job)
+    limit = max(limit, TIMES * pace)
     finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job))
-    verdict, sentence = _verdict(case, finding, limit)
+    verdict, sentence = _verdict(case, finding, limit, pace)
     if verdict is HangState.MOVES:
         finding = HangFinding()
     hung = verdict in (HangState.HANG, HangState.UNKNOWN)
@@ -122,7 +124,8 @@ def _judge_job(
         if hung
         else None
     )
-    doers = {each.key: each for each in finding.standings}
+    told_of = case.told(case.outside) if verdict is HangState.MOVES else finding.standings
+    doers = {each.key: each for each in told_of}
     rights = rights_of(evidence, job)
     stacks = stacks_for(rights.lacks if verdict is not HangState.MOVES else ())
     return Judgement(
@@ -150,7 +153,7 @@ def _judge_job(
     )
 
 
-def _verdict(case: HangCase, finding: HangFinding, limit: float) -> tuple[HangState, str]:
+def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) -> tuple[HangState, str]:
     if not any(rank.a or rank.b for rank in case.job.ranks):
         return HangState.UNKNOWN, "The ranks were listed, but the look at them was not answered."
     if case.job.expected < 2 and len(case.standings) == 1:
@@ -179,8 +182,20 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float) -> tuple[HangSt
     if still < limit:
         return HangState.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
     if finding.unproved:
-        return HangState.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
+        least = "" if case.timed else "at least "
+        return HangState.UNKNOWN, _unproved(finding.named, f"{least}{int(still)} s", pace)
     return HangState.HANG, finding.sentence or f"The job {waits}."
+
+
+def _unproved(named: tuple[HangCulprit, ...], still: str, pace: float) -> str:
+    who = _who(named)
+    has = "has" if len(named) == 1 else "have"
+    if all(each.cause is Cause.COMPUTES for each in named):
+        computed = f"{who[:1].upper()}{who[1:]} {has} computed for {still}"
+        if pace:
+            return f"{computed}; its log shows steps of {pace:.2g} s, so this is an endless loop, or no step."
+        return f"{computed}; if its steps are shorter than that, it is an endless loop."
+    return f"Others have waited for {who} for {still}; what it does may be work that goes on."
 
 
 def _rankless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:

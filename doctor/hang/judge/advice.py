@@ -103,7 +103,8 @@ def advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
     return Advice(
-        tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure))))
+        tuple(_sentences(named, sure)),
+        tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure)))),
     )
 
 
@@ -115,11 +116,11 @@ def stacks_for(machines: Sequence[str]) -> Advice:
     return Advice((said,), tuple(map(fetch, machines)))
 
 
-def _sentences(named: Sequence[HangCulprit]) -> Iterator[str]:
+def _sentences(named: Sequence[HangCulprit], sure: bool) -> Iterator[str]:
     alike: dict[tuple[Cause, str], list[HangCulprit]] = {}
     for each in named:
         alike.setdefault((each.cause, each.place), []).append(each)
-    said = (_sentence(cause, place, of) for (cause, place), of in alike.items())
+    said = (_sentence(cause, place, of, sure) for (cause, place), of in alike.items())
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
 
 
@@ -135,11 +136,11 @@ def _check(job: HangJob, reach: Reach) -> str:
     return reach.check(job.hosts, only)
 
 
-def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit]) -> str:
+def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -> str:
     ranks = [each.rank for each in of if each.rank is not None]
     who = ranks_text(ranks, most=MOST) if ranks else f"process {of[0].pid}"
     at = f" at {place}" if place else ""
-    innocent = "; the network is not the cause" if cause in _OWN else ""
+    innocent = "; the network is not the cause" if sure and cause in _OWN else ""
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",
         Cause.GONE: f"read the log of {who}, then start the job again",

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from doctor.hang.evidence import HangEvidence, HangMember, Look
 from doctor.hang.judge import threads
-from doctor.hang.judge.activity import doing, stuck_in_kernel
+from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
+from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
+from doctor.hang.judge.waiting import stuck_in_kernel
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
 from doctor.waits import graph
 
@@ -66,8 +68,10 @@ class HangCase:
         helpers: dict[Key, list[HangMember]] = {}
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
+        ranks = ends_of_ranks(self.job.ranks)
         return tuple(
-            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart)) for each in of
+            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart, ranks))
+            for each in of
         )
 
 
@@ -95,18 +99,22 @@ def _still(
     Connections are used only if they carry the collectives: with a device, they may be silent for days.
     """
     looks = [each.member.b for each in standings]
+    received = received_between(wires(job.ranks, first=True), after) > 0
     device, gloo = any(map(threads.uses_device, looks)), any(map(threads.uses_gloo, looks))
     silent = silent_for(after)
     if gloo and not device and silent is not None and all(map(_connections_seen, looks)):
         if silent > apart and any(each.moved and each.inside is not False for each in standings):
             return False, None  # some connections were not seen
+        if received:
+            return True, 0.0
         return True, min(silent, job.age or silent)
-    moved = any(each.moved for each in standings) or received_between(wires(job.ranks, first=True), after) > 0
+    moved = received or any(each.moved for each in standings)
     if all(each.inside is not True for each in standings):
         moved = moved or any(each.went for each in standings)
     if moved:
         return False, 0.0
-    return False, apart if any(each.by for each in standings) else None
+    twice = any(each.by and each.member.a and each.member.b for each in standings)
+    return False, apart if twice else None
 
 
 def _connections_seen(look: Look | None) -> bool:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from doctor.hang.evidence import HangMember
 from doctor.hang.judge import threads
-from doctor.hang.judge.activity import kernel_function
 from doctor.hang.judge.case import HangCase, groups_of
 from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
 from doctor.hang.judge.places import short
 from doctor.hang.judge.strangers import odd
+from doctor.hang.judge.waiting import kernel_function
 from doctor.hang.judge.wires import Key, key
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
@@ -192,9 +192,9 @@ def _outside(case: HangCase) -> HangFinding | None:
     if not outside:
         return None
     told = case.told(outside)
-    idle = [each for each in told if each.doing and not each.doing.works]
+    idle = [each for each in told if each.doing and not each.doing.works and not _may_wait_for(each, told)]
     proved = [each for each in idle if each.doing and not each.doing.unproved]
-    chosen = proved or idle or list(told)
+    chosen = proved or idle or [each for each in told if each.doing and each.doing.works]
     rest = [each for each in told if each not in chosen]
     return HangFinding(
         named=tuple(_culprit(each) for each in chosen),
@@ -204,6 +204,12 @@ def _outside(case: HangCase) -> HangFinding | None:
         standings=told,
         notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
     )
+
+
+def _may_wait_for(each: RankStanding, others: Sequence[RankStanding]) -> bool:
+    """Whether it waits for a lock on a file, or polls, while another rank outside may hold or make it."""
+    works = [one for one in others if one.doing and (one.doing.works or one.doing.unproved)]
+    return each.doing is not None and each.doing.polls and any(one is not each for one in works)
 
 
 def _outside_as_well(standings: Sequence[RankStanding]) -> tuple[str, ...]:

@@ -65,7 +65,9 @@ class Activity:
     works: bool = False
     """It makes progress: it moved data or finished a step."""
     unproved: bool = False
-    """It may be an endless loop or long work, which look alike."""
+    """It may be work, such as a long computation, or a wait for an answer that is due: either may end."""
+    polls: bool = False
+    """It waits for what another process may hold or make: a lock on a file, or something it polls for."""
     certain: bool = False
     """No other behaviour looks like it."""
     place: str = ""

@@ -23,6 +23,12 @@ def main_thread(look: Look | None) -> PythonThread | None:
     return next(iter(found or threads[:1]), None)
 
 
+def frames_of(look: Look | None) -> tuple[Frame, ...]:
+    """The stack of the main thread; empty if it is unknown."""
+    thread = main_thread(look)
+    return thread.frames if thread else ()
+
+
 def user_index(frames: Sequence[Frame]) -> int:
     """The index of the innermost frame outside libraries; the number of frames if all are in libraries."""
     return next((at for at, frame in enumerate(frames) if not is_library(frame.file)), len(frames))
@@ -55,3 +61,8 @@ def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 def chain_of(frames: Sequence[Frame]) -> tuple[tuple[str, str], ...]:
     """The functions of a stack without their lines."""
     return tuple((frame.name, frame.file) for frame in frames)
+
+
+def lines_of(frames: Sequence[Frame]) -> tuple[object, ...]:
+    """The functions and lines of a stack, to compare it with another."""
+    return (chain_of(frames), tuple(frame.line for frame in frames))

@@ -10,7 +10,15 @@ from itertools import pairwise
 from doctor.hang.evidence import Frame, HangMember, Look
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import RankStanding
-from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
+from doctor.hang.judge.places import (
+    frames_of,
+    lines_of,
+    main_thread,
+    place_of,
+    shown_frames,
+    user_frame,
+    user_index,
+)
 
 _COLLECTIVES = (
     "torch/distributed/distributed_c10d.py",
@@ -60,7 +68,7 @@ def standing(member: HangMember) -> RankStanding:
     """Where a rank stands by all looks. It is outside only if it is outside in the first and the last look
     and never inside between them.
     """
-    looks = [(_seen(look, member), _frames(look)) for look in _all_looks(member)]
+    looks = [(_seen(look, member), frames_of(look)) for look in _all_looks(member)]
     (first, before), *middle, (last, now) = looks
     chosen = last if last.by or not first.by else first
     inside = chosen.inside
@@ -71,7 +79,7 @@ def standing(member: HangMember) -> RankStanding:
     own = user_frame(frames)
     crossed = {True, False} <= {seen.inside for seen, _ in looks}
     shown = pairwise((seen.inside, frames) for seen, frames in looks if frames)
-    ways = [one or two for (one, lines), (two, others) in shown if _lines(lines) != _lines(others)]
+    ways = [one or two for (one, lines), (two, others) in shown if lines_of(lines) != lines_of(others)]
     return RankStanding(
         member=member,
         inside=inside,
@@ -100,24 +108,15 @@ def made_step(before: int | None, now: int | None) -> bool:
     return before is not None and now is not None and 0 < abs(now - before) < FASTEST
 
 
-def _frames(look: Look | None) -> tuple[Frame, ...]:
-    thread = main_thread(look)
-    return thread.frames if thread else ()
-
-
 def step_of(look: Look | None) -> int | None:
     thread = main_thread(look)
     return thread.step if thread else None
 
 
-def _lines(frames: Sequence[Frame]) -> tuple[object, ...]:
-    return (chain_of(frames), tuple(frame.line for frame in frames))
-
-
 def _seen(look: Look | None, member: HangMember) -> LookPosition:
     if look is None or look.state in ENDED:
         return LookPosition(None)
-    frames = _frames(look)
+    frames = frames_of(look)
     return _by_stack(look, member, frames) if frames else _by_threads(look)
 
 

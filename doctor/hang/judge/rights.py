@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob, Rights
@@ -72,10 +72,17 @@ def stackless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
     for rank in job.ranks:
         if seconds := silent(rank, hosts.get(rank.host, ())):
             waited.setdefault(seconds, []).append(rank)
+    late = [rank for rank in job.ranks if rank.a and rank.b is None]
+    if late:
+        yield f"{_named(late)}: only the first of two looks was answered in time"
     for seconds, members in waited.items():
-        ranks = [member.rank for member in members if member.rank is not None]
-        named = len(ranks) == len(members)
-        whom = ranks_text(ranks, most=MOST) if named else f"{len(members)} processes"
-        on = fold(dict.fromkeys(member.host for member in members))
         they = "it is" if len(members) == 1 else "they are"
-        yield f"no stacks of {whom} on {on} within {seconds}: {they} judged by /proc alone"
+        yield f"no stacks of {_named(members)} within {seconds}: {they} judged by /proc alone"
+
+
+def _named(members: Sequence[HangMember]) -> str:
+    """ "ranks 2-3 on node2" """
+    ranks = [member.rank for member in members if member.rank is not None]
+    named = len(ranks) == len(members)
+    whom = ranks_text(ranks, most=MOST) if named else f"{len(members)} processes"
+    return f"{whom} on {fold(dict.fromkeys(member.host for member in members))}"

@@ -7,29 +7,27 @@ waits with a time limit if and only if its rank is inside a collective of that g
 from __future__ import annotations
 
 from doctor.hang.evidence import Look, Thread
+from doctor.hang.onhost import syscalls
 
 _LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
-_FUTEX = ("202", "98")
-"""Numbers of the system call futex on x86-64 and aarch64."""
-_RESTARTED = ("219", "128")
-"""Numbers of restart_syscall."""
 _DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
 _NPU = ("hccl", "pt_hccl", "acl_", "npu")
-_POLLS = ("7", "271", "73", "232", "281", "22", "21", "23", "270", "72")
-"""Numbers of poll, ppoll, epoll_wait, epoll_pwait, select and pselect6; 21, 22, 72, 73 are aarch64's."""
-_READS = ("0", "1", "17", "18", "19", "20", "63", "64", "65", "66", "67", "68")
-"""Numbers of read, write and similar calls."""
 
 
 def main(look: Look | None) -> Thread | None:
     return look.threads[0] if look and look.threads else None
 
 
+def _call(thread: Thread) -> str:
+    """The name of the system call that it is in. A number is one of x86-64, in an earlier recording."""
+    name = thread.syscall[0] if thread.syscall else ""
+    return syscalls.NAMES["x86_64"].get(name, name)
+
+
 def _timed(thread: Thread) -> bool:
-    call = thread.syscall
-    if call[0] in _RESTARTED:
+    if _call(thread) == "restart_syscall":
         return True
-    return call[0] in _FUTEX and len(call) > 4 and call[4] != "0x0"
+    return _call(thread) == "futex" and len(thread.syscall) > 4 and thread.syscall[4] != "0x0"
 
 
 def gloo_groups(look: Look | None) -> tuple[int, ...] | None:
@@ -64,19 +62,19 @@ def polls(thread: Thread | None) -> bool:
     """Whether it waits for input of some kind: from a store, a pipe, a data loader."""
     if thread is None:
         return False
-    if thread.waits not in ("", "0"):  # the numbers of calls differ between machines
+    if thread.waits not in ("", "0"):
         return "poll" in thread.waits or "select" in thread.waits
-    return thread.syscall[:1] in {(n,) for n in _POLLS}
+    return _call(thread) in syscalls.POLLS
 
 
 def reads_file(thread: Thread | None) -> bool:
-    return thread is not None and thread.syscall[:1] in {(n,) for n in _READS}
+    return thread is not None and _call(thread) in syscalls.READS
 
 
 def in_futex(thread: Thread | None) -> bool:
     if thread is None:
         return False
-    return thread.waits.startswith("futex") or thread.syscall[:1] in {(n,) for n in _FUTEX}
+    return thread.waits.startswith("futex") or _call(thread) == "futex"
 
 
 def waits_with_limit(thread: Thread | None) -> bool:

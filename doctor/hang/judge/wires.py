@@ -56,6 +56,11 @@ def wires(
     return tuple(_paired({end: of for end, of in ends.items() if end not in twice}))
 
 
+def scoped(host: str, each: Connection, place: str) -> tuple[str, str]:
+    """One end of a connection, for comparing connections of several hosts."""
+    return _scope(host, each), place
+
+
 def _scope(host: str, each: Connection) -> str:
     """The host for a loopback address, which is a different one on each host; else empty."""
     return host if each.local.startswith(("127.", "[::1]", "::1")) else ""

@@ -38,6 +38,8 @@ ENOUGH = 1 << 20
 MOST_TOOL = 64 << 20
 NICE = 10
 """Lower priority than the job, but not the lowest: at 19, a look took minutes on a busy host."""
+CROWDED = 4
+"""If this many processes wait for each processor, the look needs the normal priority to end in time."""
 LONGEST_APART = 60.0
 OF_VERSION = 0.1
 """The share of the time of a look that py-spy may take to start and print its version."""
@@ -74,7 +76,8 @@ class HangAgent(HostAgent):
 
     def serve(self) -> None:
         with contextlib.suppress(OSError):
-            os.nice(NICE)
+            if os.getloadavg()[0] < CROWDED * stacks.processors():
+                os.nice(NICE)
         os.set_blocking(0, False)
         die_with_parent(number=signal.SIGTERM)
         adopt_orphans()

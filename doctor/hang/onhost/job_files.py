@@ -13,6 +13,7 @@ from typing import Any
 
 from doctor.hang.onhost.recorder import MOST as MOST_DUMP
 from doctor.hang.onhost.recorder import UnreadableDump, numbers
+from doctor.hang.onhost.step_seconds import step_seconds
 
 TAIL = 65536
 MOST_NAMES = 20000
@@ -65,7 +66,15 @@ def scheduler(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
     return _lines(path, _TIMED_OUT, uid, start)
 
 
-WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler}
+def pace(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """Seconds for a step, by the end of a rank's own log. `item`: kind, path, user, process's start."""
+    _, path, uid, start = item
+    data, at = _read(path, TAIL, uid, start, tail=True)
+    seconds = step_seconds(data or b"")
+    return None if seconds is None else {"name": path, "at": at, "text": f"{seconds:.3f}"}
+
+
+WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler, "pace": pace}
 
 
 def attempt(item: "tuple[Any, ...]") -> "dict[str, Any] | None":

@@ -24,6 +24,8 @@ SECONDS = 20.0
 TOOL_SECONDS = 5.0
 LONGEST = 500000
 MOST = 250
+MOST_LOGS = 8
+"""The most logs of ranks that are read for the time that their steps take."""
 MOST_RANKS = 128
 """The most ranks of a host whose files are read."""
 _WANTED = (
@@ -66,6 +68,7 @@ def about(item: "tuple[int, int]") -> "dict[str, Any] | None":
         out = ""
         with contextlib.suppress(OSError):
             out = os.readlink(home + "/fd/1")
+        found["log"] = out if out.startswith("/") and not out.startswith("/dev/") else ""
         folder, _, name = out.rpartition("/")
         found["scheduler"] = folder + "/scheduler.log" if folder and _LOG.match(name) else ""
         return found
@@ -144,6 +147,7 @@ class _Gatherer:
     def once(self) -> None:
         dumps, sockets, logs = [], [], []  # type: list[Any], list[Any], list[Any]
         schedulers = {}  # type: dict[str, tuple[int, float]]
+        paces = {}  # type: dict[str, tuple[int, tuple[int, float]]]
         for pid, rank in self.ranks.items():
             number = self.members[pid].get("rank")
             number = rank["environ"].get("RANK", "") if number is None else str(number)
@@ -156,6 +160,8 @@ class _Gatherer:
                 named_so = self.path(pid, "ASCEND_PROCESS_LOG_PATH")
                 folder = named_so or os.path.join(self.path(pid, "HOME") or "/root", "ascend", "log")
                 logs.append(("plog", folder, self.names(pid), *limits))
+            if rank["log"]:
+                paces.setdefault(rank["root"] + rank["log"], (pid, limits))
             if rank["scheduler"]:
                 schedulers[rank["root"] + rank["scheduler"]] = limits
         for item in dumps:
@@ -163,6 +169,8 @@ class _Gatherer:
         for server in sorted(set(sockets)):
             self.each([server], ask.attempt, "flight-recorder", "a", ask.SECONDS + ask.CONNECT + 0.5)
         self.each(logs, job_files.attempt, "hccl-heartbeat", "a")
+        for path, (pid, limits) in list(paces.items())[:MOST_LOGS]:
+            self.each([("pace", path, *limits)], job_files.attempt, "step-pace", "a", careful.STALL, pid)
         said = [("scheduler", path, *limits) for path, limits in schedulers.items()]
         self.each(said, job_files.attempt, "mindspore-scheduler", "a")
 

@@ -1,10 +1,8 @@
 """Two looks at the processes of jobs: first /proc, then sockets, then Python stacks."""
 
-import json
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -14,11 +12,17 @@ from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.turns import OwnerTurns
 
-LONGEST = 900_000
-"""The most bytes of one message."""
+EARLY = 1 << 19
+"""The most bytes of a first look that are sent before the second one, so that the first counts even if the
+second comes too late. More could make the second look wait for their reader.
+"""
 MOST_LINES = 400
 MOST_BETWEEN = 7
-FULL = "threads, stacks and connections: the processes of its user have more of these than are looked at"
+BUSY_LOOKS = 5
+"""The least number of looks in between, at processes that compute: another line shows that they go on."""
+MOST_BUSY = 16
+COMPARED = ("files", "positions", "kernel")
+"""What only the first and the last look have, besides connections."""
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search for ranks: for reading the processes the first time, and in total."""
 PROC, NETS, STACKS, LINES = 8.0, 4.0, 10.0, 2.0
@@ -125,17 +129,25 @@ class Looks:
         """Rank numbers and world sizes among the local variables of each process."""
 
     def both(self, apart: float) -> "tuple[float, float]":
-        """Make both looks, with further ones in between if they are far apart. Returns when the second look
-        began, and the seconds between the two.
+        """Make both looks, with further ones in between: of processes that compute, and of all processes if
+        the two looks are far apart. Returns when the second look began, and the seconds between the two.
         """
         began = time.monotonic()
-        looks = [("a", look) for look in self.look(self.within / 2)]
+        first = self.look(self.within / 2)
+        looks = []
+        if sum(map(room.size, first)) < EARLY:
+            for look in first:
+                self.say("look", which="a", look=look)
+        else:
+            looks = [("a", look) for look in first]
+        used = {look["pid"]: look.get("cpu", 0) for look in first}
         between = parts(apart)
-        for part in between:
+        for part, everybody in between:
             wait = began + part - time.monotonic()
             if wait >= 0:
                 time.sleep(wait)
-                seen = self.look(apart - part, room.FOR_BETWEEN // len(between), brief)
+                chosen = self.members if everybody else self._busy(used)
+                seen = self.look(apart - part, room.FOR_BETWEEN // len(between), True, chosen)
                 looks += [("between", look) for look in seen]
         time.sleep(max(0.0, began + apart - time.monotonic()))
         at, passed = time.time(), time.monotonic() - began
@@ -144,17 +156,29 @@ class Looks:
             self.say("look", which=which, look=look)
         return at, passed
 
+    def _busy(self, used: "Mapping[int, int]") -> "list[Mapping[str, Any]]":
+        """Those that have used the CPU since the first look: ranks before helpers, the busiest first."""
+        ticks = {m["pid"]: proc.ticks(m["pid"]) - used.get(m["pid"], 0) for m in self.members}
+        busy = [m for m in self.members if ticks[m["pid"]] > 0]
+        return sorted(busy, key=lambda m: (m.get("helps") is not None, -ticks[m["pid"]]))[:MOST_BUSY]
+
     def look(
-        self, seconds: float, whole: int = room.FOR_LOOK, kept: "Callable[[Any], Any]" = dict
+        self,
+        seconds: float,
+        whole: int = room.FOR_LOOK,
+        brief: bool = False,
+        members: "Sequence[Mapping[str, Any]] | None" = None,
     ) -> "list[dict[str, Any]]":
-        """One look at all members. `kept` reduces each result; `whole` is the room for all of them."""
+        """One look at these members, or at all. `whole` is the room for them. A `brief` one lacks what is
+        compared only between the first and the last look.
+        """
+        members = self.members if members is None else members
         over = time.monotonic() + seconds
         proc_over = _until(over, PROC, 0.5)
-        items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
+        items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in members]
         looks = {}
-        for item, look in carefully(
-            proc.seen, items, owners=[*self.users.values()], until=_until(proc_over, PROC, 0.8)
-        ):
+        owners = [m["user"] for m in members]
+        for item, look in carefully(proc.seen, items, owners=owners, until=_until(proc_over, PROC, 0.8)):
             if look is None:
                 self.whole[item[0]] = False
             looks[item[0]] = look
@@ -163,6 +187,17 @@ class Looks:
         for item, look in carefully(proc.seen, again, owners=users, until=proc_over):
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
+        if not brief:
+            self._connections(looks, _until(over, NETS, 0.5))
+        if self.pyspy is not None:
+            self._stacks(looks, over)
+        place = room.Room(whole, {member["user"] for member in self.members})
+        without = ("inodes", *(COMPARED if brief else ()))
+        kept = {pid: {k: v for k, v in look.items() if k not in without} for pid, look in looks.items()}
+        return [room.fitting(kept[m["pid"]], m["user"], place) for m in members]
+
+    def _connections(self, looks: "Mapping[int, dict[str, Any]]", until: float) -> None:
+        """Add the connections of each process."""
         inodes = {inode for look in looks.values() for inode in look["inodes"]}
         named, lent = (proc.users(), proc.lends()) if self.hidden else ({}, [])
 
@@ -172,17 +207,12 @@ class Looks:
         def wanted(inode: str, uid: int) -> bool:
             return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
-        nets_over = _until(over, NETS, 0.5)
-        known, self.no_ages = sockets.connections(wanted, until=nets_over)
-        self._add_other_namespaces(looks, known, wanted, nets_over)
+        known, self.no_ages = sockets.connections(wanted, until=until)
+        self._add_other_namespaces(looks, known, wanted, until)
         for look in looks.values():
-            look["connections"] = [known[i] for i in look.pop("inodes") if i in known][: sockets.MOST_OF_ONE]
+            look["connections"] = [known[i] for i in look["inodes"] if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
         self.loose = [one for one in owned if one["user"] in self.hidden][: sockets.MOST_OF_ONE]
-        if self.pyspy is not None:
-            self._stacks(looks, over)
-        place = room.Room(whole, {member["user"] for member in self.members})
-        return [_fitting(kept(looks[m["pid"]]), m["user"], place) for m in self.members]
 
     def _add_other_namespaces(
         self,
@@ -216,7 +246,7 @@ class Looks:
 
     def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float) -> None:
         assert self.pyspy is not None
-        fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
+        fit = [m for m in self.members if looks.get(m["pid"], {"state": ""})["state"] not in ("", "Z", "X")]
         fit = [m for m in fit if m["pid"] not in self.silent]
         fit = [m for m in fit if not m.get("hidden")]
         fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
@@ -278,47 +308,15 @@ def _namespace(pid: "int | str", kind: str) -> str:
         return ""
 
 
-def parts(apart: float) -> "list[float]":
-    """The times of further looks between the two, in seconds after the first."""
-    number = min(MOST_BETWEEN, max(0, int(apart / APART) - 1))
-    return [apart * part / (number + 1) for part in range(1, number + 1)]
-
-
-def _fitting(look: "dict[str, Any]", user: str, place: "room.Room") -> "dict[str, Any]":
-    """The look, or only its state if the user's processes have used up their share of the room."""
-    look = bounded(look)
-    if place.takes(user, look):
-        return look
-    return dict({key: look[key] for key in ("pid", "state", "cpu") if key in look}, unread=[FULL])
-
-
-def brief(look: "dict[str, Any]") -> "dict[str, Any]":
-    """The look without the fields that are compared only between the first and the last look."""
-    return {key: value for key, value in look.items() if key not in ("connections", "files", "kernel")}
-
-
-def bounded(look: "dict[str, Any]") -> "dict[str, Any]":
-    """The look without its last threads and connections if it is too long for one message."""
-    for key in ("python", "connections", "threads"):
-        while size(look) > LONGEST and look.get(key):
-            kept = len(look[key]) // 2
-            look["unread"].append(f"{key}: only the first {kept} were kept")
-            look[key] = look[key][:kept]
-    look["unread"] = look["unread"][:16]
-    return look
-
-
-def size(value: Any) -> int:
-    """The approximate number of bytes as JSON."""
-    total, todo = 0, deque([value])
-    while todo:
-        one = todo.pop()
-        total += 8
-        if isinstance(one, dict):
-            todo.extend(one)
-            todo.extend(one.values())
-        elif isinstance(one, (list, tuple)):
-            todo.extend(one)
-        elif isinstance(one, str):
-            total += len(json.dumps(one))
-    return total
+def parts(apart: float) -> "list[tuple[float, bool]]":
+    """The times of further looks between the two, in seconds after the first, and whether at all processes:
+    only if that is not too often.
+    """
+    number = max(BUSY_LOOKS, min(MOST_BETWEEN, int(apart / APART) - 1))
+    found, last = [], 0.0
+    for part in range(1, number + 1):
+        at = apart * part / (number + 1)
+        everybody = min(at - last, apart - at) > APART - 0.001
+        last = at if everybody else last
+        found.append((at, everybody))
+    return found

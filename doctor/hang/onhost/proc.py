@@ -9,14 +9,16 @@ import stat
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from doctor.hang.onhost import descriptors, syscalls
+
 PROC = "/proc"
 MOST_THREADS = 512
 FIRST_PERSON = 1000
 """The first UID of a person. Smaller ones belong to services, whose containers may be anybody's."""
-MOST_FILES = 64
 LONGEST_WORD, LONGEST_TEXT = 256, 4096
 MOST_ENVIRON = 1 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
+MACHINE = os.uname().machine
 OURS = "DOCTOR_TOKEN="
 """The start of a variable in processes that doctor itself started with srun."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
@@ -25,11 +27,6 @@ LIBRARIES = re.compile(
     r"/(?:lib(?:torch|c10|mpi|gloo|nccl|hccl|mindspore|horovod)|mindspore/|paddle/|horovod/|jaxlib/)"
 )
 """Mapped libraries that can create process groups."""
-_SYSCALLS = {
-    "x86_64": frozenset(("0", "1", "17", "18", "19", "20")),
-    "aarch64": frozenset(("63", "64", "65", "66", "67", "68")),
-}
-"""System calls that read or write: their first argument is a descriptor."""
 
 
 def read(path: str, most: int = 65536) -> str:
@@ -169,8 +166,11 @@ def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
     refused = []  # type: list[str]
     look["threads"] = _threads(home, pid, refused)
     try:
-        counters = dict(line.split(": ") for line in read(home + "/io").splitlines())
-        look["bytes_moved"] = int(counters["rchar"]) + int(counters["wchar"])
+        counters = _counters(home)
+        look["bytes_moved"] = counters["rchar"] + counters["wchar"]
+        look["disk"] = counters["read_bytes"] + counters["write_bytes"]
+        own = _counters(f"{home}/task/{pid}")
+        look["calls"] = own["syscr"] + own["syscw"]
     except (OSError, ValueError, KeyError):
         refused.append("io")
     if root:
@@ -178,14 +178,20 @@ def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
             line.split("] ")[-1].split("+")[0][:LONGEST_WORD]
             for line in lenient(home + "/stack").splitlines()[:64]
         ]
-    if whole:
-        _files(home, look, refused)
-    else:
+    opened = descriptors.opened(home, look["threads"]) if whole else None
+    if opened is None:
         refused.append("fd")
+    look.update(opened or {})
     if refused and fields[0] not in "ZX":
         names = ", ".join(sorted(set(refused)))
         look["unread"].append(names + (": not permitted" if whole else ": no answer in time"))
     return look
+
+
+def _counters(place: str) -> "dict[str, int]":
+    """The counters of input and output of a process or a thread."""
+    pairs = (line.split(": ") for line in read(place + "/io").splitlines())
+    return {name: int(number) for name, number in pairs}
 
 
 def _threads(home: str, pid: int, refused: "list[str]") -> "list[dict[str, Any]]":
@@ -212,37 +218,18 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
     waits = lenient(place + "/wchan", LONGEST_WORD)
     one["waits"] = "" if waits == "0" else waits
     try:
-        one["syscall"] = read(place + "/syscall", 1024).split()[:9]
+        one["syscall"] = syscalls.named(read(place + "/syscall", 1024).split()[:9], MACHINE)
     except OSError:
         refused.append("syscall")
     return one
 
 
-def _files(home: str, look: "dict[str, Any]", refused: "list[str]") -> None:
-    """Add its sockets and open files to the look, by its descriptors. No file is opened."""
-    try:
-        descriptors = sorted(map(int, os.listdir(home + "/fd")))
-    except OSError:
-        refused.append("fd")
-        return
-    used = _descriptors_in_use(look["threads"])
-    descriptors.sort(key=lambda number: number not in used)
-    files = []  # type: list[str]
-    for number in descriptors[:65536]:
-        with contextlib.suppress(OSError):
-            target = os.readlink(f"{home}/fd/{number}")
-            if target.startswith("socket:["):
-                look["inodes"].append(target[8:-1])
-            elif target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/memfd:", "/sys/")):
-                files.append(os.fsencode(target).decode("utf-8", "replace")[:LONGEST_TEXT])
-    look["files"] = list(dict.fromkeys(files))[:MOST_FILES]
-
-
-def _descriptors_in_use(threads: "list[dict[str, Any]]") -> "set[int]":
-    """Descriptors that threads are reading or writing now."""
-    numbers = _SYSCALLS.get(os.uname().machine, frozenset())
-    calls = [one.get("syscall", []) for one in threads]
-    return {int(call[1], 16) for call in calls if len(call) > 1 and call[0] in numbers}
+def ticks(pid: int) -> int:
+    """The CPU time of a process so far; 0 if it is gone. This does not block."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        _, fields = stat_of(read(f"{PROC}/{pid}/stat"))
+        return int(fields[11]) + int(fields[12])
+    return 0
 
 
 def uptime() -> float:

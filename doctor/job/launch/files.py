@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from doctor.job.launch.given_elsewhere import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
-from doctor.job.launch.mentioned import Mentioned, mentioned, starter
+from doctor.job.launch.mentioned import Mentioned, mentioned, own_address, starter
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, share_of
@@ -32,6 +33,7 @@ from doctor.text.textfile import read_text, refuse, shown
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
 NOTHING = "contains no variable of a job and no command that starts one"
+NOT_KNOWN = "contains no variable of a job, and what `{}` starts is not known"
 NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
 
 
@@ -114,10 +116,21 @@ def _read_file(path: Path, name: str, slots: Slots) -> _Found:
     if not script.lines and is_env_file(text):
         return _Found([_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name))
     found = _of_script(script, text, file, name, home, slots)
+    if cut := _cut_line(script, text):
+        message = "ends with a backslash and a blank: the shell does not join it with the next line"
+        raise InputErrors([Mistake(file, cut, message)])
     if dos:
         message = f"ends its lines with CR LF, which no shell runs: sed -i 's/\\r$//' {shown(path.name)}"
         raise InputErrors([Mistake(file, None, message)])
     return found
+
+
+def _cut_line(script: ShellScript, text: str) -> int | None:
+    """A line of a kept command that ends with an escaped blank, which an editor does not show."""
+    if not any(word.isspace() for one in script.lines for word in one.words):
+        return None
+    lines = enumerate(text.splitlines(), start=1)
+    return next((number for number, line in lines if re.search(r"\\[ \t]+$", line)), None)
 
 
 def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
@@ -149,7 +162,8 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         for line, words in (*script.strange, *([named] if named else ()))
     ]
     if not told and not unread:
-        raise InputErrors([Mistake(file, None, NOTHING)])
+        message = NOT_KNOWN.format(redact(script.last)) if script.last else NOTHING
+        raise InputErrors([Mistake(file, None, message)])
     gone = [folder for each in told if (folder := _not_here(each, script.made))]
     told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
     unread += [
@@ -161,7 +175,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
 
 
 def _mentions(text: str, name: str) -> list[Mentioned]:
-    return [replace(each, file=name, words=redact(each.words)) for each in mentioned(text)]
+    own = own_address(text)
+    found = (*mentioned(text), *([own] if own else ()))
+    return [replace(each, file=name, words=redact(each.words)) for each in found]
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:

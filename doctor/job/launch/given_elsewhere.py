@@ -23,12 +23,13 @@ Read = Callable[[str], str | None]
 @dataclass(frozen=True, slots=True)
 class Directives:
     """What the comments at the head of a script give to a scheduler: options of its launcher, and the
-    variables that it will set.
+    variables that it will set. `apart`: it starts the script on several hosts, each time as a job of its own.
     """
 
     options: Mapping[Launcher, tuple[str, ...]]
     variables: Mapping[str, str]
     ranks: str = ""
+    apart: bool = False
 
     def for_others(self, launcher: Launcher, words: Sequence[str]) -> tuple[str, ...]:
         """The options for another launcher: by default it starts as many ranks as the scheduler would."""
@@ -46,7 +47,7 @@ class Directives:
 def read_directives(text: str) -> Directives:
     options: dict[Launcher, tuple[str, ...]] = {}
     variables: dict[str, str] = {}
-    ranks = ""
+    ranks, apart = "", False
     for launcher in LAUNCHERS:
         if not launcher.directive:
             continue
@@ -55,12 +56,13 @@ def read_directives(text: str) -> Directives:
             given.update(read_options(words, launcher.options).values)
         said = {name: value for name, value in given.items() if launcher.sets_for_job.keys() & {name}}
         options[launcher] = tuple(f"{launcher.options.spelled(name)}={said[name]}" for name in said)
+        apart |= "tasks" in given and given.get("nnodes", "1") == "1"
         known = launcher.derived(given)
         ranks = known.get("ranks", "") if known.get("ranks", "").isdecimal() else ranks
         for name, names in launcher.sets_for_job.items():
             if known.get(name, "").isdecimal():
                 variables.update(dict.fromkeys(names, known[name]))
-    return Directives(options, variables, ranks)
+    return Directives(options, variables, ranks, apart)
 
 
 def _directives(text: str, directive: str) -> Iterator[list[str]]:

@@ -1,7 +1,8 @@
 """Ports and addresses that stand in a text although it is not known whether the job uses them.
 
 `${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
-an address that is unknown, or in a command that was not understood. None of them may be lost.
+an address that is unknown, in a command that was not understood, or as another shell or Python would write
+it. None of them may be lost.
 """
 
 from __future__ import annotations
@@ -25,23 +26,43 @@ def _options(*kinds: str) -> str:
     return "|".join(sorted(name for kind, name in _CALLED if kind in kinds))
 
 
-_OWN_PORT = r"(?:(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40})?PORT"
+_JOBS_PORT = r"(?:MASTER|MAIN|DIST|RDZV|RENDEZ|SCHED|CHIEF|TORCH)\w{0,40}PORT"
+_OWN_PORT = rf"(?:{_JOBS_PORT}|PORT)"
 """The names that people give to the port where ranks meet."""
 _QUOTES = "[\"'\\\\]*"
+_SETS = r"\bset(?:env)?\s{1,4}(?:-{1,2}\w{1,16}\s{1,4}){0,4}"
+"""How csh and fish set a variable."""
+_HOLDS = r"[\"']?(?:\]?\s{0,8}[:=]|,)\s{0,8}"
+"""What stands between a name and its value in Python, YAML, TOML and JSON."""
 _PORT = re.compile(
-    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})=){_QUOTES}"
+    rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})="
+    rf"|\b(?:{'|'.join(PORTS)}|{_JOBS_PORT}){_HOLDS}|{_SETS}(?:{'|'.join(PORTS)}|{_OWN_PORT})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
     re.IGNORECASE,
 )
 _ENDPOINT = re.compile(
-    rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|init[_-]method)[= ]\s*"
+    rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|dist[_-]init[_-]addr|init[_-]method)[= ]\s*"
     r"|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD|DIST_URL)\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(
-    rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)})=){_QUOTES}"
-    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})",
+    rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)}){_HOLDS}"
+    rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
+    rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
+_ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
+_OWN_ADDRESS = re.compile(
+    rf"(?:--?(?:{_options('master_addr', 'rdzv_endpoint')})[= ]\s*|^(?:export\s+)?(?:{'|'.join(MASTERS)})=)"
+    rf"{_QUOTES}{_ITSELF}"
+)
+_SPREADING = (
+    *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
+    *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs"),
+)
+_ON_OTHERS = re.compile(
+    rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b"
+)
+"""Words of a script that one host runs for the others, or that one host of a job runs alone."""
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = re.compile(
     rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])"
@@ -52,7 +73,10 @@ LONGEST = 160
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """A port or an address, and its line; line 0 means a default that is not in the text."""
+    """A port or an address, and its line; line 0 means a default that is not in the text.
+
+    `kind` is "own address" for a master that every host takes for itself.
+    """
 
     kind: str
     text: str
@@ -77,6 +101,16 @@ def mentioned(text: str) -> tuple[Mentioned, ...]:
                     (kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST])
                 )
     return tuple(found.values())[:MOST]
+
+
+def own_address(text: str) -> Mentioned | None:
+    """Where each host that runs this script names itself as the master; None if one host runs it for all, or
+    if it may choose another master.
+    """
+    if _ON_OTHERS.search(text) or any(len(re.findall(rf"\b{name}=", text)) > 1 for name in MASTERS):
+        return None
+    found = ((number, match[0]) for number, line in _lines(text) if (match := _OWN_ADDRESS.search(line)))
+    return next((Mentioned("own address", "", number, words) for number, words in found), None)
 
 
 def starter(text: str) -> tuple[int, str] | None:

@@ -34,7 +34,8 @@ class ProcessEnv:
     after the rank table has been read. `share` is how many ranks its launcher starts on a host, according to
     the hosts it is given; 0 if these are in a file that is not here, or differ. `behind`: its script starts
     it only after another rank has ended. `chosen`: its script starts it in one branch of a choice only,
-    or has a line for each host. `marks` are the words of its script that mean accelerators of one vendor.
+    or has a line or a task of an array for each host. `marks` are the words of its script that mean
+    accelerators of one vendor.
     """
 
     source: str

@@ -35,6 +35,8 @@ _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
+_SHOWN = 6
+"""How many words of a command are shown."""
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
@@ -44,7 +46,8 @@ _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 class ShellScript:
     """`env` holds what the script has set at its end, exported or not. `copied` are patterns for the names of
     files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here.
-    `strange`: the lines and words of programs that are not known and seem to start ranks.
+    `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
+    program that is not known, and its first words.
     """
 
     lines: tuple[ShellCommand, ...]
@@ -53,6 +56,7 @@ class ShellScript:
     made: frozenset[str] = frozenset()
     unread: tuple[tuple[str, str], ...] = ()
     strange: tuple[tuple[int, str], ...] = ()
+    last: str = ""
 
 
 def _none(_: str) -> str | None:
@@ -67,7 +71,9 @@ def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScr
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and START not in v}
     copied, made = frozenset(shell.copied), frozenset(shell.made)
     strange = tuple(shell.strange)[:_MOST_STRANGE]
-    return ShellScript(tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange)
+    return ShellScript(
+        tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange, shell.last
+    )
 
 
 class _Shell(ShellWithScripts):
@@ -78,6 +84,7 @@ class _Shell(ShellWithScripts):
         self.values.update(directives.variables)
         self.directives = directives
         self.strange: dict[tuple[int, str], None] = {}
+        self.last = ""
         self.copied: set[str] = set()
         self.made: set[str] = set()
 
@@ -189,6 +196,7 @@ class _Shell(ShellWithScripts):
                 self.strange |= (
                     {(self.outside or number, said): None} if (said := strange_start(line)) else {}
                 )
+                self.last = " ".join(line[:_SHOWN]) if program else self.last
                 return
             command = LaunchCommand(None, {}, program, shown=(program,))
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
@@ -208,5 +216,6 @@ class _Shell(ShellWithScripts):
                 wave=self.waits,
                 branches=tuple((f.number, f.branch) for f in self.frames if f.kind in ("if", "case", "list")),
                 bare=bare,
+                one_of_hosts=self.directives.apart,
             )
         )

@@ -33,7 +33,7 @@ class ShellCommand:
     names the value. `folder` is where it is started. `wave`: how often the script has waited before it. Of
     two commands in different branches of one choice, only one is started. `bare`: it starts neither a
     launcher nor Python. `behind`: it is started after another rank has ended. `one_of_hosts`: another line
-    starts the same on another host.
+    or another task of a job array starts the same on another host.
     """
 
     line: int

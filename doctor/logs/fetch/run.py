@@ -193,11 +193,15 @@ def _tell_left_out(taken: Mapping[str, HostLogs]) -> None:
 
 
 def _rename_files(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
-    """Rename files to `node3:/var/log/messages`; for logs of this machine, to the plain path."""
+    """Rename files to `node3:/var/log/messages`; for logs of this machine, to the plain path. What was left
+    out is a list of files.
+    """
+    copied = re.compile(rf"{re.escape(str(folder))}/([^/]+)(/[^,]*)")
 
     def name(path: str) -> str:
-        host, _, rest = path.removeprefix(f"{folder}/").partition("/")
-        there = names.get(path, (host, rest))
-        return there[1] if local else f"{there[0]}:{there[1]}" if path.startswith(folder) else path
+        host, there = names.get(path, ("", ""))
+        if host:
+            return there if local else f"{host}:{there}"
+        return copied.sub(r"\2" if local else r"\1:\2", path)
 
     return renamed(logs, name, lambda path: names[path][0] if path in names else None)

@@ -22,6 +22,11 @@ _GOES_ON = re.compile(
     r"\s{0,20}(?:Possible Cause:|Solution:|TraceBack \(most recent call last\):)"
     r"|.{0,1500}\[FUNC:\w{1,80}\] ?\[FILE:"
 )
+_ON_DEVICE = re.compile(
+    r"DEVICE\[\d{1,3}\] PID\[(?P<pid>\d{1,9})\]:|(?:EXCEPTION (?:STREAM|TASK|MODEL)|SYSTEM ERROR): ?$"
+    r"|\s{0,8}(?:Exception info:|(?:Message|Other) info\[\d{1,3}\]:)"
+)
+"""What the task scheduler of a device reports, in several lines."""
 _ERR_MSG = re.compile(r"\[(?P<level>ERROR)\] (?:RecentErrMsg:|acl\w+\()")
 _TORCH_NPU = re.compile(
     rf"\s{{0,4}}\[(?P<level>{_WORDS})\] {DATED} \(PID:(?P<pid>\d{{1,9}}), Device:(?P<device>-?\d{{1,4}}),"
@@ -44,6 +49,11 @@ def ascend(text: str, facts: LineFacts, clock: Clock) -> bool:
     if first == "E" and _cann(text, facts, clock):
         return True
     if first in " \t" and _npu(text, facts, clock):
+        return True
+    if found := _ON_DEVICE.match(text, at):
+        facts.form = Form.CANN
+        if found["pid"]:
+            facts.pid, facts.headed, facts.level = int(found["pid"]), True, "ERROR"
         return True
     if _GOES_ON.match(text, at):
         facts.form = Form.CANN

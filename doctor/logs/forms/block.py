@@ -24,9 +24,12 @@ _FIELD = re.compile(
 _TIME = re.compile(DATED)
 _RANK = re.compile(r"(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 _PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
-FIRST = "Root Cause (first observed failure):"
-"""The heading of the entry of the rank that torchrun saw fail first."""
+FIRST = ("Root Cause (first observed failure):", "Root Cause:")
+"""The heading of the entry of the rank that torchrun saw fail first, and that of torch before 1.10."""
+_SPAWNED = re.compile(r"-- Process (?P<local>\d{1,6}) terminated with the following error:")
+"""What mp.spawn writes above the traceback of one of its processes."""
 _FRAME = re.compile(r"-{70,80}$")
+_RAY_TASK = re.compile(r"ray::.{1,400}?\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
 
@@ -48,7 +51,7 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
     """Fill in what the line itself does not state."""
     if _FIELD.match(text, facts.start):
         _table(text, facts, around.above(), around.below(), layout, clock)
-    elif FIRST in text:
+    elif text.startswith(FIRST, facts.start):
         _table(text, facts, (), around.below()[1:], layout, clock)  # below "[0]:"
     elif (
         facts.form is Form.PLAIN
@@ -57,8 +60,34 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
         and _near_frame(around.below())
     ):
         facts.form = Form.MPI
+    elif facts.form is Form.PYTHON:
+        spawned(facts, around.above())
+        of_ray_task(text, facts, around.above())
     elif not facts.headed and facts.at is None:
         _head(text, facts, around, layout, clock)
+
+
+def spawned(facts: LineFacts, above: Sequence[str]) -> None:
+    """Note the process of mp.spawn whose traceback the line ends."""
+    if facts.rank is None and facts.local is None:
+        found = next(filter(None, map(_SPAWNED.search, above)), None)
+        facts.local = int(found["local"]) if found else None
+
+
+def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> bool:
+    """Whether it is the exception of a Ray task; then the process that raised it is filled in, as another
+    one prints it. The task stands above its frames.
+    """
+    prefix = text[: facts.start]
+    for line in above:
+        own = line.removeprefix(prefix)
+        if own[:1] in (" ", "\t"):
+            continue
+        task = _RAY_TASK.search(own) if "ray::" in own else None
+        if task:
+            facts.pid, facts.host, facts.shared = int(task["pid"]), task["ip"], True
+        return task is not None
+    return False
 
 
 def _table(
@@ -89,7 +118,7 @@ def _field(key: str, value: str, facts: LineFacts, clock: Clock) -> None:
         host = value.strip()[:253]
         facts.host = host if host not in ("", "localhost") else None
     elif key == "rank" and (rank := _RANK.match(value)):
-        facts.rank, facts.local = int(rank["rank"]), int(rank["local"])
+        facts.rank, facts.local, facts.task = int(rank["rank"]), int(rank["local"]), False
     elif key == "exitcode" and (pid := _PID.match(value)):
         facts.pid = int(pid["pid"])
 

@@ -48,6 +48,7 @@ GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
 """The beginning of an error line of glog or absl, which has no word for its level."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
+    r"|Error executing job with overrides"
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
     r"|(?:killed|aborted|terminated|illegal instruction|floating point exception)\s{0,9}$"
     r"|[\w./-]{1,80}: line \d{1,6}: {1,4}\d{1,9} (?:killed|aborted|bus error|illegal instruction)\b"
@@ -55,6 +56,11 @@ _STARTS = re.compile(
     r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,
 )
+_POD = re.compile(
+    r"\s{0,20}Reason: {1,20}(?:Error|StartError|ContainerCannotRun)\s{0,9}$"
+    r"|[\w.-]{1,120} {1,60}0/\d{1,2} {1,60}(?:Init:)?(?:\w{1,40})?Error\b"
+)
+"""A container that ended with an error, as kubectl shows it."""
 _FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")
 _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LONE = re.compile(rb"0(?!\w)(?<!\w0)")
@@ -79,11 +85,15 @@ def like(raw: bytes) -> bytes:
 def complains(text: str, facts: LineFacts) -> bool:
     own = text[facts.start :]
     begins = own[:_MOST]
+    if facts.form is Form.PLAIN and not facts.level and _POD.match(begins):
+        return True
     if own[:1].isspace() and not facts.headed and facts.form is Form.PLAIN:
         return False  # it continues a message
     if facts.form in _NOISE or facts.level in ("INFO", "DEBUG"):
         return False
     if _ADVICE.search(begins):
+        return False
+    if facts.record and (own[:1].isspace() or own.startswith(("^", "~", "Traceback (most recent"))):
         return False
     if facts.level in _SERIOUS:
         return bool(own.strip())

@@ -17,6 +17,7 @@ TRIGGERS = (
     b"WORLD_SIZE",
     b"world_size",
     b"world size",
+    b" RankID:",
 )
 """At least one of these is in every such line."""
 MOST_PIDS = 4096
@@ -26,6 +27,7 @@ _RANK = re.compile(
     r"|rankNum\[\d{1,6}\], ?rank\[(?P<hccl>\d{1,6})\]|\branks\[\d{1,6}\], ?rank\[(?P<entry>\d{1,6})\]"
     r"|rankSize\[\d{1,6}\], ?rankId\[(?P<group>\d{1,6})\]"
     r"|localUserrank\[(?P<user>\d{1,6})\]"
+    r"|\(PID:\d{1,9}, Device:-?\d{1,4}, RankID:(?P<npu>\d{1,6})\)"
     r"|role\[\d\] rank\[(?P<role>\d{1,6})\]|\blocal rank\[(?P<mine>\d{1,6})\]"
 )
 _WORLD = re.compile(

@@ -17,6 +17,26 @@ _AMERICAN = re.compile(
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
 )
 _LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
+_QUOTES = (
+    "Worker failed with error ",
+    "WorkerProc initialization failed",
+    "EngineCore failed to start",
+    "EngineCore encountered",
+    "ngine core initialization failed",
+    " died unexpectedly, shutting down",
+    "Parent process exited",
+)
+"""With these words vLLM's engine reports the error of a worker, which it does not name."""
+_VLLM = re.compile(
+    r"(?P<level>ERROR|WARNING|INFO|DEBUG|CRITICAL) (?P<month>\d\d)-(?P<day>\d\d) "
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d) \[?[\w./-]{1,200}:\d{1,6}\] ?"
+)
+_REQUEST = re.compile(r"\bserving(?:_\w{1,40})?\.py:")
+"""The files of vLLM's server that report a bad request."""
+_RAY = re.compile(
+    rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
+    r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
+)
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
 
@@ -37,15 +57,34 @@ def _logged(text: str, facts: LineFacts, clock: Clock) -> None:
         facts.start = found.end()
 
 
+def _record(text: str, facts: LineFacts, clock: Clock) -> None:
+    """The header of vLLM, which stands before each line of a message, or of Ray's programs in C++."""
+    found = _VLLM.match(text, facts.start) or _RAY.match(text, facts.start)
+    if not found:
+        return
+    facts.level, facts.headed, facts.record = level_of(found["level"]), True, True
+    if facts.level == "ERROR" and (found.re is _RAY or _REQUEST.search(found[0])):
+        facts.level = "WARN"  # Ray and the server go on after it
+    facts.at, facts.zoned = clock.at(found)
+    if found.re is _RAY and facts.pid is None:
+        facts.pid, facts.shared = int(found["pid"]), True
+    facts.start = found.end()
+
+
 def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
     facts = LineFacts()
     strip(text, layout, clock, facts)
     if not text[facts.start :].strip():
         return facts
+    if any(map(text.__contains__, _QUOTES)):
+        facts.pid = facts.host = facts.rank = None
+    _record(text, facts, clock)
+    of_record = facts.level
     if system(text, facts, clock) or ascend(text, facts, clock) or torch(text, facts, clock):
+        facts.level = of_record if facts.record else facts.level
         return facts
     _logged(text, facts, clock)
-    level = _LEVEL.search(text, facts.start, facts.start + _AHEAD)
+    level = _LEVEL.search(text, max(0, facts.start - 1), facts.start + _AHEAD)
     if level:
         facts.level = level_of(level[1])
         facts.headed = True

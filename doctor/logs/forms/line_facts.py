@@ -28,8 +28,12 @@ class LineFacts:
     at: float | None = None
     zoned: bool = False
     rank: int | None = None
+    task: bool = False
+    """Whether `rank` is the number of a task of Slurm, which is not a rank if the task is a torchrun."""
     local: int | None = None
     """The rank within its host."""
+    worker: int | None = None
+    """The number of a worker of vLLM: its rank, unless several engines number their own."""
     host: str | None = None
     pid: int | None = None
     device: int | None = None
@@ -38,6 +42,10 @@ class LineFacts:
     stamp: tuple[int, int] = (0, 0)
     """Where a time stands in the prefix; it differs from line to line."""
     start: int = 0
+    shared: bool = False
+    """Whether Ray's or vLLM's prefix names its writer: lines without the prefix have other writers."""
+    record: bool = False
+    """Whether a logger's header with a level stands before each line of its messages."""
     headed: bool = False
     """Whether it has a header of its own, so that it does not continue the line before."""
 
@@ -53,6 +61,6 @@ class LineFacts:
         self.level = self.level or head.level
         if self.at is None:
             self.at, self.zoned = head.at, head.zoned
-        for name in ("rank", "local", "host", "pid", "device"):
+        for name in ("rank", "local", "worker", "host", "pid", "device"):
             if getattr(self, name) is None:
                 setattr(self, name, getattr(head, name))

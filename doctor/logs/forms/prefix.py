@@ -21,9 +21,14 @@ _ANY = re.compile(
     r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
-    rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
-    rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
+    r"|(?:\[\d{1,2}m){0,2}\((?:[\w.:/-]{1,80}(?:\(\w{0,40}\))? (?:[\w.:-]{1,80} )?)?"
+    r"(?:rank=(?P<actor_rank>\d{1,6}) )?"
+    r"pid=(?P<pid>\d{1,9})(?:, ip=\[?(?P<ip>[\w.:-]{1,45})\]?)?\)(?:\[0m)? "
+    r"|(?:\[\d{1,2}m){0,2}\((?P<raylet>(?:pid=)?raylet|(?:pid=)?gcs_server|autoscaler \+\w{1,12})"
+    r"(?:, ip=\[?(?P<on>[\w.:-]{1,45})\]?)?\)(?:\[0m)? "
 )
+_ENGINE = re.compile(r"EngineCore_(?:DP)?[1-9]")
+"""Another engine of vLLM than the first one: each numbers its workers from 0."""
 _POD = re.compile(
     rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
     rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?:(?<=Z) |(?= std))(?: ?std(?:out|err) [FP] )?"
@@ -38,12 +43,22 @@ _GREP = re.compile(
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
+_INDENT = re.compile(r" *")
+_NAMES = re.compile(
+    r"\b[Rr]ank[ _:=-]{0,2}(?P<rank>\d{1,6})\b"
+    r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
+)
+"""What an unknown prefix may name: a rank, or a host or container and perhaps a rank on it."""
+_NO_HOST = re.compile(r"(?i)(?:proc|process|worker|gpu|npu|cuda|local|task|thread|default|stage)s?[ _-]?\d+$")
+_TIME = re.compile(DATED)
+_COMPOSE = re.compile(r"[A-Za-z][\w.-]{0,80}[-_]\d{1,3} {1,40}\| ?")
 _WORDS = """
     error warning info debug note hint fatal warn epoch step loss sbatch rank
     iteration iter train eval val test time host exitcode traceback file
 """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
+_DIGITS = re.compile(r"\d{1,20}")
 _NUMBERED = re.compile(r"(?!\d+$|(?:slurmstepd|slurmd|srun)-).*\d")
 """A host's name: it has a digit, but is neither a number nor the name of a Slurm program."""
 
@@ -58,6 +73,14 @@ class PrefixLayout:
     """`[3] ` of MPICH's `-prepend-rank`."""
     hosts: frozenset[str] = frozenset()
     """`node1: ` of pdsh."""
+    indent: int = 0
+    """Spaces before every line, as in a text that was pasted."""
+    learned: tuple[re.Pattern[str], ...] = ()
+    """Prefixes of unknown launchers, see unknown_prefix.py."""
+    shapes: frozenset[str] = frozenset()
+    """Those names without their numbers: a host may write its first line late."""
+    compose: bool = False
+    """`vllm-1  | ` of `docker compose logs`."""
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
@@ -65,14 +88,20 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     labels: list[int] = []
     brackets = total = 0
     hosts: Counter[str] = Counter()
+    indent = 80
+    containers: Counter[str] = Counter()
     for line in lines:
         if not line.strip():
             continue
         total += 1
+        indent = min(indent, len(_INDENT.match(line)[0]))  # type: ignore[index]
         label = _LABEL.match(line)
         if label:
             labels.append(int(label["task"]))
         brackets += bool(_BRACKET.match(line))
+        composed = _COMPOSE.match(line)
+        if composed:
+            containers[composed[0].strip()] += 1
         ahead = _AHEAD.match(line)
         if ahead:
             hosts[ahead["host"]] += 1
@@ -83,7 +112,14 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
+        indent=indent if total >= 3 else 0,
+        shapes=frozenset(map(_shape, known)) if several else frozenset(),
+        compose=containers.total() >= enough and total >= 3 and len(containers) * 2 <= total,
     )
+
+
+def _shape(host: str) -> str:
+    return _DIGITS.sub("0", host)
 
 
 def _counts(labels: list[int]) -> bool:
@@ -91,12 +127,13 @@ def _counts(labels: list[int]) -> bool:
     return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
-def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> None:
-    """Remove all prefixes: `facts` gets the writer of the line, and where its own text begins."""
-    at = 0
-    grep = _GREP.match(text)
+def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts, at: int = 0) -> None:
+    """Remove all prefixes from `at` on. `facts` gets the writer, and where the line's own text begins."""
+    grep = _GREP.match(text) if at == 0 else None
     if grep:
         at = grep.end()
+    elif at == 0 and layout.indent and text[: layout.indent].isspace():
+        at = layout.indent
     for _ in range(MOST_PREFIXES):
         end = _one(text, at, layout, clock, facts)
         if end == at:
@@ -108,9 +145,11 @@ def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> No
 def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFacts) -> int:
     found = _ANY.match(text, at)
     if found:
-        rank = found["rank"] or found["tagged"] or found["actor_rank"]
+        rank = found["rank"] or found["tagged"]
         if rank is not None:
-            facts.rank = int(rank)
+            facts.rank, facts.task = int(rank), False
+        if found["actor_rank"] and not _ENGINE.search(text, 0, at):
+            facts.worker = int(found["actor_rank"])
         if found["local"] is not None:
             facts.local = int(found["local"])
         if found["stamp"]:
@@ -118,6 +157,9 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
             facts.stamp = found.span("stamp")
         if found["pid"]:
             facts.pid, facts.host = int(found["pid"]), found["ip"] or facts.host
+            facts.shared = True
+        if found["raylet"]:
+            facts.host, facts.shared = found["on"] or facts.host, True
         return found.end()
     found = _POD.match(text, at)
     if found:
@@ -136,11 +178,30 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None
         if found:
-            facts.rank = int(found["task"])
+            facts.rank, facts.task = int(found["task"]), pattern is _LABEL
             return found.end()
+    if layout.compose and (found := _COMPOSE.match(text, at)):
+        return found.end()
     if layout.hosts:
         found = _AHEAD.match(text, at)
-        if found and found["host"] in layout.hosts:
+        if found and (found["host"] in layout.hosts or _shape(found["host"]) in layout.shapes):
             facts.host = found["host"]
             return found.end()
+    found = next(filter(None, (each.match(text, at) for each in layout.learned)), None)
+    if found and found.end() > at:
+        _named(found[0], facts, clock)
+        return found.end()
     return at
+
+
+def _named(prefix: str, facts: LineFacts, clock: Clock) -> None:
+    """Note whom an unknown prefix names."""
+    time = _TIME.search(prefix)
+    if time and facts.at is None:
+        facts.at, facts.zoned = clock.at(time)
+    for found in _NAMES.finditer(prefix):
+        if found["rank"]:
+            facts.rank = int(found["rank"])
+        elif _NUMBERED.match(found["host"]) and (found["local"] or not _NO_HOST.match(found["host"])):
+            facts.host = found["host"]
+            facts.local = int(found["local"]) if found["local"] else facts.local

@@ -14,7 +14,8 @@ _NODE = r"[\w.-]{1,250}"
 _MPIRUN = "|".join(map(re.escape, MPIRUN.commands))
 _SLURM = re.compile(
     rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script)"
-    rf"(?:-(?P<step>{_HOST}))?: (?:(?P<level>error|fatal|warning|info|debug\d?): )?"
+    rf"(?:-(?P<step>{_HOST})|\[(?P<on>[A-Za-z][\w.-]{{0,250}})\])?: "
+    r"(?:(?P<level>error|fatal|warning|info|debug\d?): )?"
     rf"(?:(?P<host>{_HOST}): tasks? (?P<task>\d{{1,6}})(?P<more>[,-][\d,-]{{1,500}})?: )?"
 )
 _SLURMD = re.compile(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
@@ -93,7 +94,7 @@ def _slurm(text: str, facts: LineFacts, clock: Clock) -> bool:
     if found["year"]:
         facts.at, facts.zoned = clock.at(found)
     named = found.groupdict()
-    facts.host = named.get("step") or facts.host
+    facts.host = named.get("step") or named.get("on") or facts.host
     if named.get("host"):
         facts.host = named["host"]
         if not named["more"]:

@@ -36,8 +36,8 @@ _C10D = re.compile(
     r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
 )
 _ELASTIC = re.compile(
-    rf"torch\.distributed\.elastic\.|{TORCHRUN.name}\b|Root Cause \(first observed failure\)|Failures:$"
-    r"|[\w./-]{1,200} FAILED$"
+    rf"torch\.distributed\.elastic\.|{TORCHRUN.name}\b|Root Cause(?: \(first observed failure\))?:"
+    r"|(?:Other )?Failures:$|Child process \d{1,9} \(local_rank \d|[\w./-]{1,200} FAILED$"
     r"|  (?:time|host|rank|exitcode|error_file|traceback) {0,6}: "
 )
 _CHILD = re.compile(
@@ -115,8 +115,9 @@ def _logger(text: str, facts: LineFacts, clock: Clock) -> bool:
 
 
 def _bare(text: str, facts: LineFacts) -> bool:
-    if _ELASTIC.match(text, facts.start):
+    if _ELASTIC.match(text, facts.start) or _CHILD.search(text, facts.start, facts.start + 200):
         facts.form = Form.ELASTIC
+        _child(text, facts.start, facts)
         if _EXCEPTION.match(text, facts.start):
             facts.level, facts.headed = "ERROR", True
     elif _TRACEBACK.match(text, facts.start):
@@ -141,5 +142,5 @@ def _child(text: str, at: int, facts: LineFacts) -> None:
 def _rank(text: str, at: int, facts: LineFacts) -> None:
     """Note the rank that c10d writes near the beginning of its lines."""
     found = _RANK.search(text, at, at + 200)
-    if found and facts.rank is None:
-        facts.rank = int(found["rank"])
+    if found and (facts.rank is None or facts.task):
+        facts.rank, facts.task = int(found["rank"]), False

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, case_of
+from doctor.logs.judge.case import Event, LogCase, case_of, explains
 from doctor.logs.judge.decide import decide
 from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
 from doctor.logs.judge.kinds import SuspectKind
@@ -17,7 +17,7 @@ from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.parties import is_name, key
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
-from doctor.logs.judge.suspect import explains
+from doctor.logs.judge.telling import ranked
 from doctor.logs.judge.unknowns import openings
 from doctor.logs.judge.words import aftermath, titled, told
 from doctor.logs.model import Conclusion, Form, LogCause, LogOutcome, Logs, Role
@@ -55,11 +55,13 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
         files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
         hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
+    odd = ranked(case)[:MOST_ODD]
     return Conclusion(
         outcome,
         tuple(charges),
         story=story_of(case),
-        odd=tuple(line for _, line in case.odd)[:MOST_ODD],
+        odd=tuple(replace(each.line, who=each.who) for each in odd),
+        telling="; ".join(odd[0].why) if odd else "",
         open=openings(case, blames),
         hosts=hosts,
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
@@ -169,6 +171,7 @@ def _then(case: LogCase, blame: LogBlame) -> str:
 def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[LogCause]:
     """All other events that count, as consequences: each symptom once, in order of time."""
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
+    said = {event.id for blame in blames[:1] for event in blame.events}
     groups: dict[tuple[str, SuspectKind], list[Event]] = {}
     blamed = {event.id for blame in blames for event in blame.events}
     for event in case.events:
@@ -181,6 +184,8 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
         parties = tuple(
             dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file")
         )
+        if not parties and events[0].id in said:
+            continue  # the cause once more, without its rank
         blame = LogBlame(told(parties, events[0], events[1:]), parties, tuple(events), role=Role.CONSEQUENCE)
         found.append(blame.charge(because))
     return found

@@ -21,6 +21,13 @@ _AGENTS = re.compile(r"Failed to connect agent\[([\d, ]+)\]")
 _JOINED = re.compile(r"(\d{1,7})/(\d{1,7}) clients joined")
 _NEED = re.compile(r"need connect rankNum is \[(\d{1,7})\]")
 _CAME = re.compile(r"total connected num is \[(\d{1,7})\]")
+_LACKS = {
+    "named": "the line names {}",
+    "list": "the list of those that came lacks {}",
+    "head": "only the head itself came; {} did not",
+    "logs": "that many did not come, and of {} no log was read",
+}
+"""How it is known which ranks did not come."""
 
 
 def accused(case: LogCase) -> LogBlame | None:
@@ -47,7 +54,7 @@ def accused(case: LogCase) -> LogBlame | None:
     how = [f"{who(others)} {'say' if len(others) > 1 else 'says'} so, by name"] if others else []
     decided = len(chosen) == 1 or (together and one_line)
     complain = [each.rank for each in parties if each.rank in case.left_alone]
-    if decided and not complain and any(each.rank in case.covered for each in parties):
+    if decided and not complain and all(_is_quiet(case, each) for each in parties):
         how.append("no complaint of its own is in its log" if len(parties) == 1 else "they do not complain")
     last = _last_words(case, events[0])
     if last:
@@ -74,12 +81,12 @@ def absent(case: LogCase) -> LogBlame | None:
     if not events:
         return None
     text = "\n".join(line.text for each in events for line in (each.sighting.first, each.sighting.last))
-    lacking, expected, came = _lacking(case, text, events)
+    lacking, expected, came, reason = _lacking(case, text, events)
     if lacking and (expected is None or came is None or len(lacking) == expected - came):
         parties = tuple(case.places.settled(Party(rank=each), None) for each in sorted(lacking))
         never = f"{who(parties)} never came to the rendezvous"
         logs = sorted(each for each in lacking if each in case.logged)
-        how = [f"the list of those that came lacks {ranks_text(lacking, most=MOST)}"]
+        how = [_LACKS[reason].format(ranks_text(lacking, most=MOST))]
         how += [f"{ranks_text(logs, most=MOST)} left a log"] if logs else []
         return LogBlame(never, parties, events, Confidence.STRONG, tuple(how))
     if not expected or came is None:
@@ -95,26 +102,35 @@ def nobody_came(missing: LogBlame) -> bool:
     return bool(counts) and all(each is not None and int(each[1]) == 1 for each in counts)
 
 
-def _lacking(case: LogCase, text: str, events: tuple[Event, ...]) -> tuple[set[int], int | None, int | None]:
+def _is_quiet(case: LogCase, party: Party) -> bool:
+    """Whether the log of a rank was read, and nothing in it complains."""
+    own = {each.by.rank for each in case.events} | {writer.rank for writer, _ in case.odd}
+    return party.rank in case.logged and party.rank not in own
+
+
+def _lacking(
+    case: LogCase, text: str, events: tuple[Event, ...]
+) -> tuple[set[int], int | None, int | None, str]:
+    """The missing ranks, the number that was expected and that came, and how the ranks are known."""
     joined, need, came = _JOINED.search(text), _NEED.search(text), _CAME.search(text)
     total = int(joined[2]) if joined else int(need[1]) if need else case.world
     arrived = int(joined[1]) if joined else int(came[1]) if came else None
     if total is not None and total > 1_000_000:
-        return set(), None, None
+        return set(), None, None, ""
     if agents := _AGENTS.search(text):
-        return {*numbers(agents[1])}, total, arrived
+        return {*numbers(agents[1])}, total, arrived, "named"
     listed: set[int] = {
         int(each) for line in set(_LIST.findall(text)) for each in re.findall(r"\[(\d{1,16})\]", line)
     }
     if listed and total and (arrived is None or arrived == len(listed)):
-        return {*range(total)} - listed, total, len(listed)
+        return {*range(total)} - listed, total, len(listed), "list"
     if listed and not total and (gaps := {*range(max(listed))} - listed):
-        return gaps, None, None
+        return gaps, None, None, "list"
     if joined and total and arrived is not None:
         heads = {rank for each in events for rank in each.ranks}
         if arrived == len(heads) == 1:  # torchrun, which is not a rank, counts hosts
-            return {*range(total)} - heads, total, arrived
+            return {*range(total)} - heads, total, arrived, "head"
         without = {*range(total)} - case.logged
         if len(without) == total - arrived and case.world == total:
-            return without, total, arrived
-    return set(), total, arrived
+            return without, total, arrived, "logs"
+    return set(), total, arrived, ""

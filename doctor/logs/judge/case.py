@@ -6,13 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
 
 from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
-from doctor.logs.judge.parties import Key, PartyMaps, key, named, numbers, places_of
+from doctor.logs.judge.parties import Key, PartyMaps, key, named, numbers, places_of, tasks_start_ranks
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role, Sighting
 
 Writer = Callable[[LogLine], Party]
@@ -38,8 +39,17 @@ MOST_READY = 100_000
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
-_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault)\b")
+_SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
+_OVER = {
+    "kubernetes-no-room": "kubernetes-placed",
+    "kubernetes-image": "kubernetes-started",
+    "kubernetes-volume": "kubernetes-started",
+    "ray-terminated": "ray-shut-down",
+}
+"""Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
+events in their order."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_ENDED = {SuspectKind.LEFT, SuspectKind.DIED}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 _FORGIVEN = {
     SuspectKind.WAITS,
@@ -78,6 +88,15 @@ class Event:
     @property
     def ranks(self) -> frozenset[int]:
         return frozenset(each.rank for each in self.who or (self.by,) if each.rank is not None)
+
+
+def explains(one: Event, other: Event) -> bool:
+    return _matches(other.id, one.sighting.symptom.explains)
+
+
+@cache
+def _matches(id: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(id, glob) for glob in globs)
 
 
 @dataclass(frozen=True)
@@ -119,6 +138,10 @@ class LogCase:
     def first_failures(self) -> dict[int, LogLine]:
         """The ranks that a torchrun saw fail first on its host, and the lines of its tables that say so."""
         return {rank: each.line for each in self.events if each.id == FIRST_FAILURE for rank in each.ranks}
+
+    @cached_property
+    def tasks_start_ranks(self) -> bool:
+        return tasks_start_ranks(self.logs)
 
     @cached_property
     def interrupted(self) -> frozenset[int]:
@@ -213,6 +236,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         else each
         for each in found
     ]
+    found = [each for each in found if not _got_over(each, logs.sightings)]
+    if tasks_start_ranks(logs):
+        found = list(map(_without_tasks, found))
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
     found, odd = _first_failures(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
@@ -230,12 +256,33 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         ),
         key=lambda each: (each[1].file, each[1].number),
     )
+    count = [each for each in found if not _forgiven(each)]
     return LogCase(
         logs, known, places, clocks,
-        tuple(each for each in found if not _forgiven(each)),
+        tuple(each for each in count if not _lacks_effect(each, count)),
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last, aside,
     )  # fmt: skip
+
+
+def _got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
+    """Whether an event about the same pod shows that it went on after it."""
+    later = _OVER.get(event.id)
+    pod = event.sighting.taken.get("pod")
+    return later is not None and any(
+        each.symptom.id == later
+        and each.last.file == event.line.file
+        and pod in (None, each.taken.get("pod"))
+        for each in sightings
+    )
+
+
+def _without_tasks(event: Event) -> Event:
+    """The event about hosts, if Slurm's tasks are launchers, which are not ranks."""
+    if event.line.form is not Form.SLURM:
+        return event
+    about = tuple(dict.fromkeys(replace(each, rank=None) for each in event.who))
+    return replace(event, by=replace(event.by, rank=None), who=about)
 
 
 def _first_failures(
@@ -244,10 +291,16 @@ def _first_failures(
     """Attributes exceptions of unknown ranks to the rank that torchrun saw fail first, if the file has only
     one such rank. A rank that others only left alone is not a cause.
     """
+    alone: dict[str, set[Party]] = defaultdict(set)
+    """The processes in torchrun's line about the first that failed, if its table is not in the file."""
     tables: dict[str, set[Party]] = defaultdict(set)
     for each in events:
         if each.id == FIRST_FAILURE and each.by.rank is not None:
             tables[each.line.file].add(each.by)
+    for each in events:
+        if "failed (exitcode: " in each.line.text and each.kind in _ENDED and each.line.file not in tables:
+            alone[each.line.file] |= set(each.who)
+    tables |= alone
     first = {file: next(iter(ranks)) for file, ranks in tables.items() if len(ranks) == 1}
     nameless = [each for each in events if each.line.form is Form.PYTHON and each.by.rank is None]
     own = {each.line.file for each in nameless if each.kind is SuspectKind.ROOT}
@@ -286,6 +339,11 @@ def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]
             of = clock(file.last)
             found[of] = min(found.get(of, file.first_at), file.first_at)
     return found
+
+
+def _lacks_effect(event: Event, found: Iterable[Event]) -> bool:
+    """Whether healthy logs show the symptom too, and nothing that it explains happened."""
+    return event.sighting.symptom.needs == "effect" and not any(explains(event, each) for each in found)
 
 
 def _forgiven(event: Event) -> bool:
@@ -339,6 +397,7 @@ def _event(
     line, taken = sighting.first, sighting.taken
     by: Party = writer(line)
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
+    guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
     of_others = line.form in _OF_OTHERS or kind in (
         SuspectKind.NAMES,
@@ -366,13 +425,14 @@ def _event(
             peers = tuple(places.settled(each, None) for each in peers)
             if "client socket has failed to connect to" in line.text:
                 peers = ()  # in this message torch does not print the addresses that it tried
-        own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
-        if len(about) == 1 and named(taken, "peer_"):  # the line names both ends
-            own = replace(own, host=about[0].host)
+        own = replace(about[0], pid=None, address=None) if len(about) == 1 else Party()
+        if own.rank is None and not named(taken, "peer_"):  # it is that of another end
+            own = replace(own, host=None)
         by = places.settled(_with(by, own), file)
         named_ranks = [each for each in about if each.rank is not None]
         several = kind is SuspectKind.ROOT and len(named_ranks) > 1
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
+    about = guilty or about
     return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
 
 
@@ -417,13 +477,18 @@ def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None
     another rank may have written the step, or if Python may have held it back until its end.
     """
     below = step.number - line.number
-    same = (rank is not None and step.who.rank == rank) or not _several(file)
+    same = (rank is not None and step.who.rank == rank) or not (_several(file) or _differ(line.who, step.who))
     bar = _BAR.search(step.text) is not None
     if same and below > 0 and not _ends_it(line):
         return True  # a warning ends nobody
     if same and step.since > line.number and (step.level or bar):
         return True  # logging and progress bars are not held back
     return below * len(step.text) > HELD_BACK * (1 if same else WRITERS) and not bar
+
+
+def _differ(one: Party, other: Party) -> bool:
+    pairs = ((one.host, other.host), (one.device, other.device), (one.pid, other.pid))
+    return any(a is not None and b is not None and a != b for a, b in pairs)
 
 
 def _several(file: LogFile | None) -> bool:
@@ -444,7 +509,8 @@ def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[L
 def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
     """Whether healthy logs show the symptom too, and its file has no other complaint and goes on after it."""
     file = files.get(event.line.file)
-    if event.sighting.symptom.needs in ("", "no-step") or file is None or file.name in busy:
+    needs = event.sighting.symptom.needs
+    if needs in ("", "no-step", "effect") or file is None or file.name in busy:
         return False
     return file.lines - event.sighting.last.number > LAST_WORDS
 
@@ -500,12 +566,16 @@ def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:
 
 def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     needs = sighting.symptom.needs
-    if not needs:
+    if not needs or needs == "effect":
         return True
     last = sighting.last
     if needs == "repeated" and sighting.count > 1:
         return True
-    near = file is not None and file.lines - last.number <= (LAST_WORDS if needs == "repeated" else NEAR_END)
+    if needs == "end":
+        return file is not None and file.lines - last.number < LAST_WORDS
+    near = file is not None and file.lines - last.number <= (
+        NEAR_END if needs in ("last", "no-step") else LAST_WORDS
+    )
     if needs == "no-step":
         return near
     if near and file is not None and file.last_at is not None and last.at is not None:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.logs.judge.case import Event, LogCase
-from doctor.logs.judge.kinds import SuspectKind, killed_pid, lacks_memory, signal_of
+from doctor.logs.judge.case import INTERRUPTED, Event, LogCase
+from doctor.logs.judge.kinds import SuspectKind, exit_of, killed_pid, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
-from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.model import Form, LogLine, Party, Role
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
+_ENTRY = re.compile(r" {2}exitcode {0,2}: ")
+"""The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
+_BY_SHELL = re.compile(r": line \d{1,6}: {1,4}(?P<pid>\d{1,9}) (?:Killed|Bus error|Segmentation fault)\b")
+"""How a shell reports the end of a process that it started."""
 _EXCEPTION = re.compile(
     r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
 )
@@ -52,6 +56,23 @@ def deaths_of(case: LogCase) -> list[Suspect]:
         pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
         each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
     return found
+
+
+def nameless_death(case: LogCase) -> list[Suspect]:
+    """A process that a signal ended, if no line says which: the only cause that is known."""
+    events = [
+        each
+        for each in case.of(SuspectKind.DIED)
+        if not each.who
+        and each.sighting.symptom.role in (Role.ROOT, Role.CONFIRMS)
+        and not _follows(case, each)
+    ]
+    if not events or case.of(SuspectKind.SCHEDULER) or any(each.id == INTERRUPTED for each in case.events):
+        return []  # the scheduler or a person sent the signal
+    files = {each.line.file for each in events}
+    by_shell = (_BY_SHELL.search(line.text) for _, line in case.odd if line.file in files)
+    pids = {int(found["pid"]) for found in by_shell if found}
+    return [Suspect({Party(pid=pids.pop() if len(pids) == 1 else None): None}, events)]
 
 
 def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:
@@ -89,7 +110,7 @@ def _follows(case: LogCase, event: Event) -> bool:
         return True
     if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
         return True
-    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.first_failures:
+    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.tasks_start_ranks:
         return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted | _ended_by_others(case):
         return True
@@ -108,6 +129,8 @@ def _ended_by_others(case: LogCase) -> frozenset[int]:
 def _slurm_was_ending(one: Event, other: Event) -> bool:
     """Whether Slurm was already ending the step: a kill by Slurm is then no evidence."""
     ends = any(each in one.line.text for each in _SLURM_ENDS)
+    if "DUE TO TASK FAILURE" in one.line.text and other.kind is SuspectKind.LEFT:
+        return False  # the task that failed
     return ends and one.line.file == other.line.file and one.line.number < other.line.number
 
 
@@ -127,18 +150,48 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
     lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
-    ill = bool(complain) or bool(follow) or bool(deaths)
+    ill = bool(complain) or bool(follow) or bool(deaths) or bool(case.of(SuspectKind.CONFIRMS))
     for party, line in case.odd:
         mine = key(party, line.file)
         if raised(line) is None or mine in known or party.rank in case.left_alone | follow:
             continue
-        if party.rank is None and (mine[0] != "host" or line.file in complain):
+        death = next((each for each in deaths if not each.keys.isdisjoint((mine, key(party)))), None)
+        if party.rank is None and death is None and (mine[0] != "host" or line.file in complain):
             continue
-        death = next((each for each in deaths if mine in each.keys), None)
         if death is not None:
             death.exceptions.append(line)
         elif ill and mine not in lone:
             deaths.append(Suspect({party: None}, [], [line]))
+
+
+def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
+    """Joins ranks of one of torchrun's tables: the one that failed first stands for all whose logs do not say
+    why they ended. If its entry is cut off, those with the same exit code count as one suspect.
+    """
+    first = {
+        _table(case.first_failures[r], each): each
+        for each in deaths
+        if (r := each.one.rank) in case.first_failures
+    }
+    found: dict[object, Suspect] = {}
+    for each in deaths:
+        entry = next((event for event in each.events if _ENTRY.match(event.line.text)), None)
+        if each in first.values() or each.hard or each.exceptions or entry is None or each.one.rank is None:
+            found[id(each)] = each
+            continue
+        table = _table(entry.line, each)
+        head = first.get(table) or found.setdefault((table, exit_of(entry.sighting)), each)
+        if head is not each:
+            head.events += each.events
+            if table in first:
+                head.beside += (each.one,)
+            else:
+                head.who |= each.who
+    return list(found.values())
+
+
+def _table(line: LogLine, death: Suspect) -> object:
+    return line.file, death.one.host
 
 
 def raised(line: LogLine) -> str | None:

@@ -7,16 +7,18 @@ from dataclasses import replace
 
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.deaths import raised
+from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.suspect import Suspect, explains
+from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
-from doctor.logs.model import Party, Role
+from doctor.logs.model import LogLine, Party, Role
 from doctor.model import Confidence
 
 MOST = 5
@@ -31,10 +33,14 @@ def decide(case: LogCase) -> list[LogBlame]:
         return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
+    scheduled = bool(case.of(SuspectKind.SCHEDULER))
     for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
+        if rule is interrupted and scheduled:
+            continue  # the scheduler sent the signal
         if found := rule(case):
             return [found]
-    return [found] if (found := _scheduler(case) or _only_consequences(case)) else []
+    last = _scheduler(case) or _only_consequences(case) or own_exception(case)
+    return [last] if last else []
 
 
 def _roots(case: LogCase, named: LogBlame | None) -> list[LogBlame]:
@@ -63,7 +69,8 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
     head = suspect.head
     if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged
-        return Confidence.STRONG if own or not case.left_alone else Confidence.SUSPECT
+        alone = len(suspect.who) == 1 and (bool(own) or not case.left_alone)
+        return Confidence.STRONG if alone else Confidence.SUSPECT
     only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
     if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
         # only the kernel names it: the host is known, the rank is not
@@ -133,7 +140,15 @@ def _scheduler(case: LogCase) -> LogBlame | None:
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
     says = f"the scheduler ended the job: {head.sighting.symptom.title}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
+    before = [line for _, line in case.odd if raised(line) and _above(line, head.line)]
+    if before:  # the other ranks may have waited until the scheduler ended them
+        says = f"an exception of the program came first: {raised(before[-1])}; then {says}"
+        return LogBlame(says, (), events, Confidence.SUSPECT, tuple(how), (before[-1], *lines), role)
     return LogBlame(says, (), events, Confidence.STRONG, tuple(how), lines, role)
+
+
+def _above(one: LogLine, other: LogLine) -> bool:
+    return one.file == other.file and one.number < other.number
 
 
 def _only_consequences(case: LogCase) -> LogBlame | None:
@@ -155,11 +170,15 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
         return None
     head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
     told_why = (
-        each for each in case.of(SuspectKind.CONFIRMS) if explains(each, head) and not explains(head, each)
+        each
+        for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER)
+        if explains(each, head) and not explains(head, each)
     )
     head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
     peers = list(dict.fromkeys(peer for each in same for peer in each.peers))
     other = f" (the other end is {who(peers)})" if peers and head.kind is SuspectKind.CLOSED else ""
-    return LogBlame(told(parties, head, same) + other, (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+    named = tuple(parties) if any(name.startswith("guilty_") for name in head.sighting.taken) else ()
+    says = told(parties, head, same) + other
+    return LogBlame(says, named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -40,6 +40,7 @@ def conclude_all(logs: Logs, known: JobFacts | None, curves: Curves) -> Conclusi
         tuple(charges),
         story=tuple(sorted(story, key=lambda one: (one[0] is None, one[0] or 0.0))),
         odd=tuple(line for _, said in told for line in said.odd),
+        telling=next((said.telling for _, said in told if said.odd), ""),
         open=tuple(dict.fromkeys(f"{job}: {text}" for job, said in told for text in said.open)),
         hosts=tuple(dict.fromkeys(host for _, said in told for host in said.hosts)),
         checks=tuple(dict.fromkeys(check for _, said in told for check in said.checks)),

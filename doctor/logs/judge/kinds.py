@@ -63,8 +63,12 @@ _LINK = (
     *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
     *("client socket has failed to connect", "connection to the C10d store has failed"),
+    *("connect() timed out", "Software caused connection abort"),
+    *("failed : Invalid argument",),
 )
-_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
+_CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.{0,40}TASK FAILURE)")
+"""A job is cancelled on request; a step also by srun, after one of its tasks failed."""
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
@@ -86,14 +90,14 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
     if role is Role.ADVICE:
         return None
-    if any(each in text for each in _SCHEDULER):
+    if any(each in text for each in _SCHEDULER) or (form is Form.SLURM and _CANCELLED.search(text)):
         return SuspectKind.SCHEDULER
     if any(each in text for each in _ABSENT):
         return SuspectKind.ABSENT
     if by := _by_end(sighting, form):
         return by
     pair = any(name.startswith("peer_") for name in sighting.taken)
-    if any(each in text for each in _NAMES_HOST) and "host" in sighting.taken:
+    if any(each in text for each in _NAMES_HOST) and not {"host", "guilty_host"}.isdisjoint(sighting.taken):
         return SuspectKind.NAMES
     if role is Role.NAMES:
         return SuspectKind.LINK if pair else SuspectKind.NAMES

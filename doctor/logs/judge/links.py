@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, is_name, key
-from doctor.logs.judge.words import titled, who
+from doctor.logs.judge.words import titled, told, who
 from doctor.logs.model import Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.waits import common_end
@@ -25,10 +25,13 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
     if not events:
         return None
+    beside = [each for each in case.of(SuspectKind.CONFIRMS) if explains(each, events[0])]
+    said = dict.fromkeys(each.sighting.taken.get("host") for each in beside)
+    heads = heads or tuple(case.places.settled(Party(host=host), None) for host in said if host)
     at_head = _at_head(events, heads) if alone else None
     parties: dict[Key, Party] = {}
     pairs: list[Pair] = []
-    told = {
+    of_end = {
         end: each.peers
         for each in case.of(SuspectKind.WAITS, SuspectKind.LINK)
         if each.peers
@@ -38,7 +41,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
         for one in map(_place, event.who or (event.by,)):
             here = key(one, event.line.file)
             parties.setdefault(here, one)
-            for peer in event.peers or told.get(here, heads):
+            for peer in event.peers or of_end.get(here, heads):
                 if at_head is not None and not _has_name(peer):
                     peer = at_head
                 there = key(peer, event.line.file)
@@ -47,17 +50,19 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
                     pairs.append((here, there))
     pairs = list(dict.fromkeys(pairs))
     head = events[0]
-    title = titled(events)
+    title = titled(events, ends=not pairs)
+    known = tuple(dict.fromkeys(told(each.who, each) for each in beside))
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
         says = f"{who(named)}: {title}" if named else title
-        how = ("the other end, which may be at fault as well, is not named",)
-        return LogBlame(says, (), events, Confidence.SUSPECT, how)
+        if not head.sighting.taken.get("host"):
+            known = ("the other end, which may be at fault as well, is not named", *known)
+        return LogBlame(says, (), events, Confidence.SUSPECT, known)
     shared = common_end({frozenset(pair) for pair in pairs})
     if shared is not None:
         one = parties[shared]
         others = [parties[end] for end in dict.fromkeys(e for pair in pairs for e in pair) if end != shared]
-        how = (f"{who(others)} had trouble with it, and with nobody else",)
+        how = (f"{who(others)} had trouble with it, and with nobody else", *known)
         one_way = any(shared == there for _, there in pairs)
         says = (
             _between(who(others), who((one,)), head) if one_way else _between(who((one,)), who(others), head)
@@ -69,7 +74,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     ends = tuple(dict.fromkeys((*ones, *peers)))
     if any(end[0] == "file" for pair in pairs for end in pair):
         ends = ()  # naming only the known end would accuse it alone
-    return LogBlame(says, ends, events, Confidence.SUSPECT)
+    return LogBlame(says, ends, events, Confidence.SUSPECT, known)
 
 
 def _place(party: Party) -> Party:

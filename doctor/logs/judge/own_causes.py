@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
-from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
+from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.deaths import (
+    add_exceptions,
+    deaths_of,
+    known_first,
+    nameless_death,
+    raised,
+    together,
+)
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
-from doctor.logs.judge.suspect import MOST, Suspect, explains
+from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
-from doctor.logs.judge.words import ended, told, who
+from doctor.logs.judge.words import REPORTERS, ended, told, who
 from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
@@ -23,6 +30,8 @@ MESSAGE = 16
 """Lines of MPI's longest message."""
 WHOLE = 1.0
 """Seconds: torchrun's tables state times in whole ones."""
+NEAR = 12
+"""The most lines between those of one message."""
 _EXCEPTION = "exception of the program"
 _FIRST = "no other rank is reported to have ended earlier"
 _RAISED = "ended with an exception of the program"
@@ -41,7 +50,8 @@ def suspects(case: LogCase) -> list[Suspect]:
             reason.events += death.events
             reason.exceptions += death.exceptions
     links = [each for each in case.of(SuspectKind.LINK) if not each.overcome]
-    return [each for each in (*kept, *others) if not _by_link(case, each, links)]
+    found = [*together(case, kept), *others] or nameless_death(case)
+    return [each for each in found if not _by_link(case, each, links)]
 
 
 def _by_link(case: LogCase, suspect: Suspect, links: Sequence[Event]) -> bool:
@@ -101,7 +111,7 @@ def _other_size(case: LogCase, suspect: Suspect) -> LogBlame:
     came, room = taken.get("received"), taken.get("expected")
     sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
     says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
-    how = ["an operation was skipped, added or reordered on one side"]
+    how = ["the sizes of the two sides differ" if came and room else "the line says so"]
     if wrote != tuple(suspect.who):
         how.append(f"the line has no rank; {who(wrote)} is the one that ended itself (SIGABRT) there")
     return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
@@ -132,19 +142,24 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     says = told(tuple(suspect.who), head, suspect.events)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
+    if suspect.beside:
+        at = [each.line.at for each in suspect.events if each.line.at is not None]
+        soon = bool(at) and max(at) - min(at) <= WHOLE
+        says += f"; {who(suspect.beside)} ended {'in the same second' if soon else 'with it or later'}"
     if suspect.confirmed:
-        forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
-        how.append(f"{forms} and the launcher agree that it {ended(suspect.events[-1])}")
+        how.append(f"{_reporters(suspect)} agree that it {ended(suspect.events[-1])}")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
-        told_twice = "the kernel and the launcher both report a kill on this host"
+        told_twice = f"{_reporters(suspect)} report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
-        before = [] if any(_failed_after(case, suspect, rank) for rank in case.first_failures) else [_FIRST]
-        how.append(", and ".join([*before, "its log does not say why it ended"]))
+        before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
+        how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
-    if silent and case.left_alone - {key[1] for key in silent}:
+    others = case.left_alone - {key[1] for key in silent}
+    if silent and others:
+        complain = f"{ranks_text(others, most=MOST_RANGES)} complain{'' if len(others) > 1 else 's'}"
         does = "these do" if len(silent) > 1 else "this one does"
-        how.append(f"the other ranks complain of a lost connection or of waiting; {does} not")
+        how.append(f"{complain} of a lost connection or of waiting; {does} not")
     return LogBlame(
         says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
@@ -162,6 +177,20 @@ def _before_it(case: LogCase, suspect: Suspect) -> list[str]:
         and any(each.line.file == line.file and each.line.number < line.number for line in lines[:1])
     )
     return list(dict.fromkeys(f"before it the kernel says: {told(each.who, each)}" for each in said))[:1]
+
+
+def _reporters(suspect: Suspect) -> str:
+    """Who reports the end: "the kernel and torchrun"."""
+    forms = dict.fromkeys(each.line.form for each in suspect.events)
+    names = [REPORTERS[form] for form in forms if form in REPORTERS]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "two programs"
+
+
+def _another_ended_before(case: LogCase, suspect: Suspect, head: Event) -> bool:
+    if any(_failed_after(case, suspect, rank) for rank in case.first_failures):
+        return True
+    ends = case.of(SuspectKind.DIED, SuspectKind.LEFT)
+    return any(case.before(each, head) for each in ends if not each.keys & suspect.keys)
 
 
 def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) -> tuple[list[Suspect], bool]:
@@ -250,10 +279,23 @@ def _caused(
     if by.overcome and not other.overcome:
         return False
     back = any(explains(two, one) for one in causes for two in effects)
-    return not back and (_one_message(by, other) or not _earlier(case, other, by))
+    told_late = all(each.line.form is Form.SLURM for each in by.events)  # Slurm reports what it learns
+    one_message = _together(causes, effects) or _mpi_message(by, other)
+    return not back and (told_late or one_message or not _earlier(case, other, by))
 
 
-def _one_message(one: Suspect, other: Suspect) -> bool:
+def _together(causes: Sequence[Event], effects: Sequence[Event]) -> bool:
+    """Whether one rank wrote them at the same time: the lines of one message have no order."""
+    return any(
+        one.line.file == two.line.file
+        and one.keys == two.keys
+        and abs(one.line.number - two.line.number) <= NEAR
+        for one in causes
+        for two in effects
+    )
+
+
+def _mpi_message(one: Suspect, other: Suspect) -> bool:
     """Whether MPI printed both in one go: it lists the failed calls from the outermost inwards."""
     lines = [*_lines(one), *_lines(other)]
     numbers = [each.number for each in lines]

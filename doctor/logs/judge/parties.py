@@ -84,7 +84,10 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
     _of_plan(known, devices, hosts)
     pids: dict[tuple[str, int], set[int]] = defaultdict(set)
     told: dict[int, set[str]] = defaultdict(set)
+    no_tasks = tasks_start_ranks(logs)
     for file, line in _lines(logs):
+        if no_tasks and line.form is Form.SLURM:
+            continue
         who = line.who
         rank = who.rank if who.rank is not None else file.who.rank
         host = who.host or file.who.host
@@ -100,6 +103,13 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
     )
     hosts.update(told)  # a launcher's table has the host of each rank
     return PartyMaps(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
+
+
+def tasks_start_ranks(logs: Logs) -> bool:
+    """Whether the tasks of Slurm are launchers such as torchrun, so that their numbers are not ranks."""
+    return any(Form.ELASTIC in file.forms for file in logs.files) or any(
+        each.symptom.id.startswith("deepspeed-") for each in logs.sightings
+    )
 
 
 def _of_table(

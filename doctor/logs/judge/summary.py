@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from doctor.job.launch.launchers.mpirun import MPIRUN
-from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.judge.case import LogCase
-from doctor.logs.judge.words import MOST, folded
-from doctor.logs.model import Form
-
-_FORMS = {
-    Form.PLOG: "plog",
-    Form.CANN: "CANN",
-    Form.MINDSPORE: "MindSpore",
-    Form.TORCH: "torch",
-    Form.ELASTIC: TORCHRUN.name,
-    Form.TORCH_NPU: "torch_npu",
-    Form.NCCL: "NCCL",
-    Form.RAS: "NCCL RAS",
-    Form.MPI: MPIRUN.name,
-    Form.SLURM: "Slurm",
-    Form.KERNEL: "the kernel",
-    Form.PYTHON: "Python",
-}
+from doctor.logs.judge.words import MOST, REPORTERS, folded
 
 
 def readout(case: LogCase) -> str:
@@ -35,8 +17,8 @@ def readout(case: LogCase) -> str:
     hosts = {host for rank in case.logged if (host := case.places.host_of_rank.get(rank))}
     hosts |= {case.places.host(file.who.host) for file in files if file.who.host}
     said += f" on {folded(hosts)}" if hosts else ""
-    forms = Counter(form for file in files for form in file.forms if form in _FORMS)
+    forms = Counter(form for file in files for form in file.forms if form in REPORTERS)
     if forms:
-        said += ", " + ", ".join(_FORMS[form] for form, _ in forms.most_common(MOST))
+        said += ", " + ", ".join(REPORTERS[form] for form, _ in forms.most_common(MOST))
     lines = sum(file.lines for file in files)
     return f"{said}, {lines:,} line{'' if lines == 1 else 's'}"

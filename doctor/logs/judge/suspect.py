@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
 
 from doctor.logs.judge.case import Event
 from doctor.logs.judge.kinds import SuspectKind
@@ -22,6 +20,8 @@ class Suspect:
     who: dict[Party, None]
     events: list[Event]
     exceptions: list[LogLine] = field(default_factory=list)
+    beside: tuple[Party, ...] = ()
+    """Ranks in the same table of torchrun, whose logs do not say why they ended."""
     confirmed: bool = False
     """Whether the launcher and either the kernel or the scheduler report it."""
 
@@ -49,12 +49,3 @@ class Suspect:
     @property
     def overcome(self) -> bool:
         return bool(self.events) and all(each.overcome for each in self.events)
-
-
-def explains(one: Event, other: Event) -> bool:
-    return _matches(other.id, one.sighting.symptom.explains)
-
-
-@cache
-def _matches(id: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(id, glob) for glob in globs)

@@ -6,17 +6,18 @@ import re
 from collections import Counter
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
 
+FAR = 1000
+"""The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
 _LIMIT = re.compile(
     r"(?i)timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|waiting (\d{1,12}) ?ms|in (\d{1,12}) ms"
     r"|time ?out(?:\[|:\s*|=)(\d{1,9})(?:\s*s|\])|after (\d{1,9}) ?s(?:ec)?"
@@ -121,6 +122,8 @@ def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         if what == "waited in" and case.silent():
             continue  # a rank without such a line comes first
         least, most = min(at.values()), max(at.values())
+        if what == "waited in" and most - least > FAR:
+            continue  # operations of two groups, which count on their own
         ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
         if len(ranks) * 2 > len(at) and len(at) > 2:
             continue
@@ -154,7 +157,7 @@ def _other_operation(events: tuple[Event, ...]) -> LogBlame | None:
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
     few = [party for party, name in at.values() if name != names[0]] if counts[names[0]] * 2 > len(at) else []
     says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
-    how = ("an operation was skipped, added or reordered on one side",)
+    how = ("their lines name different operations (OpType)",)
     named = tuple(few) or tuple(party for party, _ in at.values())
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
@@ -183,7 +186,9 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
     if silent:
         says = f"{who(chosen)} is the last that others wait for: {title}"
-        return LogBlame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
+        return LogBlame(
+            says, chosen, carried, Confidence.STRONG, (*how, "no such line of its own is in these logs")
+        )
     if len(edges) == 1:
         chosen = (said[0][1], said[0][0]) if said else chosen
     if len(chosen) > 1:
@@ -219,7 +224,7 @@ def _latest(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         return None
     parties = tuple(_one(case, rank) for rank in sorted(ranks))
     says = f"{who(parties)} came {spread:.0f} s after the others, who waited {limit:g} s"
-    how = ("all ranks waited in vain; this one is the latest",)
+    how = (f"{ranks_text(after, most=MOST)} waited in vain, and {who(parties)} timed out last",)
     return LogBlame(says, parties, events, Confidence.STRONG, how, nameless=True, brief="came late")
 
 
@@ -248,7 +253,7 @@ def _pair(events: tuple[Event, ...]) -> LogBlame | None:
     head = first_cause(events)
     events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    return LogBlame(told(waiters, head), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+    return LogBlame(told(waiters, head, events), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
 
 
 def first_cause(events: tuple[Event, ...]) -> Event:

@@ -2,35 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from doctor.job.launch.launchers.mpirun import MPIRUN
+from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.judge.case import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import bare, key
-from doctor.logs.model import Party
+from doctor.logs.model import Form, Party
 from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
 
 MOST = 4
-"""The most ranges of ranks, or parties without a rank, that a sentence names."""
-MOST_NAMED = 8
-"""The most devices that a sentence names."""
+"""The most ranges of ranks that a sentence names."""
+MOST_OTHERS = 8
+"""The most parties without a rank, or of their devices, that a sentence names."""
+_NOBODY = "a rank"
+REPORTERS = {
+    Form.PLOG: "plog",
+    Form.CANN: "CANN",
+    Form.MINDSPORE: "MindSpore",
+    Form.TORCH: "torch",
+    Form.ELASTIC: TORCHRUN.name,
+    Form.TORCH_NPU: "torch_npu",
+    Form.NCCL: "NCCL",
+    Form.RAS: "NCCL RAS",
+    Form.MPI: MPIRUN.name,
+    Form.SLURM: "Slurm",
+    Form.KERNEL: "the kernel",
+    Form.PYTHON: "Python",
+}
+"""Who writes the lines of a form. Anybody may write a plain line."""
+_OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED)
+ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = {
+    **dict.fromkeys(("error", "adapter", "interface", "name", "file", "store", "library"), "{}"),
+    **dict.fromkeys(("path", "said"), "{}"),
     "pci": "PCI {}",
     "gpu": "GPU {}",
     "gpu_node": "GPU node-{}",
-    "adapter": "{}",
     "earlier_xid": "Xid {}",
     "server": "server {}",
     "process": "{}",
     "mpi_error": "{}",
     "call": "in {}",
     "module": "module {}",
-    "library": "{}",
     "to": "to {}",
+    "cuda_device": "CUDA device {}",
+    "visible": "visible: {}",
+    "worker": "process {}",
+    "port": "port {}",
 }
 """The values that a sentence names, and how."""
-ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
@@ -44,12 +67,13 @@ def who(parties: Iterable[Party]) -> str:
         on = f" on {folded(h for h in hosts if h)}" if None not in hosts and len(hosts) <= MOST else ""
         said.append(ranks_text(ranks, most=MOST) + on)
     unknown = [each for each in several if each.rank is None]
-    others = list(dict.fromkeys(_one(each) for each in unknown))
-    said += others[:MOST]
-    if len(others) > MOST:
-        said.append(f"{len(others) - MOST} more")
+    others = dict.fromkeys(_one(each) for each in unknown if key(each)[0] != "file" or not ranks)
+    others.pop(_NOBODY, None)
+    said += [*others][:MOST_OTHERS]
+    if len(others) > MOST_OTHERS:
+        said.append(f"{len(others) - MOST_OTHERS} more")
     if not said:
-        return "a rank"
+        return _NOBODY
     return " and ".join(said) if len(said) < 3 else ", ".join(said[:-1]) + " and " + said[-1]
 
 
@@ -67,7 +91,7 @@ def _one(party: Party) -> str:
         return party.address
     if party.host and party.address and not bare(party.host)[0]:
         return f"{party.host} ({bare(party.address)[0] or party.address})"
-    return place or "a rank"
+    return place or _NOBODY
 
 
 def folded(hosts: Iterable[str]) -> str:
@@ -93,51 +117,69 @@ def ended(event: Event) -> str:
     return f": {event.sighting.symptom.title}"
 
 
-def told(parties: Sequence[Party], event: Event, others: Iterable[Event] = ()) -> str:
-    """What happened to the parties, as one sentence without its full stop. `others` are further events of
-    the same cause, whose devices are named too.
-    """
-    title = titled((event, *others))
+def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:
+    """What happened to the parties, as one sentence without its full stop. `events` are more of the kind."""
+    same = (event, *(each for each in events if each.id == event.id))
+    shared = len({*parties}) > 2  # a line names two ranks on a CUDA device, and there are several lines
+    hidden = (*(("cuda_device",) if shared else ()), *(("process",) if event.kind in ENDS else ()))
+    about = which(same, ends=not many(parties), hidden=hidden)
+    title = event.sighting.symptom.title + about
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
+    card = event.sighting.taken.get("card")
     if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
-        return title if event.kind not in ENDS else f"a rank {ended(event)}".replace("rank :", "rank:")
+        title = f"device {card}: {title}" if card else title
+        end = f"a rank {ended(event)}{about}".replace("rank :", "rank:")
+        return end if event.kind in ENDS else title
     of = who(parties or event.who or (event.by,))
+    if card and len({*parties}) < 2 and "device " not in of:
+        of += f" (device {card})"
     if event.kind in ENDS:
-        ends = {key(each)[0] for each in parties or event.who or (event.by,)}
+        named = {key(each)[0] for each in parties or event.who or (event.by,)}
         name = event.sighting.taken.get("process")
-        of = (
-            f"a process on {of}" if ends == {"host"} else f"{of} ({name})" if ends == {"pid"} and name else of
-        )
-        said = ended(event)
+        if named == {"host"} and all(each.host for each in parties or event.who or (event.by,)):
+            of = f"a process on {of}"
+        elif named == {"pid"} and name:
+            of = f"{of} ({name})"
+        said = ended(event) + about
         said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
+        local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
+        if local and all(each.rank is None for each in parties or event.who):
+            of += f" (local rank {local})"
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
     return f"{of}: {title}"
 
 
-def titled(events: Sequence[Event]) -> str:
-    """What happened, with the devices of all events."""
-    return events[0].sighting.symptom.title + _which(events)
+def titled(events: Sequence[Event], *, ends: bool = True) -> str:
+    """What happened, with what the lines of all these events name."""
+    same = [each for each in events if each.id == events[0].id]
+    return events[0].sighting.symptom.title + which(same, ends=ends)
 
 
-def _which(events: Iterable[Event]) -> str:
-    """The devices, servers and programs that the lines name: " (PCI 0000:3b:00)"."""
-    several = list(events)
-    same = (each.sighting.taken for each in several if each.id == several[0].id)
+def which(events: Sequence[Event], *, ends: bool = True, hidden: Collection[str] = ()) -> str:
+    """What the lines name, such as a module, a port or, with `ends`, the other end: " (node1, port 29500)".
+    `hidden` values are left out.
+    """
+    event = events[0]
+    host = event.sighting.taken.get("host") if event.kind in _OF_PLACES else None
+    far = [who(event.peers)] if event.peers else [host.removeprefix("::ffff:")] if host else []
+    here = {place for each in event.who for place in (each.host, each.address)}
+    said = [each for each in far if ends and each not in here and each != _NOBODY]
     found: dict[str, dict[str, None]] = {}
-    for taken in same:
-        for name in _NAMED:
-            if value := taken.get(name):
-                found.setdefault(name, {})[value] = None
-    said = [_NAMED[name].format(_some(values)) for name, values in found.items()]
-    return f" ({', '.join(said)})" if said else ""
+    for each in events:
+        for name, value in each.sighting.taken.items():
+            if (name in _NAMED or name.startswith("which")) and name not in hidden and value:
+                found.setdefault(name, {})[value.strip()] = None
+    said += [_NAMED[name].format(_some(found[name])) for name in _NAMED if name in found]
+    said += [_some(values) for name, values in found.items() if name not in _NAMED]
+    return f" ({', '.join(dict.fromkeys(said))})" if said else ""
 
 
 def _some(values: Iterable[str]) -> str:
     several = list(values)
     every = [each for each in several if f"{each}.0" not in several]  # PCI addresses with their function
-    more = f" and {len(every) - MOST_NAMED} more" if len(every) > MOST_NAMED else ""
-    return " and ".join(every) if len(every) == 2 else ", ".join(every[:MOST_NAMED]) + more
+    more = f" and {len(every) - MOST_OTHERS} more" if len(every) > MOST_OTHERS else ""
+    return " and ".join(every) if len(every) == 2 else ", ".join(every[:MOST_OTHERS]) + more
 
 
 def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:

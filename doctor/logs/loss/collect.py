@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 
-from doctor.logs.loss.lines import LONGEST, LossValues, read_pace, read_spans, wants
+from doctor.logs.loss.lines import LONGEST, LossValues, read_pace, read_spans, read_without_loss, wants
 from doctor.logs.loss.points import MOST_POINTS, At, Points
 from doctor.logs.loss.rows import Rows, Shape
 from doctor.logs.loss.shapes import NO_FRONT, Front, Shapes
@@ -28,6 +28,8 @@ MOST_PARTS = 32
 """The most states of a line that a progress bar overwrites; only the last ones are read."""
 MOST_ALL = 400_000
 """The most points of all files together."""
+CLEAR = 0.1
+"""A loss that is left out was NaN only if the one before was above this: others may have become negative."""
 NOBODY = Party()
 
 
@@ -54,6 +56,8 @@ class LossCollector:
         self._held: dict[int, tuple[Shape, bytes, Rows]] = {}
         """Rows of a new writer, by the index of the first one, which is offered by itself."""
         self._waiting: dict[Track, None] = {}
+        self._lost: dict[Party, tuple[LossValues, float | None, int]] = {}
+        """The first of the last lines that leave their loss out, with its time and number."""
         self._first = 0
         self._at: At = lambda _: None
 
@@ -134,6 +138,8 @@ class LossCollector:
         found: list[Curve] = []
         for who, tracks in self._tracks.items():
             track = max(tracks.values(), key=lambda each: each.total)
+            if (lost := self._lost.get(who)) and track.line < lost[2] and track.last_loss > CLEAR:
+                track.add(*lost)
             if track.back:
                 track.start_again()
             found += [self._curve(who, track, points) for points in track.runs]
@@ -162,7 +168,16 @@ class LossCollector:
             self.settle(number - self._first)
             if self._latest:
                 self._latest.took_last(took)
+        elif lost := read_without_loss(text):
+            self._lose(lost, number, _without_process(who), at)
         return False
+
+    def _lose(self, said: LossValues, number: int, party: Party, at: float | None) -> None:
+        self.settle(number - self._first)
+        tracks = [each for each in self._tracks.get(party, {}).values() if each.form is LossForm.MEGATRON]
+        before = self._lost.get(party)
+        if tracks and (before is None or any(each.line > before[2] for each in tracks)):
+            self._lost[party] = (said, at, number)
 
     def _add(self, said: LossValues, number: int, who: Party, at: float | None) -> bool:
         party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _without_process(who)

@@ -97,7 +97,7 @@ def _spiking(curve: Curve) -> CurveMark | None:
     more = f" and {len(places) - 5} more" if len(places) > 5 else ""
     worst = max(places, key=lambda place: curve.losses[place])
     how = (
-        f"{len(places)} losses stand alone above all around them: {steps}{more}",
+        f"{len(places)} losses are far above those around them: {steps}{more}",
         f"the highest is {number(curve.losses[worst])} at {step_text(curve, worst)}",
     )
     return CurveMark(places[0], "spikes", how, Confidence.SUSPECT)

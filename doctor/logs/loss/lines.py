@@ -42,6 +42,8 @@ _EACH = re.compile(
 _NOT_EACH = {"time", "dt"}
 """Names that count only alone and with `ms`: otherwise they may be the time of an epoch or of the job."""
 _UNITS = {"ms": 1e-3, "us": 1e-6}
+_SKIPPED = re.compile(r"number of skipped iterations:[ \t]{1,20}(?P<skipped>\d{1,9})\b")
+_NAN_STEPS = re.compile(r"number of nan iterations:[ \t]{1,20}[1-9]")
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
 _STEPS = (
     "global_step",
@@ -131,6 +133,24 @@ def read_spans(text: str) -> tuple[LossValues | None, ValueSpans | None]:
     return said, ValueSpans(
         span, step, of, epoch.span("epoch") if epoch else None, *(pace[1:] if pace else ())
     )
+
+
+def read_without_loss(text: str) -> LossValues | None:
+    """The step of a line of Megatron's that leaves its loss out, as NaN. Megatron prints a loss only if it is
+    above 0. Steps that were skipped have none either, and a gradient that is a number shows that the loss is
+    one.
+    """
+    text = text[:LONGEST]
+    if "elapsed time per iteration" not in text or "grad norm:" in text or find_loss(text) is not None:
+        return None
+    if not _NAN_STEPS.search(text):
+        skipped = _SKIPPED.search(text)
+        if (skipped and int(skipped["skipped"])) or not (skipped or "loss scale: 1.0 |" in text):
+            return None
+    step, of = _step(text, 0)
+    if step is None:
+        return None
+    return LossValues(LossForm.MEGATRON, "", math.nan, _number(text, step), _number(text, of))
 
 
 def read_pace(text: str) -> float | None:

@@ -128,8 +128,8 @@ def rises(losses: Sequence[float]) -> CurveMark | None:
         return None  # too little to matter: the noise of a trained model
     since = next(place for place in range(lowest_at, len(values)) if smoothed[place] > 1.2 * lowest + noise)
     how = (
-        f"the loss was {number(lowest)} at its lowest and is {number(tail)} at the end, "
-        f"above the {number(head)} where it began",
+        f"the median of the last {end} losses is {number(tail)}, that of the first {end} {number(head)}; "
+        f"the lowest loss is {number(min(values))}",
     )
     sure = tail > 5 * lowest and tail > 2 * head and head > 0.2 and lowest < 0.9 * head
     return CurveMark(places[since], "rises", how, Confidence.STRONG if sure else Confidence.SUSPECT)
@@ -192,7 +192,10 @@ def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> C
     since = max(place for place, value in enumerate(smoothed) if value < (lowest + head) / 2)
     if len(values) - since < end:
         return None
-    how = (f"it had come down to {number(lowest)}, and is {number(median(tail))} as at the beginning",)
+    how = (
+        f"the first {len(values) // 10} losses are {number(head)} in the mean, the lowest is "
+        f"{number(min(values))}, and the median of the last {end} is {number(median(tail))}",
+    )
     return CurveMark(places[since], "is back where it began", how)
 
 

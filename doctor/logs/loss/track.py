@@ -193,6 +193,10 @@ class Track:
         self.runs[-1].took_last(seconds)
 
     @property
+    def last_loss(self) -> float:
+        return self.runs[-1].last_loss if self.runs else 0.0
+
+    @property
     def total(self) -> int:
         return sum(points.total for points in self.runs)
 

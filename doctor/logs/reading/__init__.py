@@ -10,6 +10,7 @@ fold       the same symptom of one party: first, last, count
 writers    which ranks write in a window
 progress   the last line of each rank that names a step
 stacks     where a rank was when Ctrl-C ended it
+cut_off    tracebacks that end with the log
 attempts   the starts of the job in one file
 jobs       which files belong to which job
 resolve    who wrote a file and its lines, from everything that was read

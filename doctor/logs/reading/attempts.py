@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.logs.model import Form
-from doctor.logs.reading.file_scan import Scan
+from doctor.logs.reading.file_scan import CUT_OFF, Scan
 from doctor.logs.reading.mark import PartEnd
 from doctor.logs.reading.window import AROUND, Window
 
@@ -92,6 +92,8 @@ def _begins(before: Scan, part: Scan) -> bool:
         return False  # torchrun writes both messages about one failure
     if before.mark is PartEnd.RESTART or part.mark in (PartEnd.FAILED, PartEnd.RESTART):
         return True
+    if part.odd and all(name.startswith(CUT_OFF) for name in part.odd) and not part.progress:
+        return False  # the traceback of the launcher itself
     return not part.gave_up and part.forms[Form.PLAIN] > 0
 
 
@@ -123,7 +125,9 @@ def joined(one: Scan, other: Scan) -> Scan:
         size=max(one.size, other.size),
         lines=max(one.lines, other.lines),
         forms=one.forms + other.forms,
+        shared=one.shared or other.shared,
         ranks=one.ranks | other.ranks,
+        tasks=one.tasks | other.tasks,
         hosts=one.hosts + other.hosts,
         pids=one.pids + other.pids,
         launchers=one.launchers | other.launchers,

@@ -15,6 +15,11 @@ from doctor.logs.model import Curve, Form, LogLine, Party, Symptom
 from doctor.logs.reading.fold import Fold, UnresolvedParty
 from doctor.logs.reading.mark import PartEnd
 
+CUT_OFF = "cut off"
+"""The key in Scan.odd of a traceback that the file ends in."""
+Decided = tuple[tuple[Symptom, Mapping[str, str]], ...]
+"""The symptoms of a line with the values taken from it."""
+
 
 class LineMatcher(Protocol):
     """The interface of doctor.logs.symptoms.match.Matcher."""
@@ -25,7 +30,7 @@ class LineMatcher(Protocol):
 
     def holds(self, line: bytes) -> bool: ...
 
-    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
+    def decide(self, text: str, form: Form | None) -> Decided: ...
 
 
 class LossLineCollector(Protocol):
@@ -65,8 +70,12 @@ class Scan:
     fold: Fold = field(default_factory=Fold)
     learned: learn.FileFacts = field(default_factory=learn.FileFacts)
     ranks: set[int] = field(default_factory=set)
+    tasks: set[int] = field(default_factory=set)
+    """The tasks of Slurm that wrote in it, by the labels of srun."""
     hosts: Counter[str] = field(default_factory=Counter)
     pids: Counter[int] = field(default_factory=Counter)
+    shared: bool = False
+    """Whether prefixes of Ray or vLLM name the writers of lines: then nobody owns the file."""
     first_at: float | None = None
     last_at: float | None = None
     last: LogLine | None = None
@@ -84,3 +93,8 @@ class Scan:
     """How it ends, if it is a part of a file."""
     gave_up: bool = False
     """Whether the launcher says that it will not restart the ranks."""
+
+    @property
+    def starts_ranks(self) -> bool:
+        """Whether the tasks of Slurm are torchruns, so that their numbers are not ranks."""
+        return bool(self.tasks) and Form.ELASTIC in self.forms

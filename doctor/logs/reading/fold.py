@@ -26,15 +26,21 @@ class UnresolvedParty(NamedTuple):
     pid: int | None = None
     device: int | None = None
     local: int | None = None
+    worker: int | None = None
+    task: bool = False
+    """Whether the rank is the number of a task of Slurm."""
 
 
 def who_of(facts: LineFacts) -> UnresolvedParty:
-    return UnresolvedParty(facts.rank, facts.host, facts.pid, facts.device, facts.local)
+    return UnresolvedParty(
+        facts.rank, facts.host, facts.pid, facts.device, facts.local, facts.worker, facts.task
+    )
 
 
 def subject(symptom: Symptom, taken: Mapping[str, str], form: Form) -> Subject:
     """What a message is about, so that only messages about the same are counted together."""
     names: tuple[str, ...] = KERNELS if form is Form.KERNEL else APART
+    names += tuple(name for name in taken if name.startswith(("guilty_", "which")))
     if symptom.above or symptom.below:
         names = tuple(sorted(taken))
     return tuple(f"{name} {taken[name]}" for name in names if name in taken)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import chain
 
+from doctor.logs.forms import complaint
 from doctor.logs.forms.line import writer_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
+from doctor.logs.loss.lines import read_without_loss
 from doctor.logs.loss.names import find_loss
 from doctor.logs.loss.shapes import Front
 from doctor.logs.reading.file_scan import LossLineCollector
@@ -70,15 +72,21 @@ class Losses:
         if self._loss.offer(text, lines.number(place), facts.party, facts.at, front):
             return True
         plain = not (self._loss.headers or b"{" in raw or b"\r" in raw or b"step time" in raw)
-        if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:
-            self._others.add(raw.translate(_DIGITS))
+        few = plain and len(self._others) < MOST_OTHERS
+        if few and find_loss(text) is None and read_without_loss(text) is None:
+            self._others.add(_key(raw))
         return False
 
     def _is_other(self, raw: bytes) -> bool:
-        return raw.translate(_DIGITS) in self._others and not self._loss.headers
+        return not self._loss.headers and _key(raw) in self._others
 
     def _writer(self, raw: bytes) -> LineFacts:
         return writer_of(_text(raw), self._layout, self._clock)
+
+
+def _key(raw: bytes) -> bytes:
+    """A line without its digits; Megatron's counts of steps without a loss stay 0 or not."""
+    return complaint.like(raw) if b"elapsed time per iteration" in raw else raw.translate(_DIGITS)
 
 
 def _text(raw: bytes) -> str:

@@ -9,10 +9,12 @@ process without a limit: one may be stopped, or read from a dead file system, wh
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import pickle
 import select
 import signal
+import struct
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +37,7 @@ GRACE = 2.0
 """Seconds after the deadline in which a process still delivers what it has read."""
 EASE = 1.0
 """Seconds that a process has to end."""
+_COUNT = struct.Struct("q")
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -52,9 +55,21 @@ class _ReaderProcess:
     pipe: int
     opened: InputFile
     done: Callable[[Sequence[Scan]], None]
+    taken: mmap.mmap
+    """The bytes that the process has read, counted by it."""
+    counted: int = 0
+    """The part of them that was passed on."""
     said: bytearray = field(default_factory=bytearray)
     why: str = ""
     """Why it was ended."""
+
+    def pass_on(self) -> None:
+        """Count here what the process has read since the last time."""
+        (total,) = _COUNT.unpack_from(self.taken)
+        told = self.opened.stream.patience.taken
+        if told and total > self.counted:
+            told(total - self.counted)
+        self.counted = total
 
 
 class Readers:
@@ -76,14 +91,15 @@ class Readers:
         while len(self._running) >= self._most:
             self._listen()
         pipe, end = os.pipe()
+        taken = mmap.mmap(-1, _COUNT.size)
         used, parent = time.process_time(), os.getpid()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # until the child has its own way to end
         try:
             pid = os.fork()
             if pid == 0:
                 os.close(pipe)
-                _in_child(end, opened, partial(self._forked, opened, used, parent), read, before)
-            self._running[pipe] = _ReaderProcess(pid, pipe, opened, done)
+                _in_child(end, opened, partial(self._forked, opened, used, parent, taken), read, before)
+            self._running[pipe] = _ReaderProcess(pid, pipe, opened, done, taken)
         except OSError:  # the system has no more processes or memory
             os.close(pipe)
             pid = -1
@@ -93,8 +109,10 @@ class Readers:
         if pid < 0:
             done(read())
 
-    def _forked(self, opened: InputFile, used: float, parent: int) -> None:
-        opened.stream.patience.forked(used, parent, self._most)
+    def _forked(self, opened: InputFile, used: float, parent: int, taken: mmap.mmap) -> None:
+        patience = opened.stream.patience
+        patience.forked(used, parent, self._most)
+        patience.taken = partial(_count, taken)
 
     def finish(self) -> None:
         while self._running:
@@ -113,7 +131,10 @@ class Readers:
         self._running.clear()
 
     def _listen(self) -> None:
-        for pipe in select.select(list(self._running), [], [], MOMENT)[0]:
+        ready = select.select(list(self._running), [], [], MOMENT)[0]
+        for reader in self._running.values():
+            reader.pass_on()
+        for pipe in ready:
             reader = self._running[pipe]
             said = os.read(pipe, 1 << 20)
             reader.said += said
@@ -134,6 +155,7 @@ class Readers:
     def _end(self, reader: _ReaderProcess) -> None:
         del self._running[reader.pipe]
         os.close(reader.pipe)
+        reader.pass_on()
         code, worked = _reaped(reader.pid, time.monotonic() + EASE)
         patience = reader.opened.stream.patience
         if code != 0 or reader.why:
@@ -147,6 +169,10 @@ class Readers:
         scans, gained = _Unpickler(io.BytesIO(reader.said), self._symptoms).load()
         patience.shared(worked, gained)
         reader.done(scans)
+
+
+def _count(taken: mmap.mmap, size: int) -> None:
+    _COUNT.pack_into(taken, 0, _COUNT.unpack_from(taken)[0] + size)
 
 
 def _reaped(pid: int, until: float) -> tuple[int | None, float]:

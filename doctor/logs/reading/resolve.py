@@ -97,6 +97,8 @@ class People:
 
 def _owner(scan: Scan) -> Owner:
     name = scan.named
+    if scan.shared:
+        return Owner(name.host, name.rank, name.pid, name.device, name.local, False)
     host = name.host
     pasted = None in scan.learned.rank_of_local.values()  # two ranks share a local rank: several hosts
     if pasted and host is None:
@@ -114,6 +116,8 @@ def _owner(scan: Scan) -> Owner:
         rank = None
     elif ranks and (rank is None or rank not in ranks):
         alone = not _LAUNCHERS & set(scan.forms) and (rank is None) and len(scan.pids) <= 1
+        # torch marks only some lines: the others may be those of ranks that it never marks here
+        alone = alone and (bool(scan.learned.ranks) or 0 in ranks)
         rank = next(iter(ranks)) if alone or name.local is not None else None
     elif rank is None and pid is not None:
         rank = scan.learned.rank_of.get(pid)
@@ -127,7 +131,7 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
     host = who.host
     if host is None and form is not Form.SLURM:
         host = owner.host
-    rank = who.rank
+    rank = None if who.task and scan.starts_ranks else who.rank
     if rank is None and who.local is not None:
         rank = scan.learned.rank_of_local.get(who.local)
         if rank is None and scan.learned.world is not None and who.local < scan.learned.world:
@@ -136,6 +140,7 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
     if rank is None and who.pid is not None and form is not Form.ELASTIC:
         rank = scan.learned.rank_of.get(who.pid)
         rank = people.rank_of(host, who.pid) if rank is None else rank
+    rank = who.worker if rank is None else rank
     alone = who.pid is None or owner.pid is None or who.pid == owner.pid
     if rank is None and form not in _LAUNCHERS and alone:
         rank = owner.rank
@@ -197,5 +202,6 @@ def _by_rank(line: LogLine) -> tuple[int, int]:
 
 def _curve(curve: Curve, scan: Scan, owner: Owner, people: People) -> Curve:
     said = curve.who
-    who = UnresolvedParty(said.rank, said.host, said.pid, said.device)
+    task = said.rank in scan.tasks and said.rank not in scan.ranks
+    who = UnresolvedParty(said.rank, said.host, said.pid, said.device, task=task)
     return replace(curve, who=party(who, Form.PLAIN, scan, owner, people))

@@ -6,26 +6,32 @@ Most lines are never touched: only lines with a marked sentence (sentences.py) a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import in_block
+from doctor.logs.forms.block import LineContext, in_block, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
+from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.reading import message
+from doctor.logs.reading.actors import DIED, with_actor
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
-from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
+from doctor.logs.reading.commands import ENDED, shortened
+from doctor.logs.reading.cut_off import FRAME, cut_tracebacks
+from doctor.logs.reading.file_scan import CUT_OFF, Decided, LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.progress import Progress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
-from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
+from doctor.logs.reading.stacks import INTERRUPTED, NO_SPACE, PIPELINE, in_semlock, of_pipeline, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
@@ -44,9 +50,6 @@ MOST_SEARCHED = 200
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
-_FRAME = re.compile(
-    r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
-)
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, but are written on another one."""
 
@@ -87,6 +90,9 @@ class _Scanner:
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
+        self._most_odd, self._at_end = MOST_ODD, False
+        self._headless = 0, ""
+        """The last indented line that continues no message, and its prefix: the next line does not either."""
         self._calm: set[bytes] = set()
         """Keys of lines that do not complain, see `complaint.like`."""
 
@@ -117,6 +123,8 @@ class _Scanner:
             self._layout = layout_of(line.decode("utf-8", "replace") for line in lines.beginning())
             if self._loss:
                 self._losses = Losses(self._loss, self._layout, self._clock)
+        data, clock = lines.window, self._clock
+        self._layout = with_learned(self._layout, data.data, data.start, data.end, clock)
         if begins:
             self._edge(lines.window, lines.window.first(HEAD), head=True)
         losses = self._losses.take(lines) if self._losses else frozenset()
@@ -127,6 +135,7 @@ class _Scanner:
         writers = Writers(lines, self._layout)
         if len(self._found.ranks) < MOST_RANKS:
             self._found.ranks |= writers.ranks
+            self._found.tasks |= writers.tasks
         self._progress.take(lines, writers)
 
     def _to_look_at(self, lines: Lines, losses: Collection[int]) -> list[tuple[int, int]]:
@@ -165,6 +174,8 @@ class _Scanner:
         self._progress.begin_part()
         self._last_words(window)
         self._found.fold.finish(self._made)
+        if not self._found.starts_ranks:
+            self._found.ranks |= self._found.tasks
         self._looked = self._learned = 0
 
     def _last_words(self, window: Window) -> None:
@@ -174,6 +185,7 @@ class _Scanner:
         old = {wording: each for wording, each in found.odd.items() if each[1].number < on}
         for wording in old:
             del found.odd[wording]
+        self._most_odd, self._at_end = len(found.odd) + MOST_ODD, True
         number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
         for start, end in window.last(HEAD):
             if number <= on:
@@ -183,27 +195,41 @@ class _Scanner:
                 if not self._matcher.decide(text, facts.form):
                     self._odd(window, start, end, number, text, facts)
             number -= 1
+        self._most_odd, self._at_end = MOST_ODD, False
         for wording, each in old.items():
             found.odd.setdefault(wording, each)
         self._cut_off(window)
 
     def _cut_off(self, window: Window) -> None:
-        """A log that ends inside a traceback complains, although the exception itself is missing."""
-        frame: re.Match[str] | None = None
-        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
-        for back, (start, end) in enumerate(window.last(HEAD)):
-            texts = states(window.data[start:end])
-            facts = self._parse(texts[-1]) if texts else LineFacts()
-            own = texts[-1][facts.start :] if texts else ""
-            if "Traceback (most recent call last)" in own:
-                place = f" ({frame['file']}:{frame['line']})" if frame else ""
-                text = f"{texts[-1]} the log ends here{place}"
-                facts.form = Form.PYTHON
-                self._found.odd["cut off"] = (who_of(facts), self._made(number - back, text, facts))
-                return
-            if own.strip() and not own.startswith((" ", "\t", "│")):  # rich draws a frame
-                return
-            frame = frame or _FRAME.search(own)
+        places = [*window.last(HEAD)][::-1]
+        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n") - len(places) + 1
+        at = dict(enumerate(places, number))
+        lines = [
+            (line, text) for line, (start, end) in at.items() for text in states(window.data[start:end])[-1:]
+        ]
+        cuts = cut_tracebacks(lines)
+        for each in cuts:
+            facts = self._parse(each.text)
+            facts.form = Form.PYTHON
+            spawned(facts, window.around(*at[each.number]).above()[:3])
+            self._found.odd[f"{CUT_OFF} {each.prefix}"] = (
+                who_of(facts),
+                self._made(each.number, each.text, facts),
+            )
+        if not cuts and lines:
+            self._cut_at_both_ends(lines)
+
+    def _cut_at_both_ends(self, lines: list[tuple[int, str]]) -> None:
+        """A log that was cut at both ends of a message consists of frames, or of the rest of a record."""
+        parsed = [self._parse(text) for _, text in lines]
+        owns = [text[facts.start :] for (_, text), facts in zip(lines, parsed, strict=True)]
+        if any(own.strip() and not own.startswith((" ", "\t", "│")) for own in owns):  # rich draws a frame
+            return
+        frame = next(filter(None, map(FRAME.search, reversed(owns))), None)
+        (number, text), facts = lines[0], parsed[0]
+        if frame or (facts.record and facts.level in ("ERROR", "FATAL")):
+            text = f"{text} … ({frame['file']}:{frame['line']})" if frame else text
+            self._found.odd[CUT_OFF] = (who_of(facts), self._made(number, text, facts))
 
     def _line(self, lines: Lines, place: int, what: int) -> None:
         raw, number = lines.raw[place], lines.number(place)
@@ -226,12 +252,29 @@ class _Scanner:
     def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
         layout, number = self._layout or PrefixLayout(), lines.number(place)
         around = lines.window.around(*lines.span(place))
-        in_block(text, facts, around, layout, self._clock)
+        indented = facts.form is Form.PLAIN and text[facts.start : facts.start + 1] in (" ", "\t")
+        prefix = text[: facts.prefix]
+        if not (indented and self._headless == (number - 1, prefix)):
+            in_block(text, facts, around, layout, self._clock)
+        if indented and facts.form is Form.PLAIN:
+            self._headless = number, prefix
         if INTERRUPTED in text:
             text = stopped_at(text, text[: facts.start], around.above())
+        elif NO_SPACE in text:
+            text = in_semlock(text, around.above())
+        elif PIPELINE in text:
+            text = of_pipeline(text, around.above(), around.below())
+        if ENDED in text:
+            text = shortened(text)
+        if any(map(text.__contains__, DIED)):
+            text = with_actor(text, around.above(), around.below())
         decided = self._matcher.decide(text, facts.form)
-        if not decided:
-            return False
+        if decided:
+            self._seen(decided, number, text, facts, around)
+        return bool(decided)
+
+    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: LineContext) -> None:
+        layout = self._layout or PrefixLayout()
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
@@ -255,44 +298,62 @@ class _Scanner:
             if safe != text:
                 decided = self._matcher.decide(safe, facts.form)
             taken = {symptom.id: values for symptom, values in decided}
+            ours = any(symptom.family in message.FAMILIES for symptom in fresh)
+            rest = message.rest_of(text, facts, around, layout, self._clock) if ours else []
             for symptom in fresh:
-                values = {**around_it.get(symptom.id, {}), **taken.get(symptom.id, {})}
+                values = message.completed(symptom, taken.get(symptom.id, {}), line.text, rest)
+                values = {**around_it.get(symptom.id, {}), **values}
                 fold.add(symptom, values, who, about[symptom.id], line)
-        return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
-        if len(self._found.odd) >= MOST_ODD or not complaint.complains(text, facts):
+        if not complaint.complains(text, facts):
+            return
+        wording = complaint.wording(text, facts)
+        if known := self._found.odd.get(wording):
+            who, line = known
+            if number > line.number and not self._at_end:
+                self._found.odd[wording] = who, replace(line, times=line.times + 1)
+            return
+        if len(self._found.odd) >= self._most_odd or not wording:
             return
         frame = None
         if facts.form is Form.PYTHON:
             around = window.around(start, end)
-            above = [line for line in around.above() if line.startswith(text[: facts.start])]
-            frame = next(filter(None, map(_FRAME.search, above)), None)
-            if frame is None and len(around.below()) >= _NEAR_END:
+            spawned(facts, around.above())
+            if of_ray_task(text, facts, around.above()):
+                text = f"{text} (process {facts.pid} on {facts.host})"
+            above = [line for line in around.above() if line.startswith(text[: facts.prefix])]
+            frame = next(filter(None, map(FRAME.search, above)), None)
+            if frame is None and not facts.record and len(around.below()) >= _NEAR_END:
                 return  # the script went on after it
-            if not _UNCAUGHT.search(text[: facts.start]) and self._caught(text, facts, above, around.below()):
+            if (
+                not facts.record
+                and not _UNCAUGHT.search(text[: facts.start])
+                and self._caught(text, facts, above, around.below())
+            ):
                 return
-        wording = complaint.wording(text, facts)
-        if not wording or wording in self._found.odd:
-            return
         if frame:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
+            place += ", in a thread" if _headed(above, "Exception in thread") else ""
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
+            if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
+                self._seen(decided, number, text, facts, window.around(start, end))
+                return
         self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:
         """Whether Python ignored the exception, or the next line is a log record: then the script goes on.
         Steps below prove less: the judge weighs them.
         """
-        begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
-        if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
+        if _headed(above, "Exception ignored in"):
             return True
         prefix = text[: facts.start]
         for line in below:
             if line.strip() and line.startswith(prefix):
                 after = said_of(line, self._layout or PrefixLayout(), self._clock)
-                return after.form is Form.PLAIN and after.headed and not says_step(line)
+                ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
+                return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False
 
     def _made(self, number: int, text: str, facts: LineFacts) -> LogLine:
@@ -314,6 +375,9 @@ class _Scanner:
         if facts.at is not None:
             found.first_at = facts.at if found.first_at is None else min(found.first_at, facts.at)
             found.last_at = facts.at if found.last_at is None else max(found.last_at, facts.at)
+        if facts.shared:
+            found.shared = True
+            return
         if facts.host and facts.form not in _BY_OTHERS and len(found.hosts) < 1000:
             found.hosts[facts.host] += 1
         if facts.pid is not None and facts.form is not Form.ELASTIC and len(found.pids) < learn.MOST_PIDS:
@@ -333,3 +397,9 @@ class _Scanner:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, facts)
             self._note(facts)
+
+
+def _headed(above: Sequence[str], words: str) -> bool:
+    """Whether the words stand in the line over the traceback that ends below these lines."""
+    begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
+    return begin is not None and any(words in line for line in above[begin : begin + 2])

@@ -1,4 +1,6 @@
-"""Finds where a rank was when Ctrl-C ended it, and the call in which it waited, from its traceback."""
+"""Adds to a line what the lines around it say: where a rank was when Ctrl-C ended it, and the call in which
+it waited; what found no space; what MindSpore's data pipeline complains of.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,14 @@ _WAITS = re.compile(
     r"|monitored_barrier|reduce|gather|scatter|recv|irecv|send|init_process_group|new_group)\("
 )
 _OWN = re.compile(r"[a-z]\w{0,40}")
+NO_SPACE = "[Errno 28] No space left on device"
+_NEAR = 6
+PIPELINE = "- Dataset Pipeline Error Message:"
+_BY_USER = "Execute user Python code failed"
+_RULE = re.compile(r"\s{0,8}-{20,}\s*$")
+_RAISED = re.compile(
+    r"(?:\w{1,60}\.){0,9}[A-Z]\w{0,60}(?:Error|Exception|Exit|Interrupt|Iteration|Warning)\b(?:: .{0,200})?$"
+)
 
 
 def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
@@ -46,3 +56,34 @@ def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
             waits = "backward"
         source = ""
     return text
+
+
+def in_semlock(text: str, above: Iterable[str]) -> str:
+    """The line, if it is about a semaphore, which is a file in /dev/shm: "… (in SemLock)"."""
+    near = (line for _, line in zip(range(_NEAR), above, strict=False))
+    semaphore = any("_multiprocessing.SemLock(" in line for line in near)
+    return f"{text.rstrip()} (in SemLock)" if semaphore else text
+
+
+def of_pipeline(text: str, above: Iterable[str], below: Iterable[str]) -> str:
+    """The heading of MindSpore's message with what stands below it: "… (Crop: Crop height is too large.)", or
+    with the exception of the program from the call stack above it. `above` has the nearest line first.
+    """
+    prefix = text.partition(PIPELINE)[0]
+    said = next((each for each in _own(below, prefix) if each and not _RULE.match(each)), "")
+    said = said.removeprefix("[ERROR] ").strip()
+    if _BY_USER in said:
+        said, place = "", ""
+        for line in _own(above, prefix):
+            said = said or (line.strip() if _RAISED.match(line.strip()) else "")
+            frame = _FRAME.match(line)
+            if said and frame:
+                place = f", {frame['file'].rpartition('/')[2]}:{frame['line']}, in {frame['where']}"
+                break
+        said += place
+    return f"{text.rstrip()} ({said})" if said else text
+
+
+def _own(lines: Iterable[str], prefix: str) -> Iterable[str]:
+    """The texts of the lines with that prefix."""
+    return (line[len(prefix) :] for line in lines if line.startswith(prefix))

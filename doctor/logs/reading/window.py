@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from doctor.logs.sources import DamagedInput
 from doctor.text.printable import clean_line
@@ -18,8 +19,15 @@ KEPT = 2000
 MOST_PARTS = 32
 """The most states of a line that a progress bar overwrites; only the last ones are read."""
 _MOST = 40
-_BAR = re.compile(rb"\d/\d{1,12} \[[^\]\r\n]{0,200}(?:it/s|s/it)[^\]\r\n]{0,400}\](?=[^\s,\]])")
-"""A progress bar with another line glued to it."""
+_COUNT = re.compile(rb"(?:\d/\d{1,12}|\dit) \[")
+"""The count of a progress bar, and the beginning of its times and its rate."""
+_RATE = re.compile(rb"[a-zA-Z]/s|s/[a-zA-Z]")
+_BRACKET = 600
+"""The most bytes between the brackets of a progress bar."""
+_SLURM = re.compile(
+    rb"(?<=[^\s\"'`(<>/:=-])(?:slurmstepd|srun): (?=error: |Job step |Force Term|launch/slurm)"
+)
+"""A line of Slurm glued to text that has no line end."""
 _DASHES = b"-" * 70
 
 
@@ -127,12 +135,34 @@ def _short(line: bytes) -> str:
 def states(raw: bytes) -> list[str]:
     """The states of one line as harmless text, which may still hold secrets. Most lines have one state."""
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
-    if b"it/s" in raw or b"s/it" in raw:
-        parts = [text for part in parts for text in _after_bar(part)]
+    if b"]" in raw and (b"/s" in raw or b"s/" in raw):
+        parts = [text for part in parts for text in _cut_at(part, _bar_ends(part))]
+    if b"slurmstepd: " in raw or b"srun: " in raw:
+        parts = [
+            text for part in parts for text in _cut_at(part, [it.start() for it in _SLURM.finditer(part)])
+        ]
     return [clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()) for part in parts]
 
 
-def _after_bar(part: bytes) -> list[bytes]:
-    """A bar leaves the line open, so the next text that any program prints continues it."""
-    bar = _BAR.search(part)
-    return [part[: bar.end()], part[bar.end() :]] if bar else [part]
+def _bar_ends(part: bytes) -> list[int]:
+    """Where progress bars end to which another text is glued."""
+    ends: list[int] = []
+    after = 0
+    while rate := _RATE.search(part, after):
+        begin, end = part.rfind(b"]", after, rate.start()) + 1, part.find(b"]", rate.end()) + 1
+        if not end:
+            break
+        begin = max(begin, after, end - _BRACKET)
+        glued = part[end : end + 1]
+        if glued and glued not in b",]" and not glued.isspace() and _COUNT.search(part, begin, rate.start()):
+            ends.append(end)
+        after = end
+    return ends
+
+
+def _cut_at(part: bytes, places: list[int]) -> list[bytes]:
+    """The parts between these places: a bar leaves its line open, so the next text continues it, whichever
+    program prints it.
+    """
+    places = [0, *places[-MOST_PARTS:], len(part)]
+    return [part[start:end] for start, end in pairwise(places)]

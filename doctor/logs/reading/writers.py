@@ -23,12 +23,18 @@ class Writers:
         self._lines = lines
         self._groups = lines.of(PREFIX)
         self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))
+        self.tasks: set[int] = set()
+        """Tasks of Slurm, which may be ranks."""
         self._others = 0
         """The number of writers, from a prefix that all lines have."""
         for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
             if wanted:
-                self.ranks |= _numbers(pattern, _heads(lines, end))
-                self._others = len(self.ranks)
+                numbers = _numbers(pattern, _heads(lines, end))
+                self._others = len(self.ranks | numbers)
+                if pattern is _LABEL:
+                    self.tasks = numbers
+                else:
+                    self.ranks |= numbers
         if layout.hosts:
             self._others = len(
                 layout.hosts & {head.decode("utf-8", "replace") for head in _heads(lines, b": ")}

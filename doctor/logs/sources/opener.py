@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -57,12 +58,15 @@ class Sources:
         deadline: float | None = None,
         *,
         apart: bool = False,
+        taken: Callable[[int], None] | None = None,
     ) -> None:
-        """`apart`: each input has a time limit of its own, since a hostile host may have sent it."""
+        """`apart`: each input has a time limit of its own, since a hostile host may have sent it. `taken` is
+        called with the size of each piece that was read from a disk or a pipe.
+        """
         self._given = given
         self._limits = limits
         self._now = now
-        self._patience = Patience(limits, deadline)
+        self._patience = Patience(limits, deadline, taken)
         self._apart = apart
         self._looked = self._read = 0
         self._seen: set[tuple[int, int]] = set()
@@ -84,6 +88,12 @@ class Sources:
                 yield from self._folder(str(given))
             else:
                 yield from self._path(str(given), named=True)
+
+    def total(self) -> int:
+        """The size of all inputs as far as it is known; 0 if one is a pipe."""
+        if not all(isinstance(given, (str, os.PathLike)) for given in self._given):
+            return 0
+        return sum(_size(str(given), self._limits.looked_at) for given in self._given)
 
     def _folder(self, top: str) -> Iterator[InputFile]:
         """The files of a folder in the order of names. Links are not followed: they may lead anywhere."""
@@ -213,6 +223,24 @@ class Sources:
             if left < 0:
                 raise DamagedInput(f"a zip of more than {words(self._limits.held)} in an archive or a pipe")
         return io.BytesIO(b"".join(parts))
+
+
+def _size(path: str, most: int) -> int:
+    """The size of a file, or of the files in a folder that may be logs by their names."""
+    if not os.path.isdir(path):
+        return _file_size(path)
+    files = (
+        os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if not no_log(name)
+    )
+    return sum(map(_file_size, islice(files, most)))
+
+
+def _file_size(path: str) -> int:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _why(error: Exception) -> str:

@@ -6,6 +6,7 @@ import io
 import os
 import select
 import time
+from collections.abc import Callable
 from typing import BinaryIO
 
 from doctor.logs.sources.limits import DamagedInput, ReadLimits
@@ -20,16 +21,20 @@ class Patience:
     Only CPU time of this process counts: waiting for a silent pipe or a busy machine costs nothing.
     """
 
-    def __init__(self, limits: ReadLimits, deadline: float | None = None) -> None:
+    def __init__(
+        self, limits: ReadLimits, deadline: float | None = None, taken: Callable[[int], None] | None = None
+    ) -> None:
+        """`taken` is called with the size of each piece of input, as it is on the disk."""
         self._per_byte = limits.seconds_a_megabyte / (1 << 20)
         self._worked_until = time.process_time() + limits.seconds
         self._until = None if deadline is None else time.monotonic() + deadline
         self._parent = 0
+        self.taken = taken
         self.granted = 0.0
 
     def afresh(self, limits: ReadLimits) -> Patience:
         """A full new limit for the next input; the user's deadline stays."""
-        new = Patience(limits)
+        new = Patience(limits, taken=self.taken)
         new._until = self._until
         return new
 
@@ -37,6 +42,8 @@ class Patience:
         """Add time for `size` bytes of input; what they unpack to adds nothing."""
         self.granted += size * self._per_byte
         self._worked_until += size * self._per_byte
+        if self.taken:
+            self.taken(size)
 
     def forked(self, used: float, parent: int, at_once: int = 1) -> None:
         """Continue in a forked process, whose CPU clock starts at 0: the time used before the fork counts.

@@ -27,7 +27,7 @@ _LISTS = (
     "not",
 )
 FIELDS = (*_TEXTS, "any", *_LISTS)
-NEEDS = ("repeated", "last", "no-step")
+NEEDS = ("repeated", "last", "end", "no-step", "effect")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 MOST_TEXT = 2000

@@ -49,6 +49,8 @@ def taken(symptom: Symptom, text: str, at: int) -> Mapping[str, str]:
         return {}
     start = max(0, at - BEFORE)
     found = compiled(symptom.take).search(text[start : start + WINDOW])
+    if found is None and len(text) > start + WINDOW:
+        found = compiled(symptom.take).search(text[-WINDOW:])  # behind the arguments of a command
     if found is None:
         return {}
     return {name: value[:MOST_TAKEN] for name, value in found.groupdict().items() if value}

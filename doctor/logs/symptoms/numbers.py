@@ -7,10 +7,10 @@ import re
 ALL = "all"
 SPELLINGS = (ALL,)
 NUMBER = re.compile(r"[1-9]\d{5}", re.ASCII)
-_BY_THE_RUNTIME = ("error code is {}", "ErrCode={}", "ret: {}")
+_BY_THE_RUNTIME = ("error code is {}", "ErrCode={}", "ret: {}", "runtime result = {}")
 _BY_ITS_CALLERS = (
     *("ret[{}]", "retcode: {}", "retcode:{}", "failed: {}", "result = {}", "errorCode is {}"),
-    *("rror code: {}", "rror code:{}", "ret = {}", "ret={}", "ret:{}"),
+    *("errorCode = {}", "rror code: {}", "rror code:{}", "ret = {}", "ret={}", "ret:{}"),
 )
 
 

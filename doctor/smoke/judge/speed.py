@@ -24,6 +24,11 @@ SLOWER_IF_SHARED, SHARED = 0.30, 1.15
 """Healthy ranks were up to 25 % slower if they had to wait for processors that did other work in between: if
 time is at least SHARED times processor time.
 """
+SLOWER_IF_QUEUED = 0.75
+"""Other work on its processors also slows a rank while it runs: it shares caches and cores. So a rank may be
+slower by this times the share of its time in which it waited for a processor. Healthy ranks beside six
+programs on two cores waited for 45 to 90 % of their time, and were up to 42 % slower.
+"""
 OFTEN = 0.8
 ALIKE, AS_MANY = 0.5, 16
 """The spread between ranks on a machine that does other work, as a part of the spread between steps: 0.47 in
@@ -56,6 +61,12 @@ def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
     """Whether these ranks, on the whole, shared their processors with each other or with other work."""
     halves = [half for rank in ranks for half in _waiting(result, rank)]
     return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
+
+
+def queued(result: SmokeResult, rank: int) -> float:
+    """The share of its time in which it waited for a processor. Waits for other ranks do not count."""
+    steps = [step for step in _later_steps(result, rank).values() if step.cpu > 0]
+    return median(step.queued / (step.queued + step.cpu) for step in steps) if steps else 0.0
 
 
 def _later_steps(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
@@ -109,19 +120,25 @@ def _paces_by_product(result: SmokeResult) -> Iterator[tuple[dict[int, float], d
             products[arithmetic(seen.started)][seen.rank] = burnt
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
-            slower = SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER
+            slower = _allowed(result, burnt_by)
             yield {rank: median(said.values()) for rank, said in burnt_by.items()}, _paces(burnt_by, slower)
 
 
-def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: float) -> dict[int, _Pace]:
-    """Rank -> its pace. To be slow, it must take longer than the others by more than the part `slower`."""
+def _allowed(result: SmokeResult, ranks: Iterable[int]) -> dict[int, float]:
+    """Rank -> by what part it may be slower than the others."""
+    least = SLOWER_IF_SHARED if waited(result, ranks) else SLOWER
+    return {rank: least + SLOWER_IF_QUEUED * queued(result, rank) for rank in ranks}
+
+
+def _paces(burnt_by: Mapping[int, Mapping[int, float]], slower: Mapping[int, float]) -> dict[int, _Pace]:
+    """Rank -> its pace. To be slow, it must take longer than the others by more than `slower` allows."""
     times = {rank: each for rank in burnt_by if (each := _times_as_long(rank, burnt_by))}
     ratios = {rank: median(each) for rank, each in times.items()}
     uneven = median(spread([math.log(time) for time in each]) for each in times.values()) if times else 0.0
     paces = {}
     for rank, each in times.items():
         others = [math.log(ratio) for other, ratio in ratios.items() if other != rank]
-        limit = max(1 + slower, math.exp(min(_beyond_doubt(others, uneven), 10.0)))
+        limit = max(1 + slower[rank], math.exp(min(_beyond_doubt(others, uneven), 10.0)))
         often = sum(time > 1 + SLOWER for time in each) / len(each)
         paces[rank] = _Pace(ratios[rank], limit, often)
     return paces

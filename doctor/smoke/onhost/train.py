@@ -6,13 +6,16 @@ Injected faults replace methods of `Trainer`; nothing here knows of them.
 from __future__ import annotations
 
 import math
+import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
+from doctor.agents.onhost.process import HeldProcess
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
 from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of, sample_of, tensor_of
@@ -44,6 +47,9 @@ class Trainer:
         self.signs = signs(self.model.flat.numel())
         self.wavers = False
         """Whether any rank of the cell gets different bits from time to time."""
+        self.process: HeldProcess | None = None
+        with suppress(OSError):  # without /proc
+            self.process = HeldProcess(os.getpid())
 
     def run(self) -> None:
         self.begin()
@@ -60,6 +66,7 @@ class Trainer:
             self.wavers = self._try_bits()
 
     def step(self, step: int) -> None:
+        queued = self._queued()
         sample, streams = self.batch(step), self.streams.draw()
         if shown(self.shape, step):
             self._say_batch(step, sample, streams)
@@ -90,8 +97,14 @@ class Trainer:
                 "compute": compute,
                 "wait": wait,
                 "entered": dict(self.comm.seq),
+                "queued": max(0.0, self._queued() - queued),
             }
         )
+
+    def _queued(self) -> float:
+        """For how many seconds it could have run so far, and others had its processor."""
+        turns = self.process.turns() if self.process else None
+        return turns[1] if turns else 0.0
 
     # Methods that injected faults replace.
 

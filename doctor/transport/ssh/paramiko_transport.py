@@ -103,9 +103,10 @@ class Packets(Packetizer):
 
     def close(self) -> None:
         # Closing a descriptor does not wake a thread that reads it; shutting the socket down does.
-        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-            self._sock.shutdown(socket.SHUT_RDWR)
-        super().close()
+        # Behind a jump host it is a channel, and both say so to a connection that may be gone.
+        for end in (lambda: self._sock.shutdown(socket.SHUT_RDWR), super().close):
+            with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+                end()
 
 
 class ParamikoTransport(paramiko.Transport):

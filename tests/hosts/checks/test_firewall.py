@@ -172,6 +172,16 @@ def test_one_pair_is_blocked_in_one_direction(lab: Lab, examine: Examiner) -> No
     assert seen["subject"].startswith("node4 -> node2")
 
 
+def test_a_peer_that_the_head_shuts_out_is_not_blamed(lab: Lab, examine: Examiner) -> None:
+    """Most connections of node2 fail, so that node2 alone would explain them all."""
+    lab["node1"].iptables(
+        "-A", "INPUT", "-s", lab["node2"].address, "-p", "tcp", "!", "--dport", "22", "-j", "DROP"
+    )
+    (found,) = assert_only(examine(hosts="node[1-3]"), "firewall-blocks", ["node1"])
+    apply_remedy(lab, found)
+    assert_healthy(examine(hosts="node[1-3]"))
+
+
 def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner) -> None:
     """Without connection tracking it also stops the answers to the host's own connections."""
     peer = lab["node4"].address

@@ -220,6 +220,13 @@ def test_other_ports_of_hccl_are_known_from_the_launch(lab: Lab, examine: Examin
     ]
 
 
+def test_a_port_that_only_root_may_bind(examine: Examiner) -> None:
+    (found,) = examine("--master-port", "800", hosts="node[1-2]", user="trainee").trouble
+    assert (found["check"], found["status"], found["hosts"]) == ("port-in-use", "fail", [HEAD])
+    assert found["summary"] == "port 800, which the job will bind, is for root only"
+    assert_healthy(examine("--master-port", "800", hosts="node[1-2]"))
+
+
 def test_stock_values_suffice_for_a_small_job(lab: Lab, examine: Examiner) -> None:
     lab[HEAD].sysctl("net.core.somaxconn", 128)
     lab[HEAD].sysctl("net.ipv4.tcp_max_syn_backlog", 128)

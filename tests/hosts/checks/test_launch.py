@@ -51,6 +51,29 @@ def test_only_the_launch_is_accused(check: str, examine: Examiner) -> None:
     assert_consistent(outcome)
 
 
+STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --nproc_per_node=2 {} train.py\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "says", "code"),
+    [
+        ("--master_addr=198.18.0.77", "is not that of one of these hosts", 1),
+        ("--master_addr=$(hostname -i)", "every host takes itself for the master", 1),
+        ("--master_addr=node1 --master_port=99999", "is not the number of a port", 1),
+        ("--master_addr=192.0.2.7", "is not that of one of these hosts", 0),
+        ("--master_addr=NODE1 --master_port=29511", "", 0),
+    ],
+)
+def test_a_master_that_no_rank_would_meet(options: str, says: str, code: int, examine: Examiner) -> None:
+    """What only a router leads to may be forwarded to a host: it is a warning."""
+    path = examine.folder / "run.sh"
+    path.write_text(STARTED.format(options))
+    outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
+    assert [found["check"] for found in outcome.trouble] == (["master-not-here"] if says else [])
+    assert all(says in found["summary"] for found in outcome.trouble)
+    assert outcome.code == code
+
+
 @pytest.mark.parametrize("how", [("node1",), ("--local",)])
 def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> None:
     path = examine.folder / "run.sh"

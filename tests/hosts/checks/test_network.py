@@ -330,6 +330,13 @@ def test_a_data_address_that_is_not_on_the_host(examine: Examiner) -> None:
     assert "198.18.0.77" in found["summary"]
 
 
+def test_an_address_may_have_the_name_of_an_interface(lab: Lab, examine: Examiner) -> None:
+    for number, host in enumerate(lab, 1):
+        host.do(f"ip addr add 198.18.9.{number}/24 dev eth0 label eth0:1")
+        host.sshd(SetEnv="GLOO_SOCKET_IFNAME=eth0:1")
+    assert_healthy(examine())
+
+
 def test_a_pattern_of_interface_names_matches_on_every_host(examine: Examiner) -> None:
     renamed(examine.lab["node3"])
     assert_healthy(examine(*inventory(examine, "launch: {NCCL_SOCKET_IFNAME: '^lo,docker'}\n")))

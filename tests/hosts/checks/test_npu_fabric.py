@@ -51,6 +51,7 @@ def test_a_device_that_reports_its_broken_network_is_the_cause(examine: NpuExami
     assert "device-unreachable" in outcome.text
 
 
+@pytest.mark.long
 def test_a_host_is_cut_on_all_rails(examine: NpuExaminer) -> None:
     host = victim(examine.rack, "all rails")
     cut_off(examine.rack, host, *range(8))
@@ -74,6 +75,7 @@ def test_a_whole_dead_rail_blames_no_host(examine: NpuExaminer) -> None:
     assert (outcome.code, outcome.report["verdict"]) == (1, "faulty")
 
 
+@pytest.mark.long
 def test_a_dead_switch_blames_no_host(examine: NpuExaminer) -> None:
     """It does not answer the devices' own checks either."""
     examine.rack.cut_rail(5)
@@ -91,6 +93,7 @@ def test_both_devices_of_a_cut_pair_are_suspects(examine: NpuExaminer) -> None:
     (found,) = assert_only(examine(*FABRIC), "device-unreachable", ["node1", "node3"], devices=seats)
     assert found["confidence"] == "suspect"
     assert_says([found], r"node\[1,3\] cannot reach each other's device 4.*undecided", "2 of 6 pings")
+    assert_says([found], "100.00% packet loss")  # what the tool printed
 
 
 def test_a_device_that_loses_packets(examine: NpuExaminer) -> None:
@@ -149,28 +152,19 @@ def of_half_of_the_devices(examine: NpuExaminer) -> tuple[str, ...]:
 
 
 def test_devices_that_the_job_does_not_use(examine: NpuExaminer) -> None:
+    """They may be in any state, and are not pinged."""
     host = victim(examine.rack, "not used")
     host[4].processes(("python", 4711, 30000))
     host[5].link_up = False
     host[6].address = None
     host[7].health("Alarm", "80E18400")
+    cut_off(examine.rack, examine.rack["node2"], 5)
     outcome = examine(*of_half_of_the_devices(examine))
     assert not outcome.trouble
     assert outcome.code == 0
-
-
-def test_devices_that_the_job_does_not_use_are_not_pinged(examine: NpuExaminer) -> None:
-    host = victim(examine.rack, "not used")
-    host[4].processes(("python", 4711, 30000))
-    cut_off(examine.rack, host, 7)
-    assert_healthy(examine(*of_half_of_the_devices(examine)))
-    assert not [call for each in examine.rack for call in each.calls if call.startswith("-i 7 -ping")]
-
-
-def test_the_output_of_the_ping_is_the_evidence(examine: NpuExaminer) -> None:
-    examine.rack.cut(examine.rack["node1"][4], examine.rack["node3"][4])
-    (found,) = examine(*FABRIC).trouble
-    assert_says([found], "100.00% packet loss")
+    unused = tuple(f"-i {device} -ping" for device in range(4, 8))
+    assert any(pinged(each) for each in examine.rack)
+    assert not [call for each in examine.rack for call in each.calls if call.startswith(unused)]
 
 
 def route(rack: Rack, host: NpuHost) -> None:

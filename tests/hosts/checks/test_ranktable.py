@@ -13,7 +13,7 @@ import pytest
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.make import MakeForm
 from tests.lab.npus import Rack
-from tests.support.faults import ALONE, assert_healthy, assert_only
+from tests.support.faults import ALONE, assert_healthy, assert_only, some_of
 from tests.support.npu_faults import ALL, NpuExaminer, assert_says
 
 MACHINE = platform.machine()
@@ -108,7 +108,7 @@ WRONG: dict[str, tuple[Callable[[Document], None], str, list[int], tuple[str, ..
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", some_of(WRONG, "another address"))
 def test_entries_that_do_not_match_the_host(name: str, examine: NpuExaminer) -> None:
     change, host, devices, says = WRONG[name]
     document = json.loads(sound(examine.rack))

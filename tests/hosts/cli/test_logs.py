@@ -53,3 +53,11 @@ def test_logs_that_are_not_of_a_job_are_no_all_clear(lab: Lab) -> None:
     lab["node2"].do('for n in 1 2 3; do echo "step $n loss 2.$((9 - n))"; done >~/train.log')
     healthy = lab.doctor("logs", ALL)
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
+
+
+def test_what_could_not_be_read_is_named_by_its_host(lab: Lab) -> None:
+    for name in ("node1", "node2"):
+        lab[name].do("mkdir -p /tmp/job; head -c 20000 /dev/urandom >/tmp/job/train.log")
+    done = lab.doctor("logs", ALL, "--path", "/tmp/job")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "node1:/tmp/job/train.log, node2:/tmp/job/train.log: not text" in " ".join(done.stdout.split())

@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Host, Lab, Snapshot
+from tests.support.commands import doctor
 from tests.support.faults import ALONE, HOSTS, Examiner, some_of, victim
 
 MARK = "/run/asked"
@@ -106,7 +106,7 @@ def test_ended_by_a_signal(stage: str, number: signal.Signals, lab: Lab, tmp_pat
     healthy = tmp_path / "healthy"
     recording = tmp_path / "recording.json"
     files = ("--json", str(report), "--healthy-hosts", str(healthy), "--save", str(recording))
-    run = lab.popen(lab.doctor_argv("check", HOSTS, *at.args, *files))
+    run = lab.start_doctor("check", HOSTS, *at.args, *files)
     for host in lab:
         host.await_that(lambda host=host: at.reached(host, slow), f"run in mid-{stage}")  # type: ignore[misc]
     run.send_signal(number)
@@ -130,7 +130,7 @@ def test_ended_by_a_signal(stage: str, number: signal.Signals, lab: Lab, tmp_pat
         assert f"doctor check {slow.name}" in out
     assert healthy.read_text() == "", "an unfinished run vouches for nobody"
     again = tmp_path / "again.json"
-    lab.run([sys.executable, "-m", "doctor", "check", "--replay", str(recording), "--json", str(again)])
+    doctor("check", "--replay", str(recording), "--json", str(again))
     assert json.loads(again.read_bytes()) == told | {"exit_code": 1}, "nobody interrupted the replay"
 
 
@@ -148,7 +148,7 @@ def test_ended_by_a_lost_network(lab: Lab) -> None:
     lost = lab["node4"]
     slow_mesh(lab, lab["node2"])
     before = {host.name: host.snapshot() for host in lab}
-    run = lab.popen(lab.doctor_argv("check", HOSTS))
+    run = lab.start_doctor("check", HOSTS)
     for host in lab:
         host.await_that(lambda host=host: in_mid_mesh(host, host), "run in mid-mesh")  # type: ignore[misc]
     lost.link_down()

@@ -47,7 +47,7 @@ def test_one_host_refuses_sudo(lab: Lab, examine: Examiner) -> None:
     assert "sudo -n was refused on 1 of 4 hosts" in outcome.text
 
 
-@pytest.mark.parametrize("hosts", ["node2", "node[2-3]"])
+@pytest.mark.parametrize("hosts", ["node2", pytest.param("node[2-3]", marks=pytest.mark.long)])
 def test_healthy_alone_and_in_pairs(hosts: str, examine: Examiner) -> None:
     assert_healthy(examine(hosts=hosts))
 

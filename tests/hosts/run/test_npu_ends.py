@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.lab import Rack, Snapshot
+from tests.lab.warm import Started
 from tests.support.faults import some_of
 
 HOSTS = "node[1-3]"
 USERS = {"root": (), "trainee": ("--sudo",)}
-Start = Callable[..., "subprocess.Popen[str]"]
+Start = Callable[..., Started]
 
 
 def asking(rack: Rack) -> str:
@@ -41,9 +41,9 @@ def await_clean(rack: Rack, before: dict[str, Snapshot], *but: str) -> None:
         host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
 
 
-def run_until(rack: Rack, words: str, args: tuple[str, ...], user: str) -> subprocess.Popen[str]:
+def run_until(rack: Rack, words: str, args: tuple[str, ...], user: str) -> Started:
     """An examination that has reached a process of node2 with these words in its command line."""
-    run = rack.lab.popen(rack.lab.doctor_argv("check", HOSTS, *args, user=user))
+    run = rack.lab.start_doctor("check", HOSTS, *args, user=user)
     slow = rack.lab["node2"]
     slow.await_that(lambda: any(words in each.command for each in slow.snapshot().processes), words)
     return run
@@ -85,7 +85,7 @@ def test_a_host_that_dies_while_it_pings_is_not_healthy(rack: Rack, tmp_path: Pa
     report = tmp_path / "report.json"
     for host in rack:
         host.slow(0.1)  # eight devices and two peers: the pings take a while
-    run = rack.lab.popen(rack.lab.doctor_argv("check", HOSTS, "--json", str(report)))
+    run = rack.lab.start_doctor("check", HOSTS, "--json", str(report))
     dying = rack["node2"]
     dying.host.await_that(lambda: any("-ping" in call for call in dying.calls), "first ping", timeout=60)
     dying.host.halt()

@@ -8,7 +8,7 @@ from tests.lab import Lab
 from tests.support.screen import in_terminal
 
 
-@pytest.mark.parametrize("columns", [40, 100])
+@pytest.mark.parametrize("columns", [pytest.param(40, marks=pytest.mark.long), 100])
 def test_a_slow_host_is_waited_for_by_name(lab: Lab, columns: int) -> None:
     lab["node3"].write("/run/hold", "")
     lab["node3"].program("dmesg", "while [ -e /run/hold ]; do sleep 0.05; done")

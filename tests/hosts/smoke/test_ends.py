@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +15,11 @@ from typing import Any
 import pytest
 
 from tests.lab import Host, Lab, Snapshot
+from tests.lab.warm import Started
 from tests.support.smoke.faults import silence, sitecustomize
 from tests.support.smoke.pages import agent, sessions, watching
 from tests.trials.kinds import STUCK_IMPORT
+from tests.trials.once import ONCE
 
 HOSTS = ("node1", "node2")
 VICTIM = "node2"
@@ -35,7 +36,7 @@ class Run:
     """A smoke run of two hosts, and their state before it."""
 
     lab: Lab
-    process: subprocess.Popen[str]
+    process: Started
     report: Path
     before: dict[str, Snapshot]
 
@@ -79,8 +80,7 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
         before = {name: lab[name].snapshot() for name in HOSTS}
         options = ("--python", sys.executable, "--ranks-per-host", "2", "--steps", steps)
         report = tmp_path / "report.json"
-        argv = lab.doctor_argv("smoke", *HOSTS, *options, "--json", str(report))
-        process = lab.popen(["tests.trials.once" if word == "doctor" else word for word in argv])
+        process = lab.start_doctor("smoke", *HOSTS, *options, "--json", str(report), program=ONCE)
         runs.append(Run(lab, process, report, before))
         with watching(lab) as watch:
             # While one host is held in its import, the ranks of the other are ready and wait.

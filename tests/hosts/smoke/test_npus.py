@@ -102,8 +102,8 @@ def passed(report: Report) -> list[str]:
     [
         pytest.param("atlas-training", 1, 1, marks=pytest.mark.long),
         pytest.param("atlas-training", 1, 2, marks=pytest.mark.long),
-        pytest.param("atlas-training", 1, 4, marks=pytest.mark.long),
-        ("atlas-training", 1, 8),
+        ("atlas-training", 1, 4),
+        pytest.param("atlas-training", 1, 8, marks=pytest.mark.long),
         pytest.param("atlas-training", 2, 4, marks=pytest.mark.long),
         pytest.param("atlas-training", 2, 8, marks=pytest.mark.long),
         ("atlas-a2", 2, 2),

@@ -74,7 +74,7 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost", "late-hole", "slow-link")
+SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost", "slow-link")
 """Others are tried by `make test-all` and, many times, by `make trials`."""
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from doctor.recording import save
-from tests.support.commands import DOCTOR, environment
+from tests.lab.warm import WARM
+from tests.support.commands import DOCTOR, doctor, environment
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
@@ -51,7 +52,7 @@ def test_colours(
     known |= {"TERM": "xterm-256color", **env}
     for command, word in commands if not options else commands[:1]:
         line = [*DOCTOR, *command, *options]
-        piped = subprocess.run(line, capture_output=True, text=True, env=known, check=False)
+        piped = WARM.run([*command, *options], env=known, cwd=Path.cwd())
         for shown, coloured in ((on_terminal(line, known), on_a_terminal), (piped.stdout, in_a_pipe)):
             assert word in shown
             assert bool(COLOUR.search(shown)) is coloured
@@ -80,8 +81,7 @@ def _read(master: int) -> bytes:
 
 def test_a_file_of_the_report_has_none(commands: list[tuple[list[str], str]], tmp_path: Path) -> None:
     (replay, word), *_ = commands
-    line = [*DOCTOR, *replay, "--report-dir", str(tmp_path), "--color", "always"]
-    subprocess.run(line, capture_output=True, env=environment(), check=False)
+    doctor(*replay, "--report-dir", str(tmp_path), "--color", "always")
     (written,) = (file.read_text() for file in tmp_path.glob("*.txt"))
     assert word in written
     assert "\x1b" not in written

@@ -284,6 +284,16 @@ def test_files_of_a_rank(rank: Any, tmp_path: Path) -> None:
     assert json.loads(texts[2]["text"])["pg_status"]["0"]["last_enqueued_collective"] == 4
 
 
+def test_the_log_of_a_rank_shows_how_long_its_steps_take(rank: Any, tmp_path: Path) -> None:
+    out = tmp_path / "train.log"
+    member = rank({}, "libhccl.so", out)
+    with out.open("a") as log:
+        log.write("secret\n\r 10%|#   | 3/30 [02:15<20:15, 45.00s/it]")
+    texts = libraries.gather([member], 0.1)
+    said = [(each["source"], each["text"], each["pid"]) for each in texts]
+    assert said == [("step-pace", "45.000", member["pid"])]
+
+
 def test_files_that_are_not_what_they_are_called(rank: Any, tmp_path: Path) -> None:
     """A link, a pipe that nobody writes to, and a dump that is something else."""
     (tmp_path / "link_0").symlink_to(SAMPLES / "recorder_waits.pickle")

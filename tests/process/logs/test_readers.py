@@ -44,6 +44,13 @@ def logs_of(folder: Path, **more: Any) -> Logs:
     return read([folder], Matcher(load_symptoms().symptoms), loss=LossCollector, now=1.8e9, **more)
 
 
+def test_what_the_processes_have_read_is_counted_here(folder: Path) -> None:
+    moved: list[tuple[int, int]] = []
+    logs_of(folder, moved=lambda done, of: moved.append((done, of)))
+    total = sum(path.stat().st_size for path in folder.iterdir())
+    assert moved[-1] == (total, total)
+
+
 @pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes that were started."""

@@ -316,19 +316,21 @@ def example(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_example_with_its_bug_is_found_and_fixed_it_is_silent() -> None:
-    bug, fixed, bare = example("--bug"), example(), example("--no-hook")
-    assert [ran.returncode for ran in (bug, fixed, bare)] == [0, 0, 0], (
-        bug.stderr + fixed.stderr + bare.stderr
-    )
+    bug, fixed = example("--bug"), example()
+    assert [ran.returncode for ran in (bug, fixed)] == [0, 0], bug.stderr + fixed.stderr
     assert (
         "doctor:   from call 1 on: not the same mask inside a model-parallel group: ranks 0-1; ranks 2-3\n"
         in bug.stderr
     )
     assert "tokens inside" not in bug.stderr
     assert "doctor" not in fixed.stdout + fixed.stderr
-    assert fixed.stdout == bare.stdout, "the losses, bit for bit, as without the hook"
     last = {name: float(ran.stdout.split()[-2]) for name, ran in (("bug", bug), ("fixed", fixed))}
     assert last["bug"] > 1.5 > 0.7 > last["fixed"], last
+
+
+@pytest.mark.long
+def test_the_losses_of_the_example_are_bit_for_bit_as_without_the_hook() -> None:
+    assert example().stdout == example("--no-hook").stdout
 
 
 def test_the_example_ends_when_asked_to_be_strict() -> None:

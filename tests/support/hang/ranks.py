@@ -28,6 +28,7 @@ class HangJob:
     ranks: list[subprocess.Popen[bytes]] = field(default_factory=list)
     become: tuple[str, ...] = ()
     """The command that runs them as another user."""
+    script: Path = JOB
 
     @property
     def pids(self) -> list[int]:
@@ -49,7 +50,7 @@ class HangJob:
                 **more,
             }
             with (self.folder / f"said.{rank}").open("wb") as said:
-                argv = [*self.become, sys.executable, str(JOB), "--api-key", "swordfish-swordfish"]
+                argv = [*self.become, sys.executable, str(self.script), "--api-key", "swordfish-swordfish"]
                 self.ranks.append(subprocess.Popen(argv, stdout=said, stderr=said, env=env))
 
     def step(self, rank: int) -> int:
@@ -94,8 +95,8 @@ def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
     """Starts ranks, with variables for all of them."""
     made: list[HangJob] = []
 
-    def make(world: int = 3, **more: str) -> HangJob:
-        made.append(HangJob(tmp_path, world))
+    def make(world: int = 3, script: Path = JOB, **more: str) -> HangJob:
+        made.append(HangJob(tmp_path, world, script=script))
         made[-1].start(**more)
         return made[-1]
 

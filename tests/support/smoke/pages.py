@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import psutil
 from doctor.smoke.onhost import page
 from tests.lab import Host, Lab, LabError
 from tests.lab.processes import command, numbers, processes
+from tests.lab.warm import Started
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Watch:
         self,
         holds: Callable[[list[Rank]], bool],
         what: str,
-        run: subprocess.Popen[str],
+        run: Started,
         timeout: float = 60.0,
     ) -> list[Rank]:
         """Wait for a condition; the ranks when it held first. `run` is ended if it never holds."""
@@ -97,7 +97,7 @@ class Watch:
             time.sleep(0.005)
         return ranks
 
-    def await_phase(self, phase: str, step: int, run: subprocess.Popen[str]) -> list[Rank]:
+    def await_phase(self, phase: str, step: int, run: Started) -> list[Rank]:
         """Wait until the first rank has reached the phase."""
         return self.await_that(
             lambda seen: any(rank.has_come_to(phase, step) for rank in seen), f"{phase} phase", run

@@ -32,9 +32,14 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
         f"rank {each['rank']} on {each['host']} {each['cause']} at {each['hang']['place']}"
         for each in (*guilty, *suspected)
     )
-    fine = code == kind.code and (code == 0 or report["hang"]["state"] == "hang")
+    state = "unknown" if kind.cause is not None and kind.code == 3 else "hang"
+    fine = code == kind.code and (code == 0 or report["hang"]["state"] == state)
     if not fine:
         line += f" ({'; '.join(report['hang']['rights']['unread'] if report['hang']['rights'] else ())})"
+    if kind.cause is not None and kind.code == 3:
+        told = len(suspected) == 1 and all(_right(suspected[0], each, drawn) for each in drawn.victims)
+        whom = told and all(_is(suspected[0], each, drawn, hosts) for each in drawn.victims)
+        return outcome(fine, whom, not guilty, line)
     if kind.code != 1:
         shown = {each["rank"] for each in suspected}
         pair = not shown or (len(shown) > 1 and shown >= {each.rank for each in drawn.victims})

@@ -12,7 +12,9 @@ ANY = ("torchrun", "mpirun", "srun")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`cause` is None where nobody is to be accused; `function` is where the victim stands."""
+    """`cause` is None where nobody is to be named; `function` is where the victim stands. It is accused if
+    the code is 1, and else it is a suspect.
+    """
 
     cause: Cause | None
     function: str = ""
@@ -35,11 +37,12 @@ class Kind:
 
 
 USUAL = 60.0
-STANDS = ("sleep", "spin", "lock", "gil", "fifo", "loader", "stop", "storage", "dstate")
+STANDS = ("sleep", "lock", "gil", "fifo", "loader", "stop", "storage", "dstate")
 """Two ranks may have these at once."""
 KINDS: Mapping[str, Kind] = {
     "sleep": Kind(Cause.SLEEPS, "doze"),
-    "spin": Kind(Cause.COMPUTES, "spin"),
+    # Named and not accused: it looks like long work.
+    "spin": Kind(Cause.COMPUTES, "spin", code=3),
     "lock": Kind(Cause.LOCK, "wait_for_lock"),
     "gil": Kind(Cause.GIL, "hold_gil"),
     "fifo": Kind(Cause.PIPE, "read_shard"),

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.model import Host
-from tests.support.recordings import heard, recording, report
+from doctor.model import Finding, Host, UnreachedHost, UnreachedKind
+from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["n1", "n2", "n3"]
 
@@ -27,3 +27,38 @@ def test_two_hosts_share_one_address(dialled: str, found: list[tuple[str, ...]])
     )
     seen = report(replace(run, hosts=hosts))
     assert [each.hosts for each in seen.findings if each.check == "data-address-duplicate"] == found
+
+
+BESIDE = "1: lo inet 127.0.0.1/8\n2: eth0 inet 10.0.0.1/24\n{} inet 10.0.0.2/24 scope global secondary\n"
+
+
+def beside(interface: str, *failed: tuple[str, str]) -> list[Finding]:
+    hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(NAMES, 1))
+    heard_of = {"n1": heard(1, NAMES, addresses=BESIDE.format(interface))}
+    of = report(recording(NAMES, hosts=hosts, heard=heard_of, mesh=mesh(NAMES, *failed)))
+    return [each for each in of.findings if each.check in ("data-address-duplicate", "port-unreachable")]
+
+
+def test_a_host_that_has_the_address_of_another_beside_its_own() -> None:
+    (works,) = beside("2: eth0")
+    assert (works.hosts, works.status.value) == (("n1",), "warn")
+    assert works.actual == "10.0.0.2 on eth0, beside 10.0.0.1"
+    guilty, symptom = beside("2: eth0", ("n1", "n2"), ("n2", "n1"))
+    assert (guilty.check, guilty.hosts, guilty.status.value) == ("data-address-duplicate", ("n1",), "fail")
+    assert (symptom.because, symptom.hosts) == (guilty.id, ("n1",)), "the owner is not blamed"
+
+
+@pytest.mark.parametrize("interface", ["3: dummy0", "1: lo", "4: kube-ipvs0", "5: docker0"])
+def test_an_address_that_no_packet_leaves_by(interface: str) -> None:
+    """Real servers behind a load balancer have its address there."""
+    assert beside(interface) == []
+
+
+def test_the_owner_cannot_be_asked_because_another_host_answers() -> None:
+    hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(NAMES, 1))
+    unreached = {"n2": UnreachedHost("n2", UnreachedKind.KEY_CHANGED, "key changed", "", ())}
+    of = recording(NAMES, hosts=hosts, heard={"n1": heard(1, NAMES, addresses=BESIDE.format("2: eth0"))})
+    rest = {name: answer for name, answer in of.heard.items() if name != "n2"}
+    seen = report(replace(of, heard=rest, unreached=unreached, mesh=mesh(["n1", "n3"])))
+    (one,) = [each for each in seen.findings if each.check == "data-address-duplicate"]
+    assert (one.hosts, one.status.value) == (("n1",), "fail")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from doctor.firewall import combine, parse_iptables_save
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
-from doctor.mesh import MeshResult
+from doctor.mesh import Link, MeshResult
 from doctor.model import Host, HostStatus, Severity, Status
 from tests.support.recordings import heard, mesh, recording, report
 
@@ -23,7 +24,7 @@ NAMES = ["a", "b", "c"]
 def judged(seen: MeshResult) -> int:
     """The number of problems; raises Undecided as the check does."""
     plan = draft([Host(name, name) for name in NAMES], JobWishes())
-    return len(list(CHECK.run(seen, NAMES, plan, {}, {}, {}, {}, {})))
+    return len(list(CHECK.run(seen, NAMES, plan, {}, {}, {}, {}, {}, {}, {})))
 
 
 def test_every_host_reached_every_other() -> None:
@@ -85,6 +86,71 @@ COMMIT
 RULES = combine(iptables=parse_iptables_save(DROP, "ip", "iptables-nft"))
 PORTS = Ports(4096, 2048, range(32768, 61000), ())
 (BLOCKS,) = (check for check in find_checks().checks if check.id == "firewall-blocks")
+
+
+@pytest.mark.parametrize("back", ["dropped", "ok"])
+def test_what_a_kernel_refuses_to_send_is_the_fault_of_its_host(back: str) -> None:
+    """Routes and rules of IPv6 are not read: with them, `connect` itself fails."""
+    whole = mesh(NAMES)
+    seen: Any = {("a", "b"): "error", ("b", "a"): back}
+    links = tuple(replace(each, outcome=seen.get((each.source, each.target), "ok")) for each in whole.links)
+    plan = draft([Host(name, name) for name in NAMES], JobWishes())
+    (problem,) = CHECK.run(replace(whole, links=links), NAMES, plan, {}, {}, {}, {}, {}, {}, {})
+    assert problem.hosts == ("a",)
+    assert problem.commands[0] == "ip route get 10.0.0.2"
+    assert len(problem.where) == (1 if back == "ok" else 2)
+
+
+def closing(rule: str) -> str:
+    """The firewall of a host with this rule, as a host prints it."""
+    return (
+        f"== iptables-legacy\n*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{rule}\nCOMMIT\n== end 0\n"
+    )
+
+
+def of_the_head(rule: str) -> list[tuple[str, tuple[str, ...], str | None]]:
+    """What is found if `b` and the head do not reach each other, and the head has this rule."""
+    seen = mesh(NAMES, ("a", "b"), ("b", "a"))
+    knocks = tuple(Link(n, "a", "10.0.0.1", 29500, "master", "dropped" if n == "b" else "ok") for n in "bc")
+    hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(NAMES, 1))
+    answers = {
+        name: heard(n, NAMES, firewall=closing(rule if n == 1 else "")) for n, name in enumerate(NAMES, 1)
+    }
+    of = recording(NAMES, hosts=hosts, heard=answers, mesh=replace(seen, links=(*seen.links, *knocks)))
+    found = [each for each in report(of).findings if each.status is Status.FAIL]
+    ids = {each.id: each.check for each in found}
+    return [(each.check, each.hosts, ids.get(each.because or "")) for each in found]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "-A INPUT -s 10.0.0.2/32 -p tcp -m tcp --dport 1024:65535 -j DROP",
+        "-A INPUT -s 10.0.0.2/32 -j DROP",
+        "-A OUTPUT -d 10.0.0.2/32 -j DROP",
+    ],
+)
+def test_a_peer_that_the_head_shuts_out_is_not_blamed(rule: str) -> None:
+    """Most of what the peer tries is to the head, so that it alone would explain all failures."""
+    assert of_the_head(rule) == [
+        ("firewall-blocks", ("a",), None),
+        ("port-unreachable", ("a",), "firewall-blocks"),
+    ]
+
+
+def test_rules_explain_no_connection_between_two_versions_of_ip() -> None:
+    """None is ever tried, but a check does not rely on it."""
+    whole = mesh(NAMES, ("b", "a"), ("c", "a"))
+    links = tuple(replace(each, address="fd00::1") if each.target == "a" else each for each in whole.links)
+    job = with_data("fd00::1", "10.0.0.2", "10.0.0.3")
+    known: Any = {"a": RULES}, {"a": PORTS}
+    (problem,) = CHECK.run(replace(whole, links=links), NAMES, job, {}, {}, {}, {}, {}, *known)
+    assert problem.hosts == ("a",)
+
+
+@pytest.mark.parametrize("rule", ["", "-A INPUT -s 10.0.0.3/32 -p udp -j DROP"])
+def test_a_peer_is_blamed_if_no_rule_explains_it(rule: str) -> None:
+    assert any(check == "port-unreachable" and "b" in hosts for check, hosts, _ in of_the_head(rule))
 
 
 def with_data(*addresses: str) -> JobPlan:

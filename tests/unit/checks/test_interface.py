@@ -147,6 +147,38 @@ def test_the_choice_of_nccl_and_hccl_is_emulated_and_says_so(backend: Backend) -
     assert found(answers, backend=backend, env={f"{name}_SOCKET_IFNAME": "eth"}) == []
 
 
+@pytest.mark.parametrize(
+    ("variable", "job", "status"),
+    [
+        ("GLOO", None, "fail"),
+        ("NCCL", None, "fail"),
+        ("GLOO", Backend.NCCL, "fail"),
+        ("NCCL", Backend.NCCL, "fail"),
+        ("NCCL", Backend.GLOO, "warn"),
+        ("HCCL", Backend.NCCL, "warn"),
+    ],
+)
+def test_a_name_that_no_interface_has_is_a_fault_if_the_job_may_read_it(
+    variable: str, job: Backend | None, status: str
+) -> None:
+    login = f"{variable}_SOCKET_IFNAME=nosuch0\n"
+    answers = {name: answer(n, environment=login) for n, name in enumerate(NAMES, 1)}
+    wishes = JobWishes(backend=SourcedValue(job, "--backend") if job else None)
+    of = report(recording(NAMES, heard=answers, wishes=wishes))
+    (one,) = [each for each in of.findings if each.check == "interface-missing"]
+    assert (one.status.value, one.hosts) == (status, ("a", "b", "c"))
+
+
+def test_an_alias_is_an_interface() -> None:
+    more = "eth0 inet 10.0.9.{n}/24 scope global secondary eth0:1\\ valid_lft forever"
+    answers = {
+        name: answer(n, more=more, environment="GLOO_SOCKET_IFNAME=eth0:1\n")
+        for n, name in enumerate(NAMES, 1)
+    }
+    of = report(recording(NAMES, heard=answers))
+    assert not [each.check for each in of.findings if each.check == "interface-missing"]
+
+
 def test_nccl_takes_no_interface_without_a_link() -> None:
     first = "1: lo inet 127.0.0.1/8\n2: eno1 inet 192.168.0.1/16\n3: eth0 inet 10.0.0.{n}/24"
     down = {"/sys/class/net/eno1/mtu": "1500", "/sys/class/net/eno1/operstate": "down"}

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from doctor.facts.network import ROUTES
 from doctor.facts.tables import JobTable
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.model import Confidence, Problem, Severity, View
+from tests.support.captures import held
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -614,6 +616,104 @@ def test_the_scheduler_is_elsewhere() -> None:
     problem = only(running(**job), MASTER)
     assert problem.summary == "the master's address is not that of the host of the scheduler"
     assert problem.expected == "an address of node2: 192.168.7.2"
+
+
+@pytest.mark.parametrize(
+    ("options", "summary"),
+    [
+        ("--master_addr=node1 --master_port=99999", "the master's port is not the number of a port"),
+        ("--master_addr=node1 --master_port=29500a", "the master's port is not the number of a port"),
+        ("--rdzv_backend=c10d --rdzv_endpoint=node1:0", "the master's port is not the number of a port"),
+        ("--master_addr=http://node1", "the master's address is neither an address nor the name of a host"),
+        ("--master_addr=node1:29500", "the master's address is neither an address nor the name of a host"),
+    ],
+)
+def test_a_master_that_cannot_be_one(options: str, summary: str, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, f"torchrun --nnodes=2 --node_rank=$R {options} t.py\n")], MASTER)
+    assert (problem.summary, problem.severity) == (summary, None)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--rdzv_backend=c10d --rdzv_endpoint=localhost:0", "--master_addr=node1 --master_port=$((29500 + $1))"],
+)
+def test_a_port_that_the_start_chooses(options: str, tmp_path: Path) -> None:
+    text = f"torchrun --nproc_per_node=8 {options} t.py\n"
+    assert judged(MASTER, [read(tmp_path, text)], a_plan(hosts=1), the_facts(1)) == ([], "")
+
+
+def test_one_host_with_the_address_of_nobody(tmp_path: Path) -> None:
+    facts = {**the_facts(1), "routes": {"node1": held(ROUTES, {"/proc/net/route": ONE_NET})}}
+    text = "torchrun --nnodes={} --nproc_per_node=8 --master_addr=192.168.7.77 t.py\n"
+    (problem,), _ = judged(MASTER, [read(tmp_path, text.format(1))], a_plan(hosts=1), facts)
+    assert problem.severity is None
+    problems, doubt = judged(MASTER, [read(tmp_path, text.format(2))], a_plan(hosts=1), facts)
+    assert problems == []
+    assert "192.168.7.77 may be that of a host that was not asked" in doubt
+
+
+NET = "Iface Destination Gateway Flags RefCnt Use Metric Mask\n{}"
+ONE_NET = NET.format("eth0 0007A8C0 00000000 0001 0 0 0 00FFFFFF\n")
+ROUTED = ONE_NET + "eth0 00000000 FE07A8C0 0003 0 0 0 00000000\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "table", "severity"),
+    [
+        ("192.168.7.77", ROUTED, None),
+        ("10.0.0.9", ONE_NET, None),
+        ("10.0.0.9", ROUTED, Severity.WARN),
+        ("fd00::9", ONE_NET, Severity.WARN),
+        ("8.8.8.8", ONE_NET, Severity.WARN),
+    ],
+)
+def test_an_address_of_nobody_is_a_fault_if_no_router_leads_to_it(
+    address: str, table: str, severity: Severity | None, tmp_path: Path
+) -> None:
+    known = held(ROUTES, {"/proc/net/route": table})
+    facts = {**the_facts(), "routes": dict.fromkeys(("node1", "node2"), known)}
+    text = f"export MASTER_ADDR={address}\ntorchrun --nnodes=2 --master_addr=$MASTER_ADDR t.py\n"
+    (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    assert problem.severity is severity
+    pods = {**facts, "view": {"node1": View.CONTAINER}}
+    (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=pods)
+    assert problem.severity is Severity.WARN, "a service may forward to the pod of rank 0"
+
+
+STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --master_addr={} --master_port=29500 t.py\n"
+FROM_VARIABLE = STARTED.format("$MASTER_ADDR")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MASTER_ADDR=$(hostname -i)\n" + FROM_VARIABLE,
+        'export MASTER_ADDR="$(hostname -I | cut -d" " -f1)"\n' + FROM_VARIABLE,
+        "export MASTER_ADDR=`hostname`\n" + FROM_VARIABLE,
+        STARTED.format("${HOSTNAME}"),
+        "torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$HOSTNAME:29400 t.py\n",
+    ],
+)
+def test_every_host_takes_itself_for_the_master(text: str, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, text)], MASTER)
+    assert problem.severity is None
+    assert problem.summary == "every host takes itself for the master: each waits for itself"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#!/bin/sh\n#SBATCH -N2\nMASTER_ADDR=$(hostname)\nsrun " + FROM_VARIABLE,
+        'MASTER_ADDR=$(hostname)\npdsh -w node[1-2] "' + FROM_VARIABLE.strip() + '"\n',
+        "MASTER_ADDR=$(hostname)\ndeepspeed --hostfile hosts --master_addr=$MASTER_ADDR t.py\n",
+        "MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n" + FROM_VARIABLE,
+        "MASTER_ADDR=$(hostname)\nif [ $NODE_RANK != 0 ]; then MASTER_ADDR=$1; fi\n" + FROM_VARIABLE,
+        "MASTER_ADDR=$(hostname)\n" + FROM_VARIABLE.replace("--nnodes=2", "--nnodes=1"),
+        "# MASTER_ADDR=$(hostname)\n" + FROM_VARIABLE,
+    ],
+)
+def test_one_host_may_name_itself_as_the_master(text: str, tmp_path: Path) -> None:
+    assert judged(MASTER, [read(tmp_path, text)])[0] == []
 
 
 def test_a_rendezvous_may_be_on_any_host(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ ALONE, IN_VAIN, FIXED, SAME, OTHERS = (
     "on every host",
     "is for hosts that were not named",
 )
+ARRAY = "#!/bin/bash\n#SBATCH --array=0-9\n"
 WRONG = {
     "torchrun's default": ("torchrun --nproc_per_node=8 train.py\n", ALONE, "1 by the default of torchrun"),
     "nnodes=1": (f"NNODES=1\ntorchrun --nnodes $NNODES {MASTER} train.py\n", ALONE, "--nnodes=1"),
@@ -59,6 +60,11 @@ WRONG = {
         "--machine_rank=1",
     ),
     "ranks 0-7 of 16": (loop(16, 7), SAME, "ranks 8-15 nowhere"),
+    "a job array of two nodes each": (
+        f"{ARRAY}#SBATCH -N2\n{TORCHRUN.format(node=0)}",
+        FIXED,
+        "--node_rank=0",
+    ),
     "rank 0 of 2": ("export RANK=0 WORLD_SIZE=2 MASTER_ADDR=node1\npython t.py\n", SAME, "rank 1 nowhere"),
     "workers 0-3 of 8": (DYNAMIC_CLUSTER, SAME, "ranks 4-7 nowhere"),
 }
@@ -152,6 +158,8 @@ FITS = {
         f'pdsh -w node1,node2 "cd /job; torchrun --nnodes=2 --node_rank=%n {MASTER} t.py"\n'
     ],
     "all ranks of both hosts": [loop(16, 15)],
+    "a job array": [f"{ARRAY}#SBATCH --nodes=1\nsrun torchrun --standalone --nproc_per_node=8 t.py\n"],
+    "a job array of srun's ranks": [f"{ARRAY}#SBATCH -N1 --ntasks-per-node=8\nsrun python t.py\n"],
 }
 
 

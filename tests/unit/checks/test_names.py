@@ -53,3 +53,14 @@ def test_a_virtual_machine_that_was_copied_while_it_ran_is_another_machine() -> 
 def test_hosts_whose_addresses_were_not_read_are_not_taken_for_one_machine() -> None:
     same = Machine(BOOT, "28")
     assert named_twice({"a": "a", "b": "a"}, {"a": same, "b": same}, {"a": {}, "b": {}}) == {}
+
+
+@pytest.mark.parametrize("own", ["localhost", "localhost.localdomain"])
+def test_a_host_that_calls_itself_localhost_keeps_localhost(own: str) -> None:
+    told = {"names": f"? {own}\n127.0.0.1 STREAM {own}\n? b\n10.0.0.2 STREAM b\n"}
+    of = report(recording(NAMES, heard={"a": heard(1, NAMES, **told)}))
+    (one,) = [each for each in of.findings if each.check == "hostname-loopback"]
+    assert one.summary == "it has no name of its own: it calls itself localhost"
+    assert one.remedy
+    assert one.remedy.commands[0] == "sudo hostnamectl set-hostname NEW-NAME"
+    assert not any("sed" in command for command in one.remedy.commands)

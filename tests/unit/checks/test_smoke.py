@@ -414,6 +414,18 @@ def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
     assert re.search(r"; n\S+ had a load of 18 on 2 cores when the run began$", busy)
 
 
+def test_a_slow_rank_whose_processor_others_use_is_not_named() -> None:
+    result = healthy(plan_of(hosts=4, each=1))
+    for rank in range(4):
+        result = with_steps(result, rank, lambda step: changed(step, queued=1.5 * step.cpu))
+    result = with_steps(result, 2, lambda step: changed(step, cpu=1.4 * step.cpu, queued=1.4 * step.queued))
+    (reason,) = (r.reason for r in judged(JudgedRun(result, ())) if r.reason and r.check == "smoke-straggler")
+    assert reason == (
+        "rank 2 took longer than the others, but the processors of n3 were also used by others: "
+        "its ranks waited for one for up to 60 % of their time"
+    )
+
+
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
     """Bandwidth was measured only between two hosts, after the two others were left out."""
     left = tuple(OmittedSmokeHost(host, "an earlier smoke run named it") for host in ("n3", "n4"))

@@ -211,6 +211,7 @@ def test_files_of_other_programs(
     [
         ("/usr/bin", "--python /usr/bin is a directory. Give the program: /usr/bin/python"),
         ("{}/venv", "is a directory. Give the program: {}/venv/bin/python."),
+        ("/tmp", "--python /tmp is a directory. Give the program: for instance /opt/train/bin/python."),
         ("/opt/nowhere/", "is a directory. Give the program: /opt/nowhere/python3."),
         ("~/venv/bin/python", "~ is not expanded on the hosts. Here it is {}/venv/bin/python."),
     ],

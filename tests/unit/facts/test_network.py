@@ -45,6 +45,20 @@ def test_addresses_of_a_container_interface_and_old_ones() -> None:
     assert printed(ADDRESSES, text) == {"eth0": ("10.0.0.8", "fd00::8"), "wg0": ("10.9.9.9",)}
 
 
+def test_an_address_with_a_name_of_its_own_is_listed_under_both() -> None:
+    """Libraries find it by that name, and the link, the routes and the firewall know the interface alone."""
+    text = (
+        "2: eth0    inet 10.0.0.8/24 brd 10.0.0.255 scope global eth0\\       valid_lft forever\n"
+        "2: eth0    inet 10.0.0.9/24 scope global secondary eth0:1\\       valid_lft forever\n"
+        "5: eth0.7@eth0    inet 10.7.0.8/24 scope global eth0.7\\       valid_lft forever\n"
+    )
+    assert printed(ADDRESSES, text) == {
+        "eth0": ("10.0.0.8", "10.0.0.9"),
+        "eth0:1": ("10.0.0.9",),
+        "eth0.7": ("10.7.0.8",),
+    }
+
+
 @pytest.mark.parametrize("text", ["", "[N/A]", "1: lo: <LOOPBACK,UP>", "命令未找到", "\x1b[2J"])
 def test_addresses_not_understood(text: str) -> None:
     with pytest.raises(NotUnderstood, match="no address"):

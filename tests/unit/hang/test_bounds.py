@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from doctor.hang.agents import MOST_MEMBERS, HangAgents, HangPatience
-from doctor.hang.onhost import look, ranks, room
+from doctor.hang.onhost import ranks, room
 from doctor.transport import Line
 from tests.support.hang.known import KNOWN
 
@@ -97,7 +97,7 @@ def test_a_full_host_is_heard() -> None:
 
 def test_what_an_agent_may_say_fits_into_what_is_heard() -> None:
     whole = room.FOR_MEMBERS + 2 * room.FOR_LOOK + room.FOR_BETWEEN + room.FOR_LIBRARIES
-    assert whole + look.LONGEST < room.WHOLE
+    assert whole + room.LONGEST < room.WHOLE
 
 
 def test_nobody_takes_the_room_of_others() -> None:

@@ -17,7 +17,18 @@ import pytest
 
 import doctor
 from doctor.hang.agents import HangAgents
-from doctor.hang.onhost import agent, look, proc, ranks, sockets, source, stacks
+from doctor.hang.onhost import (
+    agent,
+    descriptors,
+    look,
+    proc,
+    ranks,
+    room,
+    sockets,
+    source,
+    stacks,
+    syscalls,
+)
 from doctor.hang.onhost.launchers import Launchers
 from doctor.job.launch.brief import brief
 from doctor.transport.slurm.task import TOKEN
@@ -34,9 +45,18 @@ ONE_LINE = (
 
 
 def test_looks_that_are_far_apart_have_others_between() -> None:
-    assert (look.parts(0.2), look.parts(2.0), look.parts(3.9)) == ([], [], [])
-    assert (look.parts(4.0), look.parts(6.0)) == ([2.0], [2.0, 4.0])
-    assert (len(look.parts(30.0)), len(look.parts(60.0)), look.parts(60.0)[-1]) == (7, 7, 52.5)
+    def at_all(apart: float) -> list[float]:
+        return [at for at, everybody in look.parts(apart) if everybody]
+
+    assert (at_all(0.2), at_all(2.0), at_all(3.9)) == ([], [], [])
+    assert (at_all(4.0), at_all(6.0)) == ([2.0], [2.0, 4.0])
+    assert (len(at_all(30.0)), len(at_all(60.0)), at_all(60.0)[-1]) == (7, 7, 52.5)
+
+
+@pytest.mark.parametrize("apart", [0.2, 2.0, 8.0, 60.0])
+def test_who_computes_is_looked_at_often(apart: float) -> None:
+    assert look.BUSY_LOOKS <= len(look.parts(apart)) <= look.MOST_BETWEEN
+    assert all(0 < at < apart for at, _ in look.parts(apart))
 
 
 def test_connections_as_ss_says_them() -> None:
@@ -44,7 +64,7 @@ def test_connections_as_ss_says_them() -> None:
     assert set(found) == {"4711", "4712"}, "what belongs to no process is left out"
     first, second = found["4711"], found["4712"]
     assert (first["local"], first["peer"]) == ("127.0.0.1:43614", "127.0.0.1:29500")
-    assert (first["received"], first["last_sent"]) == (1234, 5004)
+    assert (first["received"], first["acknowledged"], first["last_sent"]) == (1234, 900, 5004)
     assert first["last_received"] == 0, "ss leaves out what is 0"
     assert (second["local"], second["peer"]) == ("192.0.2.5:22", "[fd00::1]:40000")
     assert second["persist"]
@@ -219,7 +239,7 @@ def test_rights_are_those_of_a_process() -> None:
 
 def test_a_look_fits_into_a_message() -> None:
     threads = [{"tid": n, "frames": [{"file": "/x" * 1000, "name": "f", "line": 1}] * 100} for n in range(64)]
-    shown = look.bounded({"python": threads, "connections": [], "threads": [], "unread": []})
+    shown = room.bounded({"python": threads, "connections": [], "threads": [], "unread": []})
     assert 0 < len(shown["python"]) < 64
     assert len(json.dumps(shown)) < 1 << 20
     assert shown["unread"]
@@ -233,8 +253,41 @@ def test_this_process_as_proc_shows_it() -> None:
     seen = proc.seen((os.getpid(), row["start"], False, True))
     assert seen["state"] in "RS"
     assert seen["threads"][0]["tid"] == os.getpid()
-    assert seen["bytes_moved"] > 0
+    assert min(seen["bytes_moved"], seen["calls"]) > 0
     assert proc.seen((os.getpid(), row["start"] + 1, False, True))["state"] == "", "another one by now"
+
+
+def test_calls_are_named_by_the_machine_that_makes_them() -> None:
+    """98 is futex on one and getrusage on the other; 202 is futex on one and accept on the other."""
+    assert syscalls.named(["98", "0x1"], "aarch64") == ["futex", "0x1"]
+    assert syscalls.named(["98", "0x1"], "x86_64") == ["call 98", "0x1"]
+    assert syscalls.named(["202", "0x1"], "x86_64") == ["futex", "0x1"]
+    assert syscalls.named(["202", "0x1"], "aarch64") == ["call 202", "0x1"]
+    assert syscalls.named(["running"], "aarch64") == ["running"]
+    assert syscalls.named(["202", "0x1"], "s390x") == [], "nothing is better than another call"
+    assert syscalls.named([], "x86_64") == []
+
+
+def test_how_far_a_process_has_come_in_its_files(tmp_path: Path) -> None:
+    (tmp_path / "shard").write_bytes(bytes(100))
+
+    def mine(descriptor: int) -> list[str]:
+        found = descriptors.opened("/proc/self", [])
+        assert found
+        return [each for each in found["positions"] if each.startswith(f"{descriptor} ")]
+
+    with (tmp_path / "shard").open("rb", buffering=0) as shard, (tmp_path / "log").open("ab") as log:
+        (begin,) = mine(shard.fileno())
+        assert (begin.split()[2], mine(shard.fileno())) == ("0", [begin])
+        shard.read(40)
+        assert mine(shard.fileno()) == [f"{' '.join(begin.split()[:2])} 40"]
+        assert mine(log.fileno()) == [], "a log grows while its process stands still"
+    assert descriptors.opened("/proc/0", []) is None
+
+
+def test_what_a_thread_reads_now_is_named_first() -> None:
+    reads = {"syscall": ["read", "0x9"]}
+    assert descriptors._in_use([reads, {"syscall": ["futex", "0x8"]}, {}]) == {9}
 
 
 @pytest.mark.parametrize("name", [path.name for path in sorted(ONHOST.glob("*.py"))])

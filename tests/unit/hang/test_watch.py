@@ -14,7 +14,7 @@ from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import HangState, Judgement
 from doctor.hang.options import HangWishes
 from doctor.hang.run import Sight
-from doctor.hang.watch import judged, watch
+from doctor.hang.watch import judged, watch, whole
 from doctor.run.progress import ProgressLine
 from tests.support.hang.written import both, evidence
 
@@ -95,6 +95,15 @@ def test_no_look_begins_that_the_deadline_would_cut() -> None:
     looks = Looks(MOVES, HANGS)
     assert watched(looks, until=0.0).verdict is HangState.MOVES
     assert len(looks.left) == 1
+
+
+@pytest.mark.parametrize("timeout", [10.0, 60.0, 600.0])
+@pytest.mark.parametrize("age", [0.0, 1.0, 20.0, 10_000.0])
+def test_an_answer_comes_within_the_timeout(timeout: float, age: float) -> None:
+    looks = whole(timeout, 2.0, age)
+    assert timeout / 2 <= looks < timeout
+    if timeout / 2 < looks and age < timeout:
+        assert age + looks + 2.0 < timeout
 
 
 def test_an_interruption_before_the_first_judgement_has_none() -> None:

@@ -46,8 +46,8 @@ def said_of(folder: Path, text: str) -> Conclusion:
 
 RESTARTED = [
     ("restarted", "rank 2 ended with an exception"),
-    ("restarted-info", "process 4060 was killed"),
-    ("restarted-tee", "process 8405 was killed"),
+    ("restarted-info", "process 4060 (local rank 2) was killed"),
+    ("restarted-tee", "process 8405 (local rank 1) was killed"),
     ("restarted-redirects", "rank 3 ended with an exception"),
 ]
 

@@ -94,7 +94,9 @@ def test_clocks_are_told_of_only_where_they_would_decide() -> None:
 
 
 def test_a_cause_without_a_symptom_has_a_few_words() -> None:
-    assert last_words(Explanation(concluded(JOBS / "exception"))).endswith(" (exception of the program).")
+    said = concluded(JOBS / "exception")
+    assert said.charges[0].brief == "exception of the program"
+    assert " ended with an exception of the program: " in last_words(Explanation(said))
 
 
 def test_torchruns_rendezvous_counts_hosts(tmp_path: Path) -> None:

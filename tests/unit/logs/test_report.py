@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from doctor.logs.explanation import Explanation, last_words, told_at
-from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Logs
+from doctor.logs.model import Conclusion, LogCause, LogFile, LogLine, LogOutcome, Logs
 from doctor.logs.report import page_of
 from doctor.logs.report_json import logs_report
 from doctor.model import Confidence
@@ -71,7 +71,7 @@ def test_quiet_leaves_who_is_named_and_the_last_line() -> None:
     said = text(explaineds()["oom"], 100, quiet=True).splitlines()
     assert len(said) == 3
     assert said[0].startswith("FAIL  rank 2 on node3 was killed by the kernel")
-    assert said[-1] == "Named: rank 2 on node3 (kernel-oom)."
+    assert said[-1] == "Named: rank 2 on node3 was killed by the kernel for lack of memory."
     assert text(explaineds()["clean"], 100, quiet=True) == "Nothing in what was read complains.\n"
 
 
@@ -158,8 +158,29 @@ def test_who_is_only_suspected_is_not_named() -> None:
     assert last_words(said).startswith("Suspected: ")
 
 
+def test_nobody_is_called_named_if_the_cause_is_about_nobody() -> None:
+    found = explaineds()["oom"]
+    limit = LogCause("slurm-time-limit", "the job reached its time limit; its last step was 40")
+    said = replace(found, conclusion=replace(found.conclusion, charges=(limit,)))
+    assert last_words(said) == "Cause: the job reached its time limit."
+    assert page_of(said).word == "Cause"
+    unsure = replace(limit, confidence=Confidence.SUSPECT)
+    said = replace(found, conclusion=replace(found.conclusion, charges=(unsure,)))
+    assert last_words(said) == "Possible cause: the job reached its time limit."
+
+
 def test_other_attempts_stand_in_every_report() -> None:
     found = explaineds()["oom"]
     said = replace(found, conclusion=replace(found.conclusion, beside=("attempt 1 of 2 failed: rank 7",)))
     for made in (as_html(page_of(said)), as_markdown(page_of(said)), as_json(said), text(said, 200).encode()):
         assert b"attempt 1 of 2 failed: rank 7" in made
+
+
+def test_a_long_name_of_a_file_is_shown_once_and_then_its_end() -> None:
+    name, other = "run-of-november/attempt_0/rank0/stderr.log", "run-of-november/attempt_0/rank1/stderr.log"
+    lines = (LogLine(name, 3, "fell"), LogLine(name, 9, "ended"), LogLine(other, 4, "fell too"))
+    found = Conclusion(LogOutcome.NAMED, (LogCause("x-y", "rank 1 fell", lines=lines),))
+    said = text(Explanation(found, Logs((LogFile(name, lines=9), LogFile(other, lines=9)))), 200)
+    assert said.count(name) == 1
+    assert "rank0/stderr.log:9: ended" in said
+    assert f"{other}:4: fell too" in said

@@ -25,7 +25,7 @@ def test_slurms_numbers_tell_jobs_apart(tmp_path: Path) -> None:
     assert said.outcome is LogOutcome.NAMED
     assert headline(said.charges[0]).startswith("job 102: rank 1 ended with an exception")
     assert said.beside == ("job 101: nothing in it complains",)
-    assert "of job 102" in last_words(Explanation(said))
+    assert "in job 102" in last_words(Explanation(said))
 
 
 def test_two_that_failed_are_both_told(tmp_path: Path) -> None:

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Party
+from doctor.logs.model import LogOutcome, Party
 from tests.support.fault_logs import accused, concluded
 
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
 KILLED = "srun: error: node2: task 5: Killed"
 OTHERS = "srun: error: node1: tasks 0-3: Terminated"
+TRACEBACK = (
+    "Traceback (most recent call last):",
+    '  File "/job/train.py", line 7, in <module>',
+    "    read(shard)",
+    "ValueError: no shard 17",
+)
 
 
 def named(folder: Path, *lines: str) -> tuple[Party, ...]:
@@ -45,3 +51,164 @@ def test_the_host_where_a_step_began_was_not_lost(tmp_path: Path) -> None:
     assert not named(tmp_path, lost)
     found = named(tmp_path, "srun: error: Node failure on node3", lost)
     assert {party.host for party in found} == {"node3"}
+
+
+@pytest.mark.parametrize("why", [" ***", " DUE TO TIME LIMIT ***"])
+def test_an_exception_before_the_scheduler_ended_the_job_is_told(why: str, tmp_path: Path) -> None:
+    """The other ranks may have hung since, until somebody or the time limit ended them."""
+    path = tmp_path / "slurm-7.out"
+    ended = CANCELLED.replace("STEP 7.0", "JOB 7").replace(" ***", why)
+    path.write_text("\n".join([*TRACEBACK, ended, ""]))
+    said = concluded(path).charges[0]
+    assert "exception of the program came first: ValueError: no shard 17" in said.says
+    path.write_text("\n".join([ended, *TRACEBACK, ""]))  # it ended because it was told to
+    assert "ValueError" not in concluded(path).charges[0].says
+
+
+def test_a_cancelled_job_is_no_ones_fault_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(f"step 3 loss 2.0\n{CANCELLED.replace('STEP 7.0', 'JOB 7')}\n")
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-cancelled")
+    assert not accused(found)
+
+
+def test_a_requeued_job_accuses_no_task(tmp_path: Path) -> None:
+    requeued = f"{CANCELLED.removesuffix(' ***')} DUE TO JOB REQUEUE ***"
+    lines = (requeued, "srun: error: node1: tasks 2-3: Exited with exit code 1")
+    assert not named(tmp_path, *lines)
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-requeued")
+
+
+def test_a_crash_is_told_with_its_signal(tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text("srun: error: node2: task 5: Bus error (core dumped)\n")
+    assert "rank 5 on node2: Slurm saw a task crash (Bus error)" in concluded(tmp_path).charges[0].says
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "W1120 07:22:27.705000 53 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 62 "
+        "closing signal SIGTERM",
+        "[2026-11-20 21:00:00,123] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 4242",
+    ],
+)
+def test_a_task_that_starts_ranks_is_not_a_rank(inside: str, tmp_path: Path) -> None:
+    assert {(party.rank, party.host) for party in named(tmp_path, inside, KILLED)} == {(None, "node2")}
+
+
+LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-11-20T07:22:27 DUE TO TIME LIMIT ***"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "29947it [35:25,  5.94s/it]29948it [35:34,  7.00s/it]",
+        " 7/50 [1:14:33<7:38:27, 639.71s/it] 16%|█▌        | 8/50 [1:25:11<7:27:22, 639.11s/it]",
+        "Loading:  45%|████▌     | 120M/267M [00:30<00:37,  3.95MB/s]",
+        "120/267 [====>.....] - ETA: 3s - loss: 0.1",
+        "step 12 of 100",
+    ],
+)
+def test_a_line_glued_to_an_open_one_is_read(before: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(f"{before}{LIMIT}\n")
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-time-limit")
+
+
+FAILURE = f"[2026-11-20T07:22:27.809] {CANCELLED.removeprefix('slurmstepd: ')[:-4]} DUE TO TASK FAILURE ***"
+
+
+def test_slurm_ends_a_step_because_of_the_task_that_failed(tmp_path: Path) -> None:
+    assert not named(tmp_path, FAILURE, OTHERS, KILLED)
+    failed = "srun: error: node1: task 58: Exited with exit code 1"
+    assert {party.rank for party in named(tmp_path, FAILURE, OTHERS, failed)} == {58}
+
+
+def test_a_folder_that_is_missing_on_a_host_accuses_nobody(tmp_path: Path) -> None:
+    line = (
+        "slurmstepd: error: couldn't chdir to `/data/run': No such file or directory: going to /tmp instead"
+    )
+    assert not named(tmp_path, line, "# nThread 1 nGpus 2 minBytes 1048576", "# Avg bus bandwidth : 12.5")
+    assert concluded(tmp_path / "slurm-7.out").outcome is LogOutcome.CLEAN
+
+
+def test_the_shell_names_the_process_that_ran_out_of_memory(tmp_path: Path) -> None:
+    memory = "slurmstepd: error: Detected 1 oom_kill event in StepId=191.batch."
+    shell = "/var/spool/slurmd/job00191/slurm_script: line 28:  8156 Killed                  python3 main.py"
+    assert {party.pid for party in named(tmp_path, "Epoch: [0][511/1736]", "Killed", shell, memory)} == {8156}
+    says = concluded(tmp_path / "slurm-7.out").charges[0].says
+    assert says.startswith("process 8156 was killed by the kernel for lack of memory")
+
+
+def test_all_hosts_that_slurm_lost_are_named(tmp_path: Path) -> None:
+    lines = [f"srun: error: Node failure on node{number}" for number in (3, 4, 3)]
+    assert {party.host for party in named(tmp_path, *lines)} == {"node3", "node4"}
+
+
+def test_the_signal_of_the_scheduler_is_nobodys_ctrl_c(tmp_path: Path) -> None:
+    limit = LIMIT.replace("TIME LIMIT", "PREEMPTION")
+    trace = ("Traceback (most recent call last):", '  File "/app/train.py", line 12, in <module>', "    go()")
+    assert not named(tmp_path, limit, *trace, "KeyboardInterrupt")
+    assert concluded(tmp_path / "slurm-7.out").charges[0].symptom == "slurm-preempted"
+
+
+@pytest.mark.parametrize(
+    ("line", "symptom"),
+    [
+        ("slurmd[n1]: error: *** JOB 7 CANCELLED AT 2013-01-01T00:00:00 DUE TO TIME LIMIT ***", "time-limit"),
+        ("slurmstepd: *** JOB 7 CANCELLED AT 2014-01-01T00:00:00 DUE TO TIME LIMIT on n1 ***", "time-limit"),
+        ("slurmstepd: error: *** JOB 7 CANCELLED AT 2014-01-01T00:00:00 ***", "cancelled"),
+        ("slurmstepd: error: *** STEP 7.0 ON node1 UNCORRECTABLE MEMORY ERROR AT 2026-11-20T07:22:27 ***",
+         "memory-error"),
+        ("slurmstepd: error: Job 7 exceeded memory limit (3940736 > 2068480), being killed", "oom"),
+        ("slurmstepd: error: pyxis: failed to import docker image", "container"),
+        ("srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification",
+         "step-refused"),
+        ("srun: error: Unable to create step for job 7: Requested nodes are busy", "step-waits"),
+        ("sbatch: error: Batch job submission failed: Invalid account specified", "request"),
+        ("srun: error: Task launch for StepId=7.0 failed on node n3: Credential expired", "launch-failed"),
+    ],
+)  # fmt: skip
+def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm-7.out").write_text(f"step 3\n{line}\n")
+    found = concluded(tmp_path / "slurm-7.out")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, f"slurm-{symptom}")
+
+
+LABELLED = """0: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
+1: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
+0: step 1 loss 2.0
+1: step 1 loss 2.0
+1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a capacity of 79 GiB.
+"""
+FIRST = """1: Root Cause (first observed failure):
+1: [0]:
+1:   time      : 2026-11-20_07:22:26
+1:   host      : node2
+1:   rank      : 11 (local_rank: 3)
+1:   exitcode  : 1 (pid: 5363)
+"""
+SENDING = (
+    "1: W1120 07:22:27.705000 5359 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process "
+    "5362 closing signal SIGTERM"
+)
+
+
+@pytest.mark.parametrize(("end", "rank"), [(FIRST, 11), (SENDING, None), ("", 1)])
+def test_the_labels_of_srun_are_ranks_unless_its_tasks_are_torchruns(
+    end: str, rank: int | None, tmp_path: Path
+) -> None:
+    lines = LABELLED if rank != 1 else LABELLED.replace("torch/distributed/run.py", "app/run.py")
+    ends = "srun: error: node2: task 1: Exited with exit code 1"
+    assert {party.rank for party in named(tmp_path, *f"{lines}{end}".splitlines(), ends)} == {rank}
+
+
+def test_a_job_that_was_requeued_and_went_on_is_not_accused(tmp_path: Path) -> None:
+    path = tmp_path / "slurm-7.out"
+    ended = CANCELLED.replace("STEP 7.0", "JOB 7").replace(" ***", " DUE TO JOB REQUEUE ***")
+    path.write_text(f"{ended}\n")
+    assert concluded(path).charges[0].symptom == "slurm-requeued"
+    steps = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(400)]
+    path.write_text("\n".join([*steps[:100], ended, *steps[90:], ""]))
+    assert concluded(path).outcome is LogOutcome.CLEAN

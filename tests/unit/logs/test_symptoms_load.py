@@ -96,12 +96,13 @@ NUMBER = "my-number:\n  title: a widget is worn\n  role: root\n  number: 907001\
 def test_a_number_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(NUMBER)
     (symptom,) = [each for each in load_symptoms([tmp_path]).symptoms if each.id == "my-number"]
-    assert symptom.patterns == (("error code is 907001",), ("ErrCode=907001",), ("ret: 907001",))
+    runtime = ("error code is 907001", "ErrCode=907001", "ret: 907001", "runtime result = 907001")
+    assert symptom.patterns == tuple((text,) for text in runtime)
     assert symptom.codes == ("907001",)
     (tmp_path / "mine.yaml").write_text(f"{NUMBER}  spellings: all\n  codes: [WORN]\n")
     (symptom,) = [each for each in load_symptoms([tmp_path]).symptoms if each.id == "my-number"]
-    assert symptom.patterns[:3] == (("error code is 907001",), ("ErrCode=907001",), ("ret: 907001",))
-    assert (len(symptom.patterns), symptom.patterns[5]) == (14, ("retcode:907001",))
+    assert symptom.patterns[:4] == tuple((text,) for text in runtime)
+    assert (len(symptom.patterns), symptom.patterns[6]) == (16, ("retcode:907001",))
     assert symptom.codes == ("907001", "WORN")
 
 

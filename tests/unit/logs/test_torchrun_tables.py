@@ -107,3 +107,95 @@ def test_the_earliest_of_several_tables_counts_wherever_it_stands(later_first: b
     assert culprits(found)[0] == {2}
     how = [" ".join(each.how) for each in found.charges if {party.rank for party in each.who} == {12}]
     assert not any("no other rank" in text for text in how)
+
+
+ALIKE = (
+    TABLE.replace("exitcode  : -15", "exitcode  : 1")
+    .replace("_10:00:03", "_10:00:02")
+    .replace("Signal 15 (SIGTERM) received by PID 4249", "To enable traceback see: https://pytorch.org/docs")
+)
+OLD = """**************************************************
+                  train.py FAILED
+==================================================
+Root Cause:
+[0]:
+  time: 2021-07-01_10:00:02
+  rank: 2 (local_rank: 2)
+  exitcode: 1 (pid: 4250)
+  error_file: <N/A>
+  msg: "Process failed with exitcode 1"
+==================================================
+Other Failures:
+[1]:
+  time: 2021-07-01_10:00:02
+  rank: 1 (local_rank: 1)
+  exitcode: 1 (pid: 4249)
+  error_file: <N/A>
+  msg: "Process failed with exitcode 1"
+**************************************************
+"""
+SPELLINGS = {
+    "1.9": "[ERROR] 2021-07-01 10:00:03,117 api: {} of binary: python",
+    "1.13": "ERROR:torch.distributed.elastic.multiprocessing.api:{} of binary: python",
+    "2.1": "[2026-11-20 10:00:03,117] torch.distributed.elastic.multiprocessing.api: [ERROR] {} of binary: p",
+    "2.3": f"E1120 10:00:03.117000 140234 {ELASTIC}:826] {{}} of binary: python",
+    "2.9": f"E1120 10:00:03.117000 4200 site-packages/{ELASTIC}:882] {{}} of binary: python",
+    "rich": " ERROR    {} of  api.py:673",
+    "fn": "[ERROR] 2021-07-01 10:00:03,117 api: {} of fn: main (start_method: spawn)",
+}
+"""torchrun's line about a rank that failed, by version."""
+
+
+@each("table", [ALIKE, OLD])
+def test_ranks_that_ended_alike_stand_beside_the_first(table: str, tmp_path: Path) -> None:
+    found = read(tmp_path, table[table.index("\n") + 1 :])
+    assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
+    assert "rank 1" in found.charges[0].says
+
+
+def test_if_the_first_is_cut_off_no_rank_is_named_as_the_first(tmp_path: Path) -> None:
+    cut = ALIKE[: ALIKE.index("-----\nRoot Cause")].replace(
+        "[1]:\n",
+        "[1]:\n  time      : 2026-11-20_10:00:02\n  host      : node7\n  rank      : 3 (local_rank: 3)\n"
+        "  exitcode  : 1 (pid: 4251)\n  error_file: <N/A>\n[2]:\n",
+    )
+    found = read(tmp_path, cut[cut.index("=") :])
+    assert culprits(found) == [{1, 3}]
+    assert found.charges[0].confidence is Confidence.SUSPECT
+
+
+def test_an_exception_of_all_ranks_is_told_of_all(tmp_path: Path) -> None:
+    found = read(tmp_path, FRAMES, "KeyError: 'labels'\n", FRAMES, "KeyError: 'labels'\n", ALIKE)
+    assert culprits(found) == [{2}]
+    assert "KeyError" in found.charges[0].says
+    assert "rank 1" in found.charges[0].says
+
+
+@each("version", [*SPELLINGS])
+def test_the_local_rank_is_named_in_every_version(version: str, tmp_path: Path) -> None:
+    failed = SPELLINGS[version].format("failed (exitcode: 1) local_rank: 2 (pid: 4250)")
+    launcher = FRAMES.replace("/work/train.py", "/opt/bin/accelerate")
+    found = read(tmp_path, "loading\n", failed, "\n", launcher)
+    assert found.outcome is LogOutcome.NAMED
+    assert not found.beside
+    assert "process 4250 (local rank 2) ended with exit code 1" in found.charges[0].says
+
+
+def test_the_warning_of_torch_1_9_names_the_process(tmp_path: Path) -> None:
+    header = "               CHILD PROCESS FAILED WITH NO ERROR_FILE                \n"
+    found = read(
+        tmp_path,
+        header,
+        "Child process 4250 (local_rank 2) FAILED (exitcode 1)\n",
+        "Error msg: Process failed\n",
+    )
+    assert found.outcome is LogOutcome.NAMED
+    assert "process 4250 (local rank 2)" in found.charges[0].says
+
+
+@each("prefix", ["[gpu17:0]:", "trainer-1  | "])
+def test_a_table_is_read_behind_a_prefix(prefix: str, tmp_path: Path) -> None:
+    lines = (*FRAMES.splitlines(), "KeyError: 'labels'", *TABLE.splitlines())
+    found = read(tmp_path, *(f"{prefix}{line}\n" for line in lines))
+    assert "KeyError: 'labels'" in found.charges[0].says
+    assert culprits(found)[0] == {2}

@@ -49,6 +49,13 @@ def left(of: Report) -> dict[str, str]:
     return {line.area: line.text for line in measured(of).left}
 
 
+def test_an_area_whose_line_measures_none_of_the_checks_that_were_chosen_names_them() -> None:
+    of = recording(NAMES)
+    chosen = tuple(check for check in KNOWN if check.id in ("swap-active", "nproc-low"))
+    report = build_report(read_recording(of), syllabus(chosen), load_remedies())
+    assert set(ticked(report)["memory"].split(", ")) == {"swap-active", "nproc-low"}
+
+
 def test_a_healthy_report_says_what_was_measured() -> None:
     healthy = made()
     assert healthy.verdict is Verdict.HEALTHY

@@ -45,6 +45,11 @@ def test_what_is_done_of_what_and_who_is_waited_for() -> None:
     assert words(TRAINING, 0, 3725) == "smoke  train 12/30  loss 2.31  8 ranks on node[1-4]  1:02:05"
 
 
+def test_nothing_is_said_of_what_may_stand_still() -> None:
+    reading = Stage("logs", "3.0 of 9.5 MB  file 2: rank1.log", 3, 9, patient=True)
+    assert words(reading, 90, 95) == "logs  3.0 of 9.5 MB  file 2: rank1.log  1:35"
+
+
 def test_the_limit_is_said_when_nothing_moves() -> None:
     assert words(ASKING, 12, 13).endswith("no move for 12 s, limit 60 s  waiting for node[6-8]  0:13")
     assert "no move" not in words(ASKING, 4, 13)

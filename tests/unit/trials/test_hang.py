@@ -72,6 +72,15 @@ def test_in_a_healthy_job_nobody_may_be_accused() -> None:
     assert not of("healthy", 3).right
 
 
+def test_an_endless_loop_is_to_be_named_and_not_accused() -> None:
+    loop = {**GUILTY, "cause": "computes", "stack": [{"function": "spin"}]}
+    assert of("spin", 3, suspects=[loop], verdict="unknown").right
+    assert not of("spin", 1, loop).right
+    assert not of("spin", 3, verdict="unknown").right
+    assert not of("spin", 3, suspects=[{**loop, "rank": 1}], verdict="unknown").right
+    assert not of("spin", 3, suspects=[{**loop, "stack": []}], verdict="unknown").right
+
+
 def test_no_answer_at_all_is_wrong() -> None:
     assert not held(drawn("healthy"), NODES, 70, "Traceback", 1.0).right
 

@@ -73,6 +73,7 @@ SRUN = Launcher(
             "gpus_per_node": "gpus",
             **dict.fromkeys(("gpus", "G"), "all_gpus"),
             **named("gpus_per_task"),
+            **dict.fromkeys(("array", "a"), "tasks"),
             **unnamed("mem", "jobid"),
             **unnamed("export", "mpi", "cpu_bind", "mem_bind", "gpu_bind", "container_image", "qos"),
             **unnamed("container_mounts", "container_workdir", "container_name", "reservation"),

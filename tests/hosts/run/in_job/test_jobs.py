@@ -79,6 +79,7 @@ def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
     assert failures(text) == 1, text
 
 
+@pytest.mark.long
 def test_mpirun_the_first_rank_of_a_host_stops_after_it_joined(three: Lab) -> None:
     """Rank 2 would run node2's programs; rank 5 is held back until rank 2 is stopped."""
     three["node3"].do("touch /run/held")

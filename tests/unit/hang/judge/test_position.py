@@ -70,8 +70,8 @@ BACKWARD = (
         (rank(BACKWARD, *gloo(WAITING)), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE, WAITING)), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE)), False, "backward"),
-        (rank(BACKWARD, *gloo(WAITING, number="98")), True, "backward"),
-        (rank(BACKWARD, *gloo(IDLE, number="219")), True, "backward"),
+        (rank(BACKWARD, *gloo(WAITING, number="futex")), True, "backward"),
+        (rank(BACKWARD, *gloo(IDLE, number="restart_syscall")), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE), NCCL, state="R", waits=""), None, "backward"),
         # A line of the person's own that calls C code.
         (rank((line("work.wait()"),), *gloo(WAITING)), True, "wait"),
@@ -104,8 +104,8 @@ BACKWARD = (
         (rank((), *gloo(WAITING), NCCL), None, ""),
         # gloo's send and recv wait in the main thread, with a limit: so may a lock.
         (rank((), *gloo(IDLE), limit=WAITING), None, ""),
-        (rank((), *gloo(IDLE), number="219"), None, ""),
-        (rank((), *gloo(IDLE), waits="hrtimer_nanosleep", number="219"), False, ""),
+        (rank((), *gloo(IDLE), number="restart_syscall"), None, ""),
+        (rank((), *gloo(IDLE), waits="hrtimer_nanosleep", number="restart_syscall"), False, ""),
         (rank(()), None, ""),
     ],
 )  # fmt: skip

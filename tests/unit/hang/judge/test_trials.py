@@ -14,7 +14,6 @@ LIMIT = 1.0
 
 CAUSES = {
     "sleep": (Cause.SLEEPS, "train.py:74"),
-    "spin": (Cause.COMPUTES, "train.py:60"),
     "gil": (Cause.GIL, "train.py:48"),
     "lock": (Cause.LOCK, "train.py:54"),
     "fifo": (Cause.PIPE, "train.py:43"),
@@ -90,6 +89,20 @@ class TestACulprit:
             assert (found.verdict, found.exit_code, found.culprits) == (HangState.WAITS, 0, ())
 
 
+@pytest.mark.parametrize("trial", of_faults("spin"), ids=ids)
+def test_an_endless_loop_is_named_and_not_accused(trial: Trial) -> None:
+    """It looks like long work."""
+    found = judge(trial.evidence, limit=LIMIT)
+    assert (found.verdict, found.exit_code, found.culprits) == (HangState.UNKNOWN, 3, ())
+    assert [(each.rank, each.cause, each.place) for each in found.named] == [
+        (trial.victim[0], Cause.COMPUTES, "train.py:60")
+    ]
+    bare = judge(without_stacks(trial.evidence), limit=LIMIT)
+    assert (named(bare), bare.exit_code) == (trial.victim, 3)
+    assert judge(of_another_user(trial.evidence), limit=LIMIT).exit_code == 3
+    assert judge(trial.evidence).exit_code == 0
+
+
 @pytest.mark.parametrize("trial", of_faults(*MISMATCH), ids=ids)
 @pytest.mark.parametrize(
     "rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"]
@@ -147,7 +160,7 @@ def test_a_job_that_is_over_hangs_on_nobody(trial: Trial) -> None:
 
 
 def test_every_fault_of_the_trials_is_judged_here() -> None:
-    known = {*CAUSES, *CRASHED, *MISMATCH, "netdrop", "none", "slow", "ckpt"}
+    known = {*CAUSES, "spin", *CRASHED, *MISMATCH, "netdrop", "none", "slow", "ckpt"}
     assert {trial.fault for trial in trials()} == known
     assert len(trials()) == 56
 

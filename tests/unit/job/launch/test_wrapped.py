@@ -24,6 +24,9 @@ READ = (4, "node7", 29512)
 """The ranks of a host, the master and the port that this line gives."""
 
 
+BLANK = "\\ "
+
+
 def planned(launch: Launch) -> JobPlan:
     return draft([Host("node1", "node1"), Host("node2", "node2")], JobWishes(launch=launch))
 
@@ -315,6 +318,31 @@ def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
     assert message in caught.value.mistakes[0].message
 
 
+def test_a_line_that_an_escaped_blank_cuts(tmp_path: Path) -> None:
+    start = "torchrun --nnodes 2 --node_rank $R --master_addr node7 {}\n  train.py\n"
+    with pytest.raises(InputErrors) as caught:
+        read(tmp_path, f"cd /job\n{start.format(BLANK)}")
+    mistake = caught.value.mistakes[0]
+    assert (mistake.line, "a backslash and a blank" in mistake.message) == (2, True)
+    assert figures(read(tmp_path, start.format(BLANK.strip())))[1] == "node7"
+    assert figures(read(tmp_path, f"echo a {BLANK}\n{start.format(BLANK.strip())}"))[1] == "node7"
+
+
+@pytest.mark.parametrize("text", ["docker compose up -d trainer", "cd /job\nmake train", "./run"])
+def test_a_script_that_starts_something_unknown_is_refused_with_its_words(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputErrors) as caught:
+        read(tmp_path, f"{text}\n")
+    message = caught.value.mistakes[0].message
+    assert f"what `{text.splitlines()[-1]}` starts is not known" in message
+
+
+def test_an_address_in_another_language_is_told(tmp_path: Path) -> None:
+    start = "torchrun --nnodes 2 --master_addr $MASTER_ADDR t.py\n"
+    assert "address node7 is in line 1" in notes(read(tmp_path, f"set -x MASTER_ADDR node7\n{start}"))
+    code = 'python - <<EOF\nprint("MASTER_ADDR", os.environ["MASTER_ADDR"])\nEOF\n'
+    assert "address" not in notes(read(tmp_path, code + start))
+
+
 @pytest.mark.parametrize(
     ("text", "port", "line"),
     [
@@ -323,6 +351,9 @@ def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
         ("H=1\nMASTER_HOST=node1:1234; ARGS=--master_port=${MASTER_HOST##*:}\ntorchrun $ARGS t.py", 1234, 2),
         ("ssh node1 <<EOF\ntorchrun --master_port 29512 t.py\nEOF", 29512, 2),
         ("python t.py --dist-url tcp://$HOST:23456", 23456, 1),
+        ("set -gx MASTER_PORT 29512\ntorchrun --nnodes 2 --master_port $MASTER_PORT t.py", 29512, 1),
+        ("#!/bin/csh\nsetenv MASTER_PORT 29512\ntorchrun --master_port $MASTER_PORT t.py", 29512, 2),
+        ("python - <<EOF\nos.environ['MASTER_PORT'] = '29512'\nEOF\npython t.py --nnodes 2", 29512, 2),
     ],
 )  # fmt: skip
 def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int, tmp_path: Path) -> None:
@@ -341,6 +372,8 @@ def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int
         "MASTER_PORT=29512\ntorchrun --standalone t.py",
         "S3_ENDPOINT=http://minio:9000 SPARK_MASTER=spark://h:7077\npython t.py",
         "export MASTER_PORT=29512\npython t.py",
+        "echo '  port: 6006' >>board.yaml\npython t.py",
+        "print(os.environ['MASTER_PORT'], 29512)\npython t.py",
     ],
 )
 def test_other_ports_are_not_those_of_the_job(text: str, tmp_path: Path) -> None:

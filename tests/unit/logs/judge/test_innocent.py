@@ -303,4 +303,5 @@ def test_what_a_cancelled_job_led_to_is_not_told_as_its_cause() -> None:
         ),
     )
     found = conclude(logs([ends]))
-    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.UNKNOWN, "slurm-cancelled")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-cancelled")
+    assert not found.charges[0].who

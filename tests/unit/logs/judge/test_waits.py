@@ -75,7 +75,7 @@ def test_the_last_that_others_wait_for_is_guilty() -> None:
     first = found.charges[0]
     assert [party.rank for party in first.who] == [3]
     assert first.confidence is Confidence.STRONG
-    assert "no such line is in its own log" in first.how
+    assert "no such line of its own is in these logs" in first.how
 
 
 def test_two_that_wait_for_each_other_are_a_pair() -> None:

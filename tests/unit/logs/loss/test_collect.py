@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterable
-from math import isnan, nan
+from math import isfinite, isnan, nan
 
 import pytest
 
@@ -256,3 +256,42 @@ def test_the_mean_at_the_end_of_an_epoch_is_no_step() -> None:
         "Epoch 1 done | Avg Loss: 0.5",
     ]
     assert one(lines).steps[-1] == 6500
+
+
+MEGATRON = (
+    " iteration {:8d}/  8000 | consumed samples: 216512 | elapsed time per iteration (ms): 7613.1 | "
+    "learning rate: 6.680E-06 | global batch size:    64 |{} number of nan iterations:   {} |"
+)
+LOSS = " lm loss: {:.6E} | loss scale: 1.0 | grad norm: 0.7 | number of skipped iterations:   0 |"
+LOST = " loss scale: 1.0 | number of skipped iterations:   {} |"
+KNOWN = [MEGATRON.format(step, LOSS.format(0.7), 0) for step in range(5)]
+
+
+def test_a_loss_that_megatron_leaves_out_is_nan() -> None:
+    """It prints a loss only if it is above 0."""
+    for line in (
+        MEGATRON.format(5, LOST.format(0), 0),
+        MEGATRON.format(5, LOST.format(1), 1),
+        MEGATRON.format(5, LOST.format(0), 0)[:205],
+    ):
+        curve = one([*KNOWN, line, line.replace("5/", "6/")])
+        assert (curve.steps[-1], curve.losses[-2], curve.lines[-1]) == (5, 0.7, 6)
+        assert isnan(curve.losses[-1])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*KNOWN, MEGATRON.format(5, LOST.format(1), 0)],
+        [
+            *KNOWN,
+            MEGATRON.format(5, " loss scale: 1.0 | grad norm: 0.7 | number of skipped iterations:   0 |", 0),
+        ],
+        [*KNOWN, KNOWN[-1].replace("4/", "5/")[:150]],
+        [*KNOWN, MEGATRON.format(5, LOST.format(0), 0), MEGATRON.format(6, LOSS.format(0.7), 0)],
+        [MEGATRON.format(4, LOSS.format(0.002), 0), MEGATRON.format(5, LOST.format(0), 0)],
+    ],
+    ids=["skipped", "a gradient", "cut off before it", "back again", "around 0"],
+)
+def test_a_loss_may_be_left_out_for_other_reasons(lines: list[str]) -> None:
+    assert all(map(isfinite, one(lines).losses))

@@ -275,6 +275,21 @@ def test_the_time_is_over_in_the_middle_of_a_file(monkeypatch: pytest.MonkeyPatc
     assert logs.left_out == (f"{path}: {TOO_LONG}; what could be read of it counts",)
 
 
+def test_how_much_was_read_of_how_much(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"step 1 of 9\n" * 200_000)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "b.log.gz").write_bytes(gzip.compress(LOST * 9))
+    (tmp_path / "link.log").symlink_to("a.log")
+    moved: list[tuple[int, int]] = []
+    read([tmp_path], MATCHER, now=NOW, moved=lambda done, of: moved.append((done, of)))
+    total = sum(path.stat().st_size for path in (tmp_path / "a.log", tmp_path / "in/b.log.gz"))
+    assert {of for _, of in moved} == {total}
+    assert [done for done, _ in moved] == sorted(done for done, _ in moved)
+    assert moved[-1][0] == total
+    read([io.BytesIO(LOST)], MATCHER, now=NOW, moved=lambda done, of: moved.append((done, of)))
+    assert moved[-1] == (len(LOST), 0), "the size of a pipe is not known"
+
+
 def test_a_host_takes_the_time_of_no_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for host in ("node1", "node2"):
         (tmp_path / host).mkdir()

@@ -105,6 +105,34 @@ def test_a_slow_rank_among_ranks_that_wait_for_their_processors(factor: float, f
     assert perhaps_slow(result) == ([] if found else [5])
 
 
+def queueing(result: SmokeResult, share: float) -> SmokeResult:
+    """All ranks wait for a processor in this share of their time, as they do where others use it, too."""
+    for seen in result.ranks:
+        result = with_steps(
+            result, seen.rank, lambda step: changed(step, queued=step.cpu * share / (1 - share))
+        )
+    return result
+
+
+@pytest.mark.parametrize(
+    ("share", "factor", "found"),
+    [
+        (0.0, 1.42, True),
+        (0.02, 1.42, True),
+        (0.6, 1.42, False),  # seen of healthy ranks beside other programs
+        (0.9, 1.42, False),
+        (0.6, 2.0, True),
+        (0.9, 2.0, True),
+    ],
+)
+def test_a_slow_rank_that_waits_for_a_processor_that_others_use(
+    share: float, factor: float, found: bool
+) -> None:
+    result = computing(computing(queueing(run_of(4), share), 4, factor), 5, factor)
+    assert named(list(judge_speed(result))) == ([(STRAGGLER, (4, 5), ())] if found else [])
+    assert perhaps_slow(result) == ([] if found else [4, 5])
+
+
 def beside_hogs(seed: int, *, slow: int | None = None) -> SmokeResult:
     """Ranks and steps as far apart as on a machine with ten processes for each of its processors."""
     chance = random.Random(seed)

@@ -1,0 +1,249 @@
+"""What a process waits for, by the kernel function that it sleeps in, its stack and its connections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.hang.evidence import Connection, Frame, HangMember, Look, Thread
+from doctor.hang.judge import threads
+from doctor.hang.judge.judgement import Activity, Cause
+from doctor.hang.judge.places import frames_of, main_thread, place_of, user_frame, user_index
+from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
+
+_STORAGE = (
+    *(
+        "request_wait_answer",
+        "fuse_",
+        "folio_lock",
+        "folio_wait",
+        "lock_page",
+        "wait_on_page",
+        "nfs",
+        "rpc_wait",
+    ),
+    *(
+        "io_schedule",
+        "fsync",
+        "jbd2",
+        "xfs_",
+        "ext4_",
+        "wb_wait",
+        "cl_sync_io",
+        "osc_",
+        "ll_",
+        "ceph_",
+        "cifs_",
+    ),
+    *("blkdev", "submit_bio", "wait_on_bit", "sync_inodes", "writeback", "gpfs", "beegfs", "balance_dirty"),
+)
+_DEAD_STORAGE = (
+    "request_wait_answer",
+    "fuse_",
+    "nfs",
+    "rpc_wait",
+    "cl_sync_io",
+    "osc_",
+    "ll_",
+    "ceph_",
+    "cifs_",
+)
+_FLUSHES = ("fsync", "jbd2", "xfs_log", "ext4_sync", "wb_wait", "writeback", "sync_inodes", "balance_dirty")
+"""Waits for a disk that writes what was written before. One wait may be as long as the whole write."""
+_FILE_LOCKS = ("locks_lock_inode_wait", "fcntl_setlk", "posix_lock", "flock_lock")
+_OPENS_PIPE = ("wait_for_partner", "fifo_open")
+_READS_PIPE = ("pipe_read", "pipe_wait")
+_NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb_wait")
+_DULL = re.compile(
+    r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
+)
+_TALKS = (
+    *("/socket.py", "/ssl.py", "/http/client.py", "/urllib3/", "/asyncio/", "/aiohttp/"),
+    *("/grpc/", "/ray/", "/zmq/", "/torch/distributed/rpc/"),
+)
+"""Files of libraries that wait for the answer of another process."""
+_DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
+_READS_TERMINAL = ("n_tty_read", "tty_read")
+PATIENCE = 600.0
+"""Seconds after which the answer of a service is no longer expected: those between them give up earlier."""
+TRICKLE = 1_000
+"""Bytes per second over the network that may be slow work, or a heartbeat."""
+FILES = 3
+
+
+def waits_for(
+    member: HangMember, frames: Sequence[Frame], did: Progress, apart: float, ranks: Ends = NONE
+) -> Activity:
+    """What it waits for. It is unproved if it may be work that goes on, or an answer that may still come."""
+    found = _waits_for(member, frames, ranks)
+    if found.cause is Cause.SLEEPS and did.woken:
+        found = replace(found, polls=True)
+    doubt = "" if found.unproved else _doubt(found, member, did, apart, ranks)
+    return replace(found, words=f"{found.words}{doubt}", unproved=True) if doubt else found
+
+
+def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ranks: Ends) -> str:
+    """Why it may work all the same, in words that follow what it waits for; empty if it stands still."""
+    sleeps = found.cause is Cause.SLEEPS and not did.woken
+    if did.calls:
+        return ", and reads or writes little in between"
+    if did.network > TRICKLE * max(apart, 1.0) and not sleeps:
+        return ", and sends or receives little over the network"
+    if did.lines:
+        return ", and goes from line to line"
+    if did.other_thread and found.cause is not Cause.GIL:
+        return "; another thread of it works"
+    if found.cause is Cause.STORAGE and (did.woken or _flushes(member)):
+        return ", which may be slow"
+    if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
+        return ", and runs now and then"
+    if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
+        return " until another process answers"
+    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps:
+        peer = _asked_by_a_thread(member, ranks)
+        return f"; {peer.peer} has not answered it yet" if peer and _may_answer(peer) else ""
+    return ""
+
+
+def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Activity:
+    look = member.b or member.a
+    main = threads.main(look)
+    waits = main.waits if main else ""
+    gil = _holds_gil(member)
+    if _debugs(frames):
+        return Activity(Cause.INPUT, "waits in a Python debugger for somebody to type")
+    if _in_kernel(look, _FILE_LOCKS):
+        words = f"waits for a lock on a file{_named_files(look)}"
+        return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
+    if _in_kernel(look, _OPENS_PIPE):
+        return Activity(
+            Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames)
+        )
+    if _in_kernel(look, _STORAGE):
+        what = "a file system that does not answer" if _in_kernel(look, _DEAD_STORAGE) else "storage"
+        return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
+    if gil:
+        return Activity(
+            Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
+        )
+    if "nanosleep" in waits:
+        return Activity(Cause.SLEEPS, "sleeps")
+    if _in_kernel(look, _READS_PIPE):
+        return Activity(Cause.PIPE, "reads a pipe that stays empty")
+    if "do_wait" in waits and "futex" not in waits:
+        return Activity(Cause.CHILD, "waits for a child process")
+    if threads.in_futex(main):
+        if holder := _gil_holder(member):
+            return Activity(Cause.GIL, f"waits for the GIL, which another thread of it holds at {holder}")
+        return Activity(
+            Cause.LOCK, "waits for a lock" + ("" if frames else " or another thread"), certain=bool(frames)
+        )
+    if _types(look, main, frames):
+        return Activity(Cause.INPUT, "waits for somebody to type")
+    peer = asked(member, ranks)
+    others = next(elsewhere(member, look, ranks), None)
+    talks = _talks(frames) if frames else threads.polls(main)
+    if peer or _in_kernel(look, _NETWORK) or (others and talks):
+        return _answer(peer or others)
+    if threads.polls(main):
+        return Activity(Cause.INPUT, "waits for input")
+    if name := kernel_function(member):
+        return Activity(Cause.ELSEWHERE, f"waits in the kernel ({name})")
+    return Activity(Cause.ELSEWHERE, "is outside every collective")
+
+
+def _answer(peer: Connection | None) -> Activity:
+    """The wait for a service: whether it will answer, only the service shows."""
+    where = f" of {peer.peer}" if peer else ""
+    words = f"waits for an answer{where} over the network"
+    if peer and lost(peer):
+        return Activity(Cause.INPUT, f"{words}: what is sent there is never acknowledged")
+    return Activity(Cause.INPUT, words, unproved=peer is None or _may_answer(peer))
+
+
+def _may_answer(peer: Connection) -> bool:
+    return min(peer.last_sent, peer.last_received) < 1000 * PATIENCE
+
+
+def _flushes(member: HangMember) -> bool:
+    return _in_kernel(member.b, _FLUSHES) and not _in_kernel(member.b, _DEAD_STORAGE)
+
+
+def _talks(frames: Sequence[Frame]) -> bool:
+    return any(part in frame.file for frame in frames[: user_index(frames)] for part in _TALKS)
+
+
+def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:
+    """The connection over which one of its threads waits for an answer. If no stack is known, any may do so.
+
+    Many processes keep a connection that is idle, so it must have spoken last. With TLS, the other end does:
+    it sends tickets after the request.
+    """
+    stacks = [thread.frames for thread in (member.b.python if member.b else ())]
+    if any("/ssl.py" in frame.file for frames in stacks for frame in frames[: user_index(frames)]):
+        return next(elsewhere(member, member.b, ranks), None)
+    return asked(member, ranks) if not stacks or any(map(_talks, stacks)) else None
+
+
+def _debugs(frames: Sequence[Frame]) -> bool:
+    return any(part in frame.file for frame in frames[: user_index(frames)] for part in _DEBUGGERS)
+
+
+def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:
+    """Whether it reads its terminal or its standard input."""
+    if _in_kernel(look, _READS_TERMINAL):
+        return True
+    stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
+    return stdin and (not frames or bool(re.search(r"\binput\(|\bstdin\b", frames[0].source)))
+
+
+def stuck_in_kernel(member: HangMember) -> bool:
+    """Whether it stayed in state D: not woken and no bytes moved between the looks, and not for storage."""
+    first, last = member.a, member.b
+    if first is None or last is None or first.state != "D" or last.state != "D":
+        return False
+    before, now = threads.main(first), threads.main(last)
+    woken = before is not None and now is not None and before.switches != now.switches
+    return not woken and first.bytes_moved == last.bytes_moved and not storage(member)
+
+
+def storage(member: HangMember) -> bool:
+    return _in_kernel(member.b, _STORAGE) or _in_kernel(member.a, _STORAGE)
+
+
+def kernel_function(member: HangMember) -> str:
+    look = member.b or member.a
+    main = threads.main(look)
+    named = main.waits if main and main.waits not in ("", "0") else ""
+    return named or next(iter(look.kernel if look else ()), "")
+
+
+def _in_kernel(look: Look | None, names: Sequence[str]) -> bool:
+    main = threads.main(look)
+    said = ((main.waits,) if main else ()) + (look.kernel if look else ())
+    return any(each.lstrip("_").startswith(name) or f"_{name}" in each for each in said for name in names)
+
+
+def _holds_gil(member: HangMember) -> bool:
+    first, last = main_thread(member.a), main_thread(member.b)
+    asleep = member.b is not None and member.b.state == "S"
+    return bool(first and last and first.owns_gil and last.owns_gil and asleep)
+
+
+def _gil_holder(member: HangMember) -> str:
+    """The line at which another thread holds the GIL in both looks; empty if there is none."""
+    holders = []
+    for look in (member.a, member.b):
+        others = [t for t in (look.python if look else ()) if t.owns_gil and t is not main_thread(look)]
+        holders.append(place_of(user_frame(others[0].frames)) if others else "")
+    return holders[0] if holders[0] == holders[1] else ""
+
+
+def _named_files(look: Look | None) -> str:
+    """In words: the file that it reads or writes right now, or some of the files that it has open."""
+    files = tuple(dict.fromkeys(look.files if look else ()))
+    if files and threads.reads_file(threads.main(look)):
+        return f": {files[0]}"
+    files = tuple(name for name in files if not _DULL.search(name))
+    return f" (open: {', '.join(files[:FILES])})" if files else ""

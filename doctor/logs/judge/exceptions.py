@@ -1,0 +1,52 @@
+"""The exception that a program ended with, if that is all that is known."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.logs.judge.blame import LogBlame
+from doctor.logs.judge.case import LAST_WORDS, LogCase
+from doctor.logs.judge.deaths import raised
+from doctor.logs.judge.parties import key
+from doctor.logs.judge.words import who
+from doctor.logs.model import LogFile, LogLine, Party
+from doctor.model import Confidence
+
+_PLACE = re.compile(r" \((?P<file>[^()]{1,300}):\d{1,9}(?:, in \S{1,80})?\)$")
+_LAUNCHER = re.compile(
+    r"/(?:launcher|launch|commands|elastic)/|/distributed/(?:run|launch)\.py|/subprocess\.py"
+)
+"""Where launchers raise: their exceptions follow from that of a rank."""
+_OF_OTHERS = re.compile(
+    r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
+    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|Timeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
+)
+"""Exceptions that others cause."""
+
+
+def own_exception(case: LogCase) -> LogBlame | None:
+    """Only the last words of a file count: a program goes on after an exception that it caught."""
+    files = {file.name: file for file in case.logs.files}
+    for party, line in case.odd:
+        place, said = _PLACE.search(line.text), raised(line)
+        if place is None or said is None or _OF_OTHERS.match(said) or _LAUNCHER.search(place["file"]):
+            continue
+        if not _ends(party, line, files.get(line.file)):
+            continue
+        of = who((party,)) if key(party)[0] != "file" else "the program"
+        says = f"{of} ended with an exception{' of the program' * (of != 'the program')}: {said}"
+        named = (party,) if key(party)[0] != "file" else ()
+        return LogBlame(
+            says, named, (), Confidence.SUSPECT, (), (line,), nameless=True, brief="exception of the program"
+        )
+    return None
+
+
+def _ends(party: Party, line: LogLine, file: LogFile | None) -> bool:
+    """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank."""
+    if file is None or any(step.number > line.number for step in file.progress):
+        return False
+    if party.rank is not None:
+        return True
+    same = file.last is not None and (end := raised(file.last)) is not None and end in line.text
+    return same or file.lines - line.number < LAST_WORDS

@@ -1,0 +1,38 @@
+"""Finds the process that Ray says is dead: Ray writes it into the lines below, or far into its sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+DIED = ("actor died", "actor is dead", "A worker died or was killed", "Task was killed due to the node")
+"""In the lines of Ray that report the end of a process."""
+_FIELD = re.compile(r"(?:\S{19,40} )?\s{1,8}(?P<name>class_name|pid|name|ip): (?P<value>\S{1,120})")
+_FIELDS = 8
+_IN_LINE = (
+    re.compile(r"Worker IP address: (?P<ip>[\w.:-]{1,45}) .{0,60}?Worker PID: (?P<pid>\d{1,9})"),
+    re.compile(r"\(IP: (?P<ip>[\w.:-]{1,45}), .{1,200}?, pid=(?P<pid>\d{1,9})"),
+    re.compile(r"\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})"),
+)
+
+
+def with_actor(text: str, above: Iterable[str], below: Iterable[str]) -> str:
+    """The line with the process that it is about: "… (pid 5226, ip 10.0.0.2, actor Trainer)"."""
+    below = list(below)
+    sentence = f"{text} {below[0]}" if below else text
+    found = next(filter(None, (each.search(sentence) for each in _IN_LINE)), None)
+    fields = found.groupdict() if found else _fields(below) or _fields(above)
+    said = [f"{name} {fields[name]}" for name in ("pid", "ip") if fields.get(name)]
+    actor = fields.get("name") or fields.get("class_name")
+    said += [f"actor {actor}"] if actor else []
+    return f"{text.rstrip()} ({', '.join(said)})" if said else text
+
+
+def _fields(lines: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in islice(lines, _FIELDS):
+        field = _FIELD.match(line)
+        if field:
+            found.setdefault(field["name"], field["value"])
+    return found

@@ -1,0 +1,21 @@
+"""Shortens the command in DeepSpeed's line about the end of a rank: its arguments hide how the rank ended."""
+
+from __future__ import annotations
+
+import re
+
+ENDED = "] exits with return code = "
+_COMMAND = re.compile(
+    r"(?<=sigkill_handler\] \[)(?P<program>'[^']{1,400}').*(?=\] exits with return code = )"
+)
+_RANK = re.compile(r"'--local_rank=\d{1,4}'")
+
+
+def shortened(text: str) -> str:
+    """ "['/usr/bin/python3', …, '--local_rank=3', …] exits with return code = -9" """
+
+    def short(found: re.Match[str]) -> str:
+        rank = _RANK.search(found[0])
+        return f"{found['program']}, …, {rank[0]}, …" if rank else found[0]
+
+    return _COMMAND.sub(short, text, count=1)

@@ -1,0 +1,48 @@
+"""Finds tracebacks that the end of a log cuts off: a rank died, although its exception is missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+BEGINS = "Traceback (most recent call last)"
+FRAME = re.compile(
+    r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
+)
+_STAMP = re.compile(r"\d{1,4}(?:[-:/.,T ]{1,2}\d{1,9}){2,8}")
+MOST = 5
+"""The most tracebacks of one file that are reported."""
+
+
+class CutTraceback(NamedTuple):
+    number: int
+    text: str
+    """The line with which it begins, with the place of its last frame."""
+    prefix: str
+    """What its writer puts in front of each line, without times."""
+
+
+def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
+    """The tracebacks in the last lines of a file that have no exception, one for each writer. A writer is
+    known by what stands in front of its lines; lines of others may stand between them.
+    """
+    found: dict[str, CutTraceback] = {}
+    steady = [_STAMP.sub("", text) for _, text in lines]  # times differ between the lines of one writer
+    for place, (number, text) in enumerate(lines):
+        if BEGINS not in text:
+            continue
+        prefix, below = steady[place].partition(BEGINS)[0], range(place + 1, len(lines))
+        if not any(steady[each].startswith(prefix) for each in below):
+            prefix = ""  # it begins within a record; its frames have no prefix
+        own = [each for each in below if steady[each].startswith(prefix)]
+        if all(_continues(steady[each][len(prefix) :]) for each in own):
+            frames = [frame for each in own if (frame := FRAME.search(lines[each][1]))]
+            where = f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
+            found[prefix] = CutTraceback(number, f"{text} the log ends here{where}", prefix)
+    return [*found.values()][-MOST:]
+
+
+def _continues(own: str) -> bool:
+    """Whether a line belongs to the traceback; rich draws a frame around it."""
+    return not own.strip() or own.startswith((" ", "\t", "│"))

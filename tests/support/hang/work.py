@@ -1,0 +1,378 @@
+"""A training over gloo in which rank VICTIM does KIND at step AT, while the others wait for it.
+
+Each rank writes the number of its last step to FOLDER/step.RANK, and `hit` where KIND begins.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+RANK = int(os.environ.get("RANK", "0"))
+KIND, AT = os.environ.get("KIND", ""), int(os.environ.get("AT", "5"))
+BAD = int(os.environ.get("VICTIM", "1")) == RANK
+FOLDER = Path(os.environ["FOLDER"])
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+LONG = float(os.environ.get("LONG", "900"))
+"""Seconds that the work takes, as long as nothing else bounds it."""
+
+
+def mark(name: str, text: str = "1") -> None:
+    (FOLDER / f"{name}.new.{RANK}").write_text(text)
+    (FOLDER / f"{name}.new.{RANK}").rename(FOLDER / f"{name}.{RANK}")
+
+
+def until() -> Callable[[], bool]:
+    end = time.monotonic() + LONG
+    return lambda: time.monotonic() < end
+
+
+def matmul() -> None:
+    goes_on, square = until(), torch.randn(2000, 2000)
+    while goes_on():
+        square = square @ square
+        square = square / square.norm()
+
+
+def numpy_alone() -> None:
+    numpy = import_module("numpy")
+
+    array = numpy.random.default_rng(1).random((3000, 3000))
+    goes_on = until()
+    while goes_on():
+        numpy.linalg.svd(array)
+
+
+def decode() -> None:
+    goes_on, tokens = until(), [1]
+    weights = torch.randn(400, 400)
+    while goes_on():
+        state = torch.tanh(weights @ torch.full((400,), float(tokens[-1])))
+        tokens.append(int(state.argmax()))
+
+
+def collect() -> None:
+    goes_on = until()
+    kept = [[number] for number in range(2_000_000)]
+    while goes_on():
+        gc.collect()
+    del kept
+
+
+def count_words() -> None:
+    goes_on, words = until(), dict[str, int]()
+    text = "the quick brown fox jumps over the lazy dog " * 200
+    while goes_on():
+        for word in text.split():
+            words[word] = words.get(word, 0) + 1
+
+
+def small_reads() -> None:
+    """4 KB each 0.4 s."""
+    goes_on = until()
+    path = FOLDER / "samples"
+    path.write_bytes(bytes(1 << 24))
+    with path.open("rb", buffering=0) as file:
+        while goes_on() and file.read(4096):
+            time.sleep(0.4)
+
+
+def many_files() -> None:
+    goes_on = until()
+    (FOLDER / "one").write_bytes(bytes(2000))
+    while goes_on():
+        (FOLDER / "one").read_bytes()
+        time.sleep(0.3)
+
+
+def checkpoint() -> None:
+    """To a disk that takes 40 KB a second."""
+    goes_on = until()
+    with (FOLDER / "checkpoint").open("wb", buffering=0) as file:
+        while goes_on():
+            file.write(bytes(8000))
+            time.sleep(0.2)
+
+
+def slow_checkpoint() -> None:
+    """4 KB a second."""
+    goes_on = until()
+    with (FOLDER / "checkpoint").open("wb", buffering=0) as file:
+        while goes_on():
+            file.write(bytes(2000))
+            time.sleep(0.5)
+
+
+def _sink() -> int:
+    """A service that takes what is sent to it; its port."""
+    server = socket.create_server(("127.0.0.1", 0))
+    code = (
+        "import socket,sys,time\n"
+        f"s=socket.socket(fileno={server.fileno()})\n"
+        "c,_=s.accept()\n"
+        "while c.recv(65536): pass\n"
+    )
+    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    return int(server.getsockname()[1])
+
+
+def _send(port: int, piece: int, pause: float) -> None:
+    goes_on = until()
+    with socket.create_connection(("127.0.0.1", port)) as line:
+        while goes_on():
+            line.sendall(bytes(piece))
+            time.sleep(pause)
+
+
+def upload() -> None:
+    """5 MB a second."""
+    _send(_sink(), 500_000, 0.1)
+
+
+def slow_upload() -> None:
+    """10 KB a second."""
+    _send(_sink(), 1_000, 0.1)
+
+
+def upload_by_child() -> None:
+    code = (
+        "import socket,time\n"
+        f"c=socket.create_connection(('127.0.0.1',{_sink()}))\n"
+        f"end=time.monotonic()+{LONG}\n"
+        "while time.monotonic()<end: c.sendall(bytes(200000)); time.sleep(0.1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+
+
+def upload_by_polled_child() -> None:
+    code = (
+        "import socket,time\n"
+        f"c=socket.create_connection(('127.0.0.1',{_sink()}))\n"
+        f"end=time.monotonic()+{LONG}\n"
+        "while time.monotonic()<end: c.sendall(bytes(200000)); time.sleep(0.1)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code])
+    while child.poll() is None:
+        time.sleep(0.5)
+
+
+def upload_by_thread() -> None:
+    thread = threading.Thread(target=upload)
+    thread.start()
+    thread.join()
+
+
+def _service(seconds: float) -> int:
+    """A judge that answers after some time."""
+    server = socket.create_server(("127.0.0.1", 0))
+    code = (
+        "import socket,time\n"
+        f"s=socket.socket(fileno={server.fileno()})\n"
+        "while True:\n"
+        "  c,_=s.accept(); c.recv(65536)\n"
+        f"  time.sleep({seconds}); c.sendall({ANSWER!r}); c.close()\n"
+    )
+    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    return int(server.getsockname()[1])
+
+
+def judge_by_http() -> None:
+    from urllib.request import urlopen
+
+    json.load(urlopen(f"http://127.0.0.1:{_service(LONG)}/score", data=b"{}"))
+
+
+def judge_by_http_with_timeout() -> None:
+    from urllib.request import urlopen
+
+    json.load(urlopen(f"http://127.0.0.1:{_service(LONG)}/score", data=b"{}", timeout=2 * LONG))
+
+
+def judges_by_threads() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+    from urllib.request import urlopen
+
+    port = _service(LONG)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: urlopen(f"http://127.0.0.1:{port}/", data=b"{}").read(), range(2)))
+
+
+def judge_by_curl() -> None:
+    subprocess.run(["curl", "-s", "-d", "{}", f"http://127.0.0.1:{_service(LONG)}/"], check=False)
+
+
+def judge_by_asyncio() -> None:
+    import asyncio
+
+    async def ask(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\n\r\n{}")
+        await reader.read()
+
+    asyncio.run(ask(_service(LONG)))
+
+
+def compile_model() -> None:
+    goes_on = until()
+    while goes_on():
+        torch._dynamo.reset()
+
+        def function(x: torch.Tensor) -> torch.Tensor:
+            for number in range(60):
+                x = torch.sin(x) * number + x.mean()
+            return x
+
+        torch.compile(function)(torch.randn(64))
+
+
+def compile_by_gcc() -> None:
+    source = FOLDER / "big.c"
+    source.write_text(
+        "".join(f"int f{n}(int x){{int s=0;for(int i=0;i<x;i++)s+=i*{n}%7;return s;}}\n" for n in range(9000))
+    )
+    goes_on = until()
+    while goes_on():
+        subprocess.run(["gcc", "-O3", "-c", str(source), "-o", str(FOLDER / "big.o")], check=False)
+
+
+def long_import() -> None:
+    names = []
+    for number in range(400):
+        path = FOLDER / f"module_{number}_of_many.py"
+        path.write_text("\n".join(f"def f{n}(x): return [x * {n} for _ in range({n})]" for n in range(4000)))
+        names.append(path.stem)
+    sys.path.insert(0, str(FOLDER))
+    for name in names:
+        __import__(name)
+
+
+def evaluate() -> None:
+    goes_on, model = until(), torch.nn.Linear(500, 500)
+    with torch.no_grad():
+        while goes_on():
+            model(torch.randn(2000, 500)).softmax(-1).sum().item()
+
+
+def threads_compute() -> None:
+    def work() -> None:
+        goes_on = until()
+        total = 0
+        while goes_on():
+            total += sum(range(1000))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def pool_computes() -> None:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        list(pool.map(_spin_for, [LONG, LONG]))
+
+
+def _spin_for(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(10_000))
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def spin_in_lines() -> None:
+    number = 0
+    while True:
+        number += 1
+        if number < 0:
+            break
+
+
+def sleep() -> None:
+    time.sleep(LONG)
+
+
+def nap() -> None:
+    while True:
+        time.sleep(1)
+
+
+def lock() -> None:
+    held = threading.Lock()
+    held.acquire()
+    held.acquire()
+
+
+def sleep_with_heartbeat() -> None:
+    """A thread writes a log and talks to a monitor."""
+    port = _sink()
+
+    def beat() -> None:
+        with (FOLDER / "log").open("a") as log, socket.create_connection(("127.0.0.1", port)) as line:
+            while True:
+                log.write("alive\n")
+                log.flush()
+                line.sendall(bytes(100))
+                time.sleep(1)
+
+    threading.Thread(target=beat, daemon=True).start()
+    time.sleep(LONG)
+
+
+def lock_with_heartbeat() -> None:
+    threading.Thread(target=sleep_with_heartbeat, daemon=True).start()
+    lock()
+
+
+def child_sleeps() -> None:
+    subprocess.run(["sleep", str(LONG)], check=False)
+
+
+def file_lock() -> None:
+    import fcntl
+
+    with (FOLDER / "cache.lock").open("w") as mine:
+        pid = os.fork()
+        if pid == 0:
+            with (FOLDER / "cache.lock").open("w") as other:
+                fcntl.flock(other, fcntl.LOCK_EX)
+                mark("held")
+                time.sleep(LONG)
+        while not (FOLDER / f"held.{RANK}").exists():
+            time.sleep(0.05)
+        fcntl.flock(mine, fcntl.LOCK_EX)
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", timeout=timedelta(seconds=1800))
+    for step in range(1_000_000):
+        time.sleep(0.02)
+        if BAD and step == AT and KIND:
+            mark("hit")
+            globals()[KIND]()
+        dist.all_reduce(torch.ones(4))
+        mark("step", str(step))
+
+
+if __name__ == "__main__":
+    main()

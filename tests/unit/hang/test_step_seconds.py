@@ -1,0 +1,82 @@
+"""How long a step takes: by the end of a log, and by what a watch sees."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import HangEvidence, LibraryText
+from doctor.hang.judge import judge
+from doctor.hang.judge.pace import StepPace
+from doctor.hang.onhost.step_seconds import step_seconds
+from tests.support.hang.written import evidence
+
+EPOCHS = b"\repoch:  33%|###       | 1/3 [30:00<1:00:00, 1800.00s/it]"
+
+
+@pytest.mark.parametrize(
+    ("log", "seconds"),
+    [
+        (b"", None),
+        (b"Loading checkpoint\nstep 3 done\n", None),
+        (b"\r 10%|#   | 3/30 [02:15<20:15, 45.00s/it]\r 13%|#  | 4/30 [03:00<19:30, 45.00s/it]", 45.0),
+        (b"\r 10%|#   | 3/30 [00:01<00:09,  2.50it/s]", 0.4),
+        (EPOCHS + b"\r 10%|#   | 3/30 [02:15<20:15, 45.00s/it]", 45.0),
+        (b" iteration 9/ 100 | elapsed time per iteration (ms): 90500.2 | lm loss: 2.1\n", 90.5002),
+        (b"2026-11-20 09:00:00,5 INFO step 4 loss 2\n2026-11-20 09:02:00,5 INFO step=6 loss 2\n", 60.0),
+        (b"[2026-11-20T09:00:00] step: 4\nwarning\n[2026-11-20T09:00:30] step: 5\n", 30.0),
+        (b"2026-13-45 09:00:00 step 4\n2026-11-20 09:00:00 step 4\n", None),
+        (b"2026-11-20 09:00:00 step 9\n2026-11-20 08:00:00 step 10\n", None),
+    ],
+)
+def test_by_a_log(log: bytes, seconds: float | None) -> None:
+    found = step_seconds(log)
+    assert found == (seconds if seconds is None else pytest.approx(seconds))
+
+
+def test_some_steps_that_take_long_do_not_count() -> None:
+    lines = [f"2026-11-20 09:{at // 60:02}:{at % 60:02} step {n}" for n, at in enumerate([0, 1, 2, 500, 501])]
+    assert step_seconds("\n".join(lines).encode()) == 1.0
+
+
+def logged(seen: HangEvidence, text: str, pid: int = 4000) -> HangEvidence:
+    first, *rest = seen.hosts
+    said = LibraryText(source="step-pace", name="train.log", pid=pid, text=text)
+    return replace(seen, hosts=(replace(first, libraries=(said,)), *rest))
+
+
+@pytest.mark.parametrize(
+    ("text", "pid", "code", "limit"),
+    [
+        ("", 4000, 1, 60.0),
+        ("2.000", 4000, 1, 60.0),
+        ("45.000", 4000, 1, 90.0),
+        ("150.000", 4000, 0, 300.0),
+        ("150.000", 4711, 1, 60.0),
+        ("nan", 4000, 1, 60.0),
+        ("1e300", 4000, 1, 60.0),
+    ],
+)
+def test_a_step_that_is_always_long_is_no_hang(text: str, pid: int, code: int, limit: float) -> None:
+    found = judge(logged(evidence(["waits", "sleeps", "waits"]), text, pid))
+    assert (found.exit_code, found.limit) == (code, limit)
+
+
+def test_a_computation_is_compared_with_the_steps_of_the_log() -> None:
+    found = judge(logged(evidence(["waits", "spins", "waits"]), "0.500"))
+    assert found.exit_code == 3
+    assert found.sentence == (
+        "Rank 1 on node1 has computed for 200 s; its log shows steps of 0.5 s, so this is an endless loop,"
+        " or no step."
+    )
+
+
+def test_by_the_looks_of_a_watch() -> None:
+    pace = StepPace()
+    for now, step in ((0.0, 3), (10.0, 3), (20.0, 4), (110.0, 4), (120.0, 5), (130.0, 25)):
+        pace.add(judge(evidence(["waits"] * 2, steps=(step, step))), now)
+        if now <= 20.0:
+            assert pace.limit(60.0) == 60.0, "when the first step began is unknown"
+    assert (pace.longest, pace.limit(60.0), pace.limit(500.0)) == (100.0, 200.0, 500.0)
+    pace.add(judge(evidence(["waits"] * 2, steps=(1, 1))), 900.0)
+    assert pace.longest == 100.0, "the job was started again"

@@ -1,0 +1,68 @@
+"""An uncaught exception that no symptom matches is suspected, if it is the last that a program says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doctor.logs.model import Conclusion, LogOutcome
+from doctor.model import Confidence
+from tests.support.each import each
+from tests.support.fault_logs import concluded
+
+FRAMES = ("Traceback (most recent call last):", '  File "/work/train.py", line 40, in main', "    step()")
+ERROR = "KeyError: 'labels'"
+CHILD = "[ERROR] api: failed (exitcode: 1) local_rank: 3 (pid: 429) of binary: python"
+LAUNCHER = (
+    "Traceback (most recent call last):",
+    '  File "/opt/accelerate/commands/launch.py", line 9, in main',
+)
+
+
+def written(folder: Path, *lines: str) -> Conclusion:
+    path = folder / "job.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
+@each("more", [(), ("", "wandb: done"), (*FRAMES, ERROR)])
+def test_it_is_suspected(more: tuple[str, ...], tmp_path: Path) -> None:
+    found = written(tmp_path, "step 3 loss 2.2", *FRAMES, ERROR, *more)
+    assert (found.outcome, found.charges[0].confidence) == (LogOutcome.NAMED, Confidence.SUSPECT)
+    assert "KeyError: 'labels' (/work/train.py:40, in main)" in found.charges[0].says
+
+
+def test_the_rank_that_torch_marks_is_suspected(tmp_path: Path) -> None:
+    marked = [f"[rank2]: {line}" for line in (*FRAMES, ERROR)]
+    found = written(tmp_path, *marked, *(f"cleaning up {number}" for number in range(9)))
+    assert {party.rank for party in found.charges[0].who} == {2}
+
+
+@each("more", [("falling back", "loading again", "all good", "bye"), ("step 4 loss 2.1", "step 5 loss 2.0")])
+def test_a_program_that_went_on_is_not(more: tuple[str, ...], tmp_path: Path) -> None:
+    found = written(tmp_path, "step 3 loss 2.2", *FRAMES, ERROR, *more)
+    assert found.outcome is not LogOutcome.NAMED
+
+
+@each(
+    "last", ["subprocess.CalledProcessError: Command 'x' returned non-zero exit status 1.", "ValueError: x"]
+)
+def test_what_a_launcher_raises_is_not(last: str, tmp_path: Path) -> None:
+    assert written(tmp_path, "loading", *LAUNCHER, last).outcome is LogOutcome.UNKNOWN
+
+
+@each(
+    "last", ["ConnectionResetError: [Errno 104] Connection reset by peer", "EOFError", "TimeoutError: late"]
+)
+def test_what_others_cause_is_not(last: str, tmp_path: Path) -> None:
+    assert written(tmp_path, "loading", *FRAMES, last).outcome is LogOutcome.UNKNOWN
+
+
+def test_it_is_that_of_the_process_that_torchrun_saw_fail(tmp_path: Path) -> None:
+    found = written(tmp_path, *FRAMES, ERROR, CHILD)
+    assert found.charges[0].says.startswith("process 429 ended with an exception of the program: KeyError")
+    assert len([charge for charge in found.charges if charge.because is None]) == 1
+
+
+def test_an_exception_of_a_thread_ends_no_program(tmp_path: Path) -> None:
+    found = written(tmp_path, "step 3 loss 2.2", "Exception in thread Thread-3:", *FRAMES, ERROR)
+    assert found.outcome is LogOutcome.UNKNOWN

@@ -1,0 +1,85 @@
+"""DeepSpeed's launcher: which rank ended, and how; those that it ends afterwards are nobody's fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.each import each
+from tests.support.fault_logs import concluded
+
+KILLING = "[2026-11-20 21:00:00,120] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 424{}"
+ARGUMENTS = ", ".join(f"'--option{number}', 'value'" for number in range(90))
+ENDED = (
+    "[2026-11-20 21:00:00,123] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', "
+    "'train.py', '--local_rank=3'{}] exits with return code = {}"
+)
+
+
+def read(folder: Path, *lines: str) -> Conclusion:
+    path = folder / "job.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
+@each("arguments", ["", f", {ARGUMENTS}"])
+@pytest.mark.parametrize(
+    ("code", "symptom", "outcome"),
+    [
+        (-9, "torchrun-killed", LogOutcome.NAMED),
+        (-11, "torchrun-segfault", LogOutcome.NAMED),
+        (1, "deepspeed-child", LogOutcome.UNKNOWN),
+    ],
+)
+def test_the_rank_that_ended_is_named(
+    code: int, symptom: str, outcome: LogOutcome, arguments: str, tmp_path: Path
+) -> None:
+    found = read(tmp_path, KILLING.format(1), KILLING.format(2), ENDED.format(arguments, code))
+    assert (found.outcome, found.charges[0].symptom) == (outcome, symptom)
+    assert "local_rank=3" in found.charges[0].says
+    assert f"return code = {code}" in found.charges[0].lines[0].text
+
+
+def test_all_hosts_of_pdsh_are_known(tmp_path: Path) -> None:
+    early = [f"node-1: step {number} of 100" for number in range(60)]
+    late = [f"node-{host}: {ENDED.format('', 1)}" for host in (1, 2)]
+    assert "node-[1-2]" in read(tmp_path, *early, *late).charges[0].says.replace(
+        "node-1 and node-2", "node-[1-2]"
+    )
+
+
+def test_ended_ranks_alone_are_no_cause(tmp_path: Path) -> None:
+    found = read(tmp_path, KILLING.format(1), KILLING.format(2))
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.UNKNOWN, "deepspeed-others-ended")
+    assert "424" not in found.charges[0].says
+
+
+@each(
+    "line",
+    [
+        "subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no node9 hostname' returned "
+        "non-zero exit status 255.",
+        "node9: user@node9: Permission denied (publickey,password).",
+        "pdsh@node1: node9: ssh exited with exit code 255",
+        "RuntimeError: Using hostfile at hosts but host=node9 was not reachable via ssh.",
+        "ssh: connect to host node9 port 22: Connection timed out",
+    ],
+)
+def test_the_host_that_ssh_does_not_reach_is_named(line: str, tmp_path: Path) -> None:
+    found = read(tmp_path, line)
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "mpi-ssh")
+    assert found.charges[0].says.startswith("node9: ")
+
+
+def test_the_exception_above_the_launchers_lines_is_shown(tmp_path: Path) -> None:
+    trace = ("Traceback (most recent call last):", '  File "/app/train.py", line 12, in <module>', "    go()")
+    found = read(tmp_path, *trace, "KeyError: 'labels'", KILLING.format(1), ENDED.format("", 1))
+    assert ["KeyError: 'labels'" in line.text for line in found.odd] == [True]
+
+
+def test_the_scheduler_that_kills_a_rank_is_the_cause(tmp_path: Path) -> None:
+    limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-20T07:22:27 DUE TO TIME LIMIT ***"
+    found = read(tmp_path, limit, KILLING.format(1), ENDED.format("", -9))
+    assert found.charges[0].symptom == "slurm-time-limit"

@@ -1,0 +1,105 @@
+"""Events and states of Kubernetes name the pod, the container, the node and the resource."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.each import each
+from tests.support.fault_logs import concluded
+
+NO_ROOM = (
+    "Warning  FailedScheduling  2m  scheduler  {}0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+)
+ASSIGNED = "Normal   Scheduled  10s   default-scheduler  {}Successfully assigned default/{} to gpu-7"
+
+
+def read(folder: Path, *lines: str) -> Conclusion:
+    path = folder / "events.txt"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (
+            "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi. "
+            "Container main was using 26Gi, request is 0, has larger consumption of ephemeral-storage.",
+            ("ephemeral-storage", "Container main"),
+        ),
+        ("Message:        The node was low on resource: memory.", ("memory",)),
+        ("The node had condition: [DiskPressure].", ("DiskPressure",)),
+        ("train-worker-1   0/1   Evicted   0   19h", ("train-worker-1",)),
+        ("train-worker-1   0/1   OOMKilled   0   5m", ("train-worker-1",)),
+        (NO_ROOM.format(""), ("4 Insufficient nvidia.com/gpu",)),
+        (
+            "I1120 06:11:28.805952       1 node_lifecycle_controller.go:885] Node gpu-7 is unresponsive "
+            "as of 2026-11-20 06:11:28 +0000 UTC m=+63.4. Adding it to the Taint queue.",
+            ("gpu-7",),
+        ),
+        (
+            "1.7e+09 events Error pod train-worker-0 container pytorch exitCode: 1 terminated message: x",
+            ("train-worker-0", "container pytorch"),
+        ),
+        ("PyTorchJob train is failed because 1 Worker replica(s) failed.", ("1 Worker replica",)),
+        (
+            "Normal  Preempted  2m  default-scheduler  Preempted by pod 2c82 on node gpu-7",
+            ("higher priority",),
+        ),
+        (
+            "OCI runtime create failed: nvidia-container-cli: device error: 3: unknown device: unknown.",
+            ("unknown device",),
+        ),
+    ],
+)
+def test_what_is_guilty_stands_in_the_headline(line: str, says: tuple[str, ...], tmp_path: Path) -> None:
+    found = read(tmp_path, line)
+    assert found.outcome is LogOutcome.NAMED
+    assert all(word in found.charges[0].says for word in says)
+
+
+def test_a_pod_that_got_its_node_in_the_end_is_healthy(tmp_path: Path) -> None:
+    assert read(tmp_path, ASSIGNED.format("", "train-0"), NO_ROOM.format("")).outcome is LogOutcome.CLEAN
+    two = (ASSIGNED.format("pod/train-0   ", "train-0"), NO_ROOM.format("pod/train-1   "))
+    assert read(tmp_path, *two).outcome is LogOutcome.NAMED
+
+
+@each("code", [0, 1, 137, 255])
+def test_only_an_error_ends_a_container(code: int, tmp_path: Path) -> None:
+    line = (
+        f'1.7e+09 DEBUG events Pod: kubeflow.train-0 exited with code {code} {{"reason": "ExitedWithCode"}}'
+    )
+    found = read(tmp_path, line)
+    assert (found.outcome is LogOutcome.NAMED) is (code != 0)
+    assert not code or "train-0" in found.charges[0].says
+
+
+def test_a_running_pod_is_healthy(tmp_path: Path) -> None:
+    found = read(
+        tmp_path,
+        "Name:         train-worker-1",
+        "Status:       Running",
+        "    Last State:     Terminated",
+        "      Reason:       Completed",
+        "Tolerations:                 node.kubernetes.io/not-ready:NoExecute op=Exists for 300s",
+        "                             node.kubernetes.io/unreachable:NoExecute op=Exists for 300s",
+        "NAME             READY   STATUS      RESTARTS   AGE",
+        "train-worker-0   0/1     Completed   0          5m",
+    )
+    assert found.outcome is LogOutcome.CLEAN
+
+
+@each(
+    "line",
+    [
+        "      Reason:       Error",
+        "train-worker-0   0/1     Error       0          5m",
+        "train-worker-0   0/2     Init:Error   0          5m",
+        "train-worker-0   0/1     CreateContainerConfigError   0          5m",
+    ],
+)
+def test_a_container_in_error_is_not_silent(line: str, tmp_path: Path) -> None:
+    assert read(tmp_path, "train-master-0   1/1   Running   0   5m", line).outcome is LogOutcome.UNKNOWN

@@ -1,0 +1,204 @@
+"""Messages of CANN, MindSpore and Megatron in several lines: the headline has the device and the rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.fault_logs import accusations, concluded
+
+EZ = (
+    "EZ9999[PID: 8146] 2026-03-16-20:13:22.806.034 (EZ9999):  The error from device(chipId:{}, dieId:0), "
+    "serial number is 6, "
+)
+CORE = "there is an exception of fftsplus aicore error, core id is 12, error code = 0x20000"
+OLD_VECTOR = (
+    "EZ9999: 2024-12-09-17:28:22.114.456  The error from device(chipId:6, dieId:0), serial number is 1, "
+    "there is an aivec error exception, core id is 28, error code = 0"
+)
+HEADER = "EE9999[PID: 43311] The error from device(chipId:5, dieId:0), serial number is 6."
+SDMA = "there is a fftsplus sdma error, sdma channel is 2,"
+HEARTBEAT = (
+    "[PID: 389] 2026-05-01-10:59:14.702.326 Device_Absent/Abnormal(EL0001): Device not found or invalid.",
+    "        Possible Cause: Device does not exist or is abnormal.",
+    "        TraceBack (most recent call last):",
+    "        Device[3] lost heartbeat.[FUNC:SyncTask][FILE:direct_hwts_engine.cc][LINE:407]",
+    "        wait for compute device to finish failed, runtime result = 507010.[FUNC:R][FILE:l.cpp][LINE:1]",
+)
+SCHEDULER = (
+    "DEVICE[6] PID[2526494]: ",
+    "EXCEPTION STREAM:",
+    "  Exception info:TGID=2526494, model id=65535, stream id=3, stream phase=3",
+    "  Message info[0]:RTS_HWTS: hwts sdma error, slot_id=29, stream_id=3",
+    "    Other info[0]:time=2024-09-04-02:08:53.201.667, function=int_process, line=2070, error code=0x20b",
+)
+NO_MEMORY = "RuntimeError: NPU out of memory. Tried to allocate 386.00 MiB (NPU 5; 60.97 GiB total capacity)"
+ASKED = (
+    "[ERROR] RUNTIME(42,python):2025-11-18-09:33:13.673.818 [api_error.cc:2350]58 SetDevice:Set visible "
+    "device failed, invalid device=1, input visible devices:4,7"
+)
+PORT = (
+    "[rank0]: EJ0003: [PID: 159] 2025-03-26-17:01:02.816.428 Failed to bind the IP port. Reason: The IP "
+    "address and port have been bound already.",
+    "[rank0]:         TraceBack (most recent call last):",
+    "[rank0]:         host nic listen start failed, port[60007], return[11][FUNC:S][FILE:net.cc][LINE:1163]",
+)
+CALLED = "{} ERROR 07-01 08:38:50 [multiproc_executor.py:492] {}"
+WORKER = "(EngineCore_1 pid=90) (VllmWorker rank=0 pid=114020)"
+NOT_SET_UP = (
+    "RuntimeError: Initialize:torch_npu/csrc/npu_sys_ctrl.cpp:146 NPU function error: error code is 507033"
+)
+CALL = "[ERROR] 2025-07-01-08:38:50 (PID:114020, Device:-1, RankID:5) ERR00100 PTA call acl api failed"
+SHORT_OF = (
+    "        Possible Cause: Failed to allocate memory or the Notify register due to resource insufficiency."
+)
+LINK = (
+    "        Transport init error. Reason: [Create][DestLink]Create Dest error! creakLink para:rank[9]-"
+    "localUserrank[9]-localIpAddr[192.0.2.4], dst_rank[{0}]-remoteUserrank[{0}]-remote_ip_addr[192.0.2.3]"
+)
+NAN = "AssertionError: Rank 13: found NaN in local grad norm in backwards pass. Device: 5, node: cn17"
+RERUN = (
+    "ERROR:megatron.core.rerun_state_machine:Unexpected result nan on rank 13 at iteration #3 invocation #2 "
+    "(message='found NaN in local grad norm for bucket #0')",
+    "ERROR:megatron.core.rerun_state_machine:Rank 13, node cn17, device 5, iteration #3: First rerun: "
+    "unexpected result is reproducible within the tolerance (nan = nan). Need to rerun on a different GPU",
+)
+RULE = "-" * 66
+PIPELINE = (RULE, "- Dataset Pipeline Error Message: ", RULE)
+USER_CODE = (
+    "RuntimeError: Exception thrown from user defined Python function in dataset. ",
+    *(RULE, "- Python Call Stack: ", RULE),
+    "Traceback (most recent call last):",
+    '  File "/opt/mindspore/dataset/engine/datasets_user_defined.py", line 99, in _cpp_sampler_fn',
+    "    val = dataset[i]",
+    '  File "/job/reader.py", line 11, in __getitem__',
+    "    return self.rows[i]",
+    "KeyError: 'shard 17'",
+    *("", *PIPELINE),
+    "[ERROR] Execute user Python code failed, check 'Python Call Stack' above.",
+)
+FULL = (
+    '  File "/usr/lib/python3.10/multiprocessing/synchronize.py", line 57, in __init__',
+    "    sl = self._semlock = _multiprocessing.SemLock(",
+    "OSError: [Errno 28] No space left on device",
+)
+CARD_IN_USE = (
+    "E    EE1001: The argument is invalid.Reason: rtGetDevMsg execute failed, reason=[context pointer null]",
+    "E            ctx is NULL![FUNC:GetDevErrMsg][FILE:api_impl.cc][LINE:4692]",
+    "E    Malloc device memory failed, free memory size is less than half of total memory size."
+    "Device 2 Device MOC total size:65464696832 Device MOC free size:3596279808",
+)
+
+
+def told(folder: Path, lines: Sequence[str]) -> Conclusion:
+    path = folder / "job.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "symptom", "words"),
+    [
+        ([EZ.format(7) + CORE], "acl-507015", "device 7"),
+        ([OLD_VECTOR], "acl-507035", "device 6"),
+        ([HEADER, SDMA, "irqStatus=0x0, cqeStatus=0x70000."], "hccl-ei0012", "device 5"),
+        (HEARTBEAT, "acl-507010", "device 3"),
+        (SCHEDULER, "acl-507013", "device 6"),
+        ([NO_MEMORY], "torch-npu-out-of-memory", "device 5"),
+        (
+            [ASKED],
+            "acl-107001",
+            "device 1): a device id is beyond the devices that this process sees (visible: 4,7)",
+        ),
+        (["[ERROR]  acl set device 2 failed, errorCode = 507033"], "acl-507033", "device 2"),
+        (PORT, "hccl-ej0003", "rank 0: an address and port of HCCP cannot be bound (port 60007)"),
+        ([SHORT_OF, LINK.format(0), LINK.format(1)], "hccl-ei0007", "memory or of notify registers"),
+        ([NAN], "megatron-nan", "rank 13 on cn17 (device 5)"),
+        (RERUN, "megatron-rerun-same", "rank 13 on cn17 (device 5)"),
+        (USER_CODE, "mindspore-dataset-failed", "(KeyError: 'shard 17', reader.py:11, in __getitem__)"),
+        (
+            [*PIPELINE, "[ERROR] Crop: height is too large."],
+            "mindspore-dataset-failed",
+            "(Crop: height is too large.)",
+        ),
+        (FULL, "python-semaphore-no-space", "/dev/shm"),
+        (CARD_IN_USE, "mindspore-device-memory", "device 2"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "-" in value and " " not in value else "",
+)
+def test_the_headline_has_what_the_message_says(
+    lines: Sequence[str], symptom: str, words: str, tmp_path: Path
+) -> None:
+    said = told(tmp_path, lines)
+    (cause,) = accusations(said)
+    assert (said.outcome, cause.symptom) == (LogOutcome.NAMED, symptom)
+    assert words in cause.says
+
+
+def test_a_device_of_another_message_or_rank_is_not_taken(tmp_path: Path) -> None:
+    lines = [
+        "[rank1]: EE9999[PID: 2] The error from device(chipId:5, dieId:0), serial number is 6.",
+        "[rank0]: RuntimeError: NPU function error: aclrtSynchronizeStream, error code is 507015",
+        "[rank1]:         Task execute failed, device_id=5, stream_id=1[FUNC:G][FILE:stream.cc][LINE:1]",
+    ]
+    (cause,) = accusations(told(tmp_path, lines))
+    assert cause.says == "rank 0: an operator failed on an AI Core"
+
+
+def test_lines_of_two_ranks_keep_their_headers(tmp_path: Path) -> None:
+    """An indented line without a header says nothing about the next line of another rank."""
+    failed = (
+        "        Aicpu kernel execute failed, device_id={}, stream_id=2[FUNC:Print][FILE:task.cc][LINE:1]"
+    )
+    lines = [
+        "[rank0]: E39999: [PID: 77] 2025-11-10-09:25:12.000.000  Inner Error!",
+        f"[rank1]:{failed.format(1)}",
+        f"[rank0]:{failed.format(0)}",
+    ]
+    (cause,) = accusations(told(tmp_path, lines))
+    assert {(party.rank, party.pid) for party in cause.who} == {(0, 77), (1, None)}
+
+
+def test_a_worker_of_another_engine_has_the_rank_that_torch_npu_says(tmp_path: Path) -> None:
+    """Each engine of vLLM numbers its workers from 0."""
+    lines = [CALLED.format(WORKER, NOT_SET_UP), CALLED.format(WORKER, CALL)]
+    (cause,) = accusations(told(tmp_path, lines))
+    assert [party.rank for party in cause.who] == [5]
+    (cause,) = accusations(told(tmp_path, lines[:1]))
+    assert [party.rank for party in cause.who] == [None]
+
+
+def test_a_worker_of_the_only_engine_has_its_own_rank(tmp_path: Path) -> None:
+    for before in ("", "(EngineCore_0 pid=90) "):
+        line = CALLED.format(f"{before}(VllmWorker rank=3 pid=114020)", NOT_SET_UP)
+        (cause,) = accusations(told(tmp_path, [line]))
+        assert [party.rank for party in cause.who] == [3]
+
+
+def test_hccl_numbers_the_rank_that_has_too_little_memory(tmp_path: Path) -> None:
+    writer = "(VllmWorker rank=1 pid=50935)"
+    lines = [CALLED.format(writer, each) for each in (SHORT_OF, LINK.format(0), LINK.format(1))]
+    (cause,) = accusations(told(tmp_path, lines))
+    assert [party.rank for party in cause.who] == [9]
+
+
+STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(400)]
+
+
+OPTIONAL = (
+    "[WARNING] GE(9,main):2025-05-19-15:59:07.739.753 [plugin.cc:22]9 Report: [Invoke][DlOpen] failed. "
+    "path = libx.so, error = libx.so: cannot open shared object file: No such file or directory"
+)
+TRANSIENT = (
+    "WARNING:megatron.core.rerun_state_machine:First rerun: unexpected result is not reproducible within the "
+    "tolerance (nan != 2.31)"
+)
+WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERROR] No cast was found.")
+
+
+@pytest.mark.parametrize("lines", [[OPTIONAL], WARNED, [TRANSIENT]], ids=["library", "pipeline", "transient"])
+def test_what_the_job_overcame_is_not_accused(lines: Sequence[str], tmp_path: Path) -> None:
+    assert not accusations(told(tmp_path, [*lines, *STEPS]))

@@ -1,0 +1,190 @@
+"""Messages of torch, NCCL and Lightning in the spellings of their versions, and sound logs that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion, LogOutcome
+from doctor.model import Confidence
+from tests.support.each import each
+from tests.support.fault_logs import concluded
+
+N = "node1:100:200 [0]"
+GAI = "[W socket.cpp:601] [c10d] The {} network addresses of ({}, 29500) cannot be retrieved (gai error: {})."
+BIND = "[W socket.cpp:401] [c10d] The server socket has failed to bind to {} (errno: 98 - Address in use)."
+FAILED = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 3) of"
+STARTED = f"{N} misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to"
+CLOSED = f"{N} misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node2<5>"
+RECEIVED = f"{N} misc/socket.cc:30 NCCL WARN socketProgressOpt: Call to recv from"
+MODIFY = (
+    f"{N} misc/ibvwrap.cc:376 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev"
+)
+MISUSED = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, invalid usage, NCCL version 2.7.8"
+NO_KERNEL = (
+    "Error no kernel image is available for execution on the device at line 167 in file /bnb/csrc/ops.cu"
+)
+UNKNOWN = (
+    "terminate called after throwing an instance of 'c10::CUDAError'",
+    "  what():  CUDA error: unknown error",
+)
+TIMED_OUT = (
+    "[E ProcessGroupNCCL.cpp:458] [Rank {}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum={}, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800613 milliseconds before timing."
+)
+STORE = (
+    "[rank1]:[W1102 00:39:34.733273667 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=96): "
+    "failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
+)
+
+
+def written(folder: Path, *lines: str) -> Conclusion:
+    path = folder / "job.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
+def traceback(*frames: str, last: str) -> list[str]:
+    return ["Traceback (most recent call last):", *(f'  File "{each}\n    call()' for each in frames), last]
+
+
+PACKAGES = "/opt/lib/python3.7/site-packages"
+MEET = f'{PACKAGES}/torch/distributed/rendezvous.py", line 95, in _tcp_rendezvous_handler'
+SPAWN = f'{PACKAGES}/torch/multiprocessing/spawn.py", line 118, in join'
+NO_NAME = "Name or service not known"
+IO = "Input/output error"
+ABORTED = "Software caused connection abort"
+LOADER = "DataLoader worker (pid 4711) is killed by"
+OWN = '/work/train.py", line 12, in main'
+
+
+@pytest.mark.parametrize(
+    ("lines", "symptom", "says"),
+    [
+        ([BIND.format("0.0.0.0:29511")], "torch-port-in-use", "port 29511"),
+        (traceback(MEET, last="RuntimeError: Address already in use"), "torch-port-in-use", ""),
+        (traceback(MEET, last="RuntimeError: Permission denied"), "python-not-allowed", ""),
+        (traceback(MEET, last="RuntimeError: Connection timed out"), "torch-connect-timeout", ""),
+        (traceback(MEET, last="RuntimeError: No route to host"), "torch-connect-unreachable", ""),
+        (traceback(MEET, last=f"ValueError: host not found: {NO_NAME}"), "torch-name-unresolved", ""),
+        ([GAI.format("IPv4", "head", "-5 - No address")], "torch-name-unresolved", "head, port 29500"),
+        (traceback(OWN, last="RuntimeError: open(/m): Permission denied"), "python-not-allowed", "/m"),
+        (traceback(OWN, last="RuntimeError: open(/m): No such file or directory"), "torch-store-file", "/m"),
+        (traceback(OWN, last=f"RuntimeError: write(): fd 12 failed with {IO}"), "torch-save-failed", ""),
+        (traceback(OWN, last=f"RuntimeError: read(): fd 12 failed with {IO}"), "python-io-error", ""),
+        (traceback(OWN, last=f"RuntimeError: {LOADER} signal: Aborted. "), "torch-loader-killed", "4711"),
+        (UNKNOWN, "torch-cuda-unknown", ""),
+        ([f"{STARTED} 10.0.0.2<4> failed : {ABORTED}", CLOSED], "nccl-no-route", "10.0.0.2"),
+        ([f"{RECEIVED} 10.0.0.2<5203> failed : Connection reset by peer"], "nccl-peer-closed", "10.0.0.2"),
+        ([f"{N} include/socket.h:421 NCCL WARN Call to recv failed : Broken pipe"], "nccl-peer-closed", ""),
+        ([f"{MODIFY} mlx5_3:1, curr state INIT"], "nccl-ib-modify-qp", "mlx5_3:1"),
+        ([f"{N} net.cc:170 NCCL WARN Error: network IB not found."], "nccl-network-missing", "IB"),
+        (traceback(OWN, last=MISUSED), "nccl-invalid-usage", ""),
+        ([NO_KERNEL, FAILED], "torch-cuda-call", "no kernel image"),
+    ],
+)
+def test_what_it_says_is_named(lines: Sequence[str], symptom: str, says: str, tmp_path: Path) -> None:
+    found = written(tmp_path, *lines)
+    assert found.outcome is LogOutcome.NAMED
+    assert found.charges[0].symptom == symptom
+    assert says in found.charges[0].says
+
+
+def test_its_own_warning_explains_a_wrong_use_of_nccl(tmp_path: Path) -> None:
+    twice = "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 4000"
+    found = written(
+        tmp_path, *traceback(OWN, last=MISUSED), "ncclInvalidUsage: This usually …", "Last error:", twice
+    )
+    assert found.charges[0].symptom == "nccl-gpu-shared"
+    assert {party.rank for party in found.charges[0].who} == {0, 2}
+
+
+VETH = f"{N} NCCL INFO Bootstrap : Using [0]eth0:10.0.0.1<0> [1]veth25f2:fe80::1%veth25f2<0>"
+NO_IB = f"{N} NCCL INFO NET/IB : No device found."
+RETRY = f"{N} NCCL INFO Call to connect returned Connection timed out, retrying"
+
+
+def test_a_virtual_interface_is_named_where_nccl_reaches_nobody(tmp_path: Path) -> None:
+    found = written(tmp_path, VETH, NO_IB, RETRY, RETRY)
+    assert found.charges[0].symptom == "nccl-virtual-interface"
+    assert "veth25f2" in found.charges[0].says
+    assert found.charges[0].confidence is Confidence.SUSPECT
+
+
+def test_a_host_without_infiniband_and_with_a_virtual_interface_is_sound(tmp_path: Path) -> None:
+    assert (
+        written(tmp_path, VETH, NO_IB, f"{N} NCCL INFO comm 0x1 rank 0 nranks 2 - Init COMPLETE").charges
+        == ()
+    )
+
+
+def test_the_address_that_torchrun_was_told_is_the_other_end(tmp_path: Path) -> None:
+    told = ("Starting elastic_operator with launch configs:", "  rdzv_endpoint    : 10.0.0.9:29400")
+    lost = (
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store"
+    )
+    found = written(tmp_path, *told, f"{lost} has failed. See inner exception for details.")
+    assert "10.0.0.9" in found.charges[0].says
+    assert written(tmp_path, *told, "ready").outcome is LogOutcome.CLEAN
+
+
+MEETS = [f"initializing distributed: GLOBAL_RANK: {rank}, MEMBER: {rank + 1}/2" for rank in range(2)]
+
+
+@each("more", [[], ["-" * 60, "distributed_backend=nccl"]])
+def test_a_log_that_ends_where_ranks_meet_is_unknown(more: list[str], tmp_path: Path) -> None:
+    found = written(tmp_path, "GPU available: True, used: True", *MEETS, *more[:1])
+    assert found.outcome is LogOutcome.UNKNOWN
+    assert all(not charge.who for charge in found.charges)
+
+
+def test_ranks_that_met_are_sound(tmp_path: Path) -> None:
+    found = written(
+        tmp_path, *MEETS, *(f"Epoch 0: step {step} loss {3 / (step + 1):.3f}" for step in range(9))
+    )
+    assert (found.outcome, found.open) == (LogOutcome.CLEAN, ())
+
+
+def test_the_traceback_of_mp_spawn_is_that_of_its_process(tmp_path: Path) -> None:
+    parent = traceback(SPAWN, last="Exception: ")
+    child = traceback(OWN, last=f"OSError: [Errno 5] {IO}")
+    found = written(tmp_path, *parent, "", "-- Process 3 terminated with the following error:", *child)
+    assert found.charges[0].symptom == "python-io-error"
+    assert found.charges[0].who[0].device == 3
+
+
+def test_slurm_learns_late_that_a_host_is_gone(tmp_path: Path) -> None:
+    found = written(tmp_path, *UNKNOWN, "srun: error: Node failure on gpu17")
+    assert found.charges[0].symptom == "slurm-node-failure"
+
+
+def test_ranks_of_two_groups_are_not_compared(tmp_path: Path) -> None:
+    found = written(tmp_path, TIMED_OUT.format(0, 96117), TIMED_OUT.format(7, 64088))
+    assert found.charges[0].symptom == "torch-nccl-watchdog"
+    near = written(tmp_path, TIMED_OUT.format(0, 96117), TIMED_OUT.format(7, 96110))
+    assert "behind" in near.charges[0].says
+
+
+def test_an_unmarked_line_is_not_that_of_the_only_rank_that_torch_marks(tmp_path: Path) -> None:
+    found = written(tmp_path, "Last error:", "Bootstrap : no socket interface found", STORE)
+    assert found.charges[0].symptom == "nccl-no-interface"
+    assert not any(party.rank for party in found.charges[0].who)
+
+
+SOUND = ("step 1 loss 2.3", "step 2 loss 2.2", "step 3 loss 2.1", "step 4 loss 2.0")
+
+
+@each(
+    "line",
+    [
+        GAI.format("IPv6", "10.0.0.1", "-9 - Address family for hostname not supported"),
+        GAI.format("IPv6", "head", "-5 - No address associated with hostname"),
+        GAI.format("IPv6", "head", "8 - nodename nor servname provided, or not known"),
+        "Error parsing the options at line 3 in file settings.c",
+        "Warning: host not found in the cache, using the default",
+    ],
+)
+def test_what_sound_jobs_print_as_well_accuses_nobody(line: str, tmp_path: Path) -> None:
+    assert written(tmp_path, line, *SOUND).outcome is LogOutcome.CLEAN

@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from doctor.job.launch.launchers import LAUNCHERS
+from doctor.job.launch.launchers.srun import SRUN
 from doctor.logs.model import Form, Sighting
 
 MOST = 200
@@ -18,9 +20,15 @@ _OF_PROCESSES = re.compile(r"kernel-(?:segfault|oom)$|gpu-xid-(?:13|31|43|45)$|a
 """Symptoms about one process. Those of devices, disks and the kernel itself concern every job."""
 _OOM = "kernel-oom"
 """It may end a rank, whatever the program of the rank is called."""
+_STARTS = "|".join(
+    re.escape(name[:15])
+    for each in LAUNCHERS
+    if each is not SRUN
+    for name in (*each.commands, *each.programs)
+)
 _RANKS = re.compile(
-    r"(?:i?python|pt_|torch|deepspeed|accelerate|ray\b|ray:|raylet|vllm|sglang|train|mpi|orted|prted|hydra|nccl"
-    r"|rccl|cuda|all_reduce|horovod|mindspore|ascend)",
+    r"(?:i?python|pt_|torch|vllm|sglang|train|mpi|hydra|nccl|rccl|cuda|all_reduce|horovod|mindspore|ascend)"
+    rf"|(?:{_STARTS})\b",
     re.IGNORECASE,
 )
 """How the kernel calls the processes of trainings, at most 15 characters long."""

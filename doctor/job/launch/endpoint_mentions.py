@@ -1,4 +1,4 @@
-"""Ports and addresses that stand in a text although it is not known whether the job uses them.
+"""Ports and addresses in a text that the job may or may not use.
 
 `${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
 an address that is unknown, in a command that was not understood, or as another shell or Python would write

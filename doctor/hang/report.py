@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import HangCulprit, HangJob, HangState, Judgement, RankStanding
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
     alike,
@@ -226,4 +226,5 @@ def _where(each: RankStanding) -> str:
         return f"in {each.operation or 'a collective'}{at}"
     if each.inside is None:
         return f"unknown{at}"
-    return f"outside: {each.doing.words}{at}" if each.doing else f"outside{at}"
+    known = each.doing is not None and each.doing.cause is not Cause.ELSEWHERE
+    return f"outside: {each.doing.cause.value}{at}" if each.doing and known else f"outside{at}"

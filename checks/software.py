@@ -191,7 +191,7 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
     version = python.packages.get("torch")
     if "torch" in python.unversioned:
         if expect.torch != "any":
-            raise Undecided(f"the torch of {python.path} does not say its version")
+            raise Undecided(f"the torch of {python.path} does not state its version")
     elif version is None:
         yield _torch(python, "no torch", expect)
     elif expect.torch != "any" and not (version + ".").startswith(expect.torch.rstrip(".") + "."):

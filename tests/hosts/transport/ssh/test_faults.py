@@ -144,7 +144,7 @@ def test_three_unreachable_hosts_of_four_are_one_finding(lab: Lab, examine: Exam
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node3"})
 
 
-# The answer began and did not end. The missing facts were not examined, among them essential ones.
+# The answer began and did not end. The missing facts, essential ones among them, were not examined.
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_a_smaller_mtu_that_both_ends_know_loses_nothing(lab: Lab) -> None:
 
 @pytest.mark.long
 def test_a_link_too_slow_for_the_load_loses_nothing(lab: Lab) -> None:
-    """Six connections share 200 kbit/s: the data that has arrived by then proves that large packets pass."""
+    """Six connections share 200 kbit/s: what has arrived at the end proves that large packets pass."""
     lab.sh(
         f"ip netns exec {lab.space('h1')} tc qdisc add dev eth0 root tbf rate 200kbit burst 8kb latency 2s"
     )

@@ -165,7 +165,7 @@ def test_where_ras_is(environ: dict[str, str], place: tuple[str, int] | None) ->
 
 @pytest.fixture
 def rank(tmp_path: Path) -> Iterator[Any]:
-    """Starts a process as a rank with these variables and, if requested, with a mapped library of that name."""
+    """Starts a process as a rank with these variables and, if requested, a mapped library of that name."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(environ: dict[str, str], library: str = "", out: Path | None = None) -> dict[str, Any]:

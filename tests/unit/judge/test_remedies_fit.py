@@ -45,7 +45,7 @@ def test_the_tools_of_every_vendor_are_known() -> None:
     assert TOOLS.keys() == {vendor.name for vendor in VENDORS}
     for name in PLAYBOOK.recipes:
         assert name in FILES
-    for vendor in TOOLS:  # each form must be found in a text that it must be kept from
+    for vendor in TOOLS:  # each pattern must match a command of its own vendor
         said = [c for name, r in PLAYBOOK.recipes.items() if vendor_of(name) == vendor for c in r.commands]
         assert any(re.search(TOOLS[vendor], command) for command in said)
 

@@ -33,7 +33,7 @@ def test_a_rank_that_stops_early_is_told_and_nobody_is_accused() -> None:
         curve(1, 1000),
         curve(1, 960),  # not flushed, or read a little earlier
         curve(1, 900, every=100),  # it logs less often
-        curve(1, 5),  # it alone logged the first steps
+        curve(1, 5),  # it logged only the first steps
         replace(curve(1, 100), counted=True),  # the log does not number the steps
         curve(None, 100),  # the rank is unknown, and perhaps of another job
     ],

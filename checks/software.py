@@ -215,7 +215,7 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
 
 
 def _name_other(python: Python) -> str | None:
-    """Nothing has to be installed where another interpreter has torch."""
+    """Nothing has to be installed if another interpreter has torch."""
     return "name-torch" if python.other else None
 
 

@@ -73,7 +73,7 @@ def _imported(recording: Path) -> float:
     """The time that importing torch took on the slowest host."""
     runs = json.loads(recording.read_bytes())["smoke"]
     if len(runs) != 1:
-        raise SystemExit(f"there were {len(runs)} smoke runs: this is no healthy preflight")
+        raise SystemExit(f"there were {len(runs)} smoke runs, so this is not a healthy preflight")
     return max(host["imported"] or 0.0 for host in runs[0]["hosts"])
 
 

@@ -69,7 +69,7 @@ def test_causes_are_checks_and_form_no_circle(check: Check) -> None:
     ahead, seen = list(check.causes), set[str]()
     while ahead:
         id = ahead.pop()
-        assert id in CHECKS, f"{id} is no check"
+        assert id in CHECKS, f"{id} is not a check"
         assert id != check.id, "it would explain itself"
         if id not in seen:
             seen.add(id)

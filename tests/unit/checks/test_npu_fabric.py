@@ -202,7 +202,7 @@ def test_what_the_tool_prints() -> None:
 @given(st.text() | st.integers(0, len(OUTPUT)).map(lambda end: OUTPUT[:end]))
 def test_any_output_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(UnreadableOutput):
-        assert NPU_PINGS.parse(Capture("npu-pings", 0, text)), "no ping is no proof"
+        assert NPU_PINGS.parse(Capture("npu-pings", 0, text)), "no ping proves nothing"
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "fd00::8", "a b", "$(id)", "'; id; '"])

@@ -118,7 +118,7 @@ def test_ranks_of_mpirun_and_srun() -> None:
         (0, 2, "slurm 7.2", "srun")
     ]
     batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
-    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number, and is no rank"
+    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number but is not a rank"
 
 
 def test_ranks_of_msrun() -> None:

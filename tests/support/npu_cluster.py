@@ -72,7 +72,7 @@ def judge(id: str, *values: Any) -> Judgement:
     for problem in problems:
         if CHECKS[id].scope == "cluster":
             culprits = set(problem.hosts)
-            assert not culprits or {p.host for p in problem.where} <= culprits, "a place of a host that is not a culprit"
+            assert not culprits or {p.host for p in problem.where} <= culprits, "a place on an innocent host"
         suspect = problem.confidence is Confidence.SUSPECT
         assert problem.summary.endswith("; undecided which of them is at fault") is suspect
     return Judgement(tuple(problems))

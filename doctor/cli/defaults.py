@@ -89,7 +89,7 @@ def _read(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:  # for instance sudo kept the HOME of another user
-        tell(f"doctor: {clean_line(str(path))}: may not be read, so there are no defaults.\n")
+        tell(f"doctor: {clean_line(str(path))}: cannot be read, so no defaults are used.\n")
         return None
     except OSError as error:
         raise UsageError(f"{path}: your defaults cannot be read: {error.strerror}.") from None

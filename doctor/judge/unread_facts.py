@@ -1,6 +1,6 @@
-"""Facts that a host was asked for in vain although no check says so; noted, so it does not look examined.
+"""Facts that a host did not give and that no check reports: they are noted, because they were not examined.
 
-A check says what it lacks, unless it can do without; the plan also does without facts that it cannot get.
+A check reports what it lacks, unless it can do without; the plan also does without facts that it cannot get.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class HostFlags:
         "--rank-table FILE", "The job's rank table; its servers are the hosts."
     )
     local: bool = host_option("--local", "This machine only.", default=False)
-    exclude: tuple[str, ...] = host_option("--exclude NODESET", "Take hosts out.", default=())
+    exclude: tuple[str, ...] = host_option("--exclude NODESET", "Leave hosts out.", default=())
 
 
 @dataclass(frozen=True, slots=True)

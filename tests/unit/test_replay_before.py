@@ -37,7 +37,7 @@ SAMPLES = ROOT / "tests" / "samples" / "recordings"
 NAMES = sorted(path.name.removesuffix(".run.json.gz") for path in SAMPLES.glob("*.run.json.gz"))
 SENTENCES = {"actual", "expected", "reason", "source", "subject", "summary", "text"}
 """Keys of a report whose value, if it is text, was written for people."""
-NOTE = re.compile(r"^  note: left out as asked for:.*\n(?: {4}.*\n)*", re.MULTILINE)
+NOTE = re.compile(r"^  note: left out on request:.*\n(?: {4}.*\n)*", re.MULTILINE)
 """It lists checks that there may be more of by now."""
 Report = dict[str, Any]
 

@@ -148,5 +148,5 @@ def _words(error: OSError, head: str) -> str:
     if isinstance(error, TimeoutError):
         return "no answer, as when a firewall drops the connection"
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return "nothing listens there"
     return error.strerror or "no connection"

@@ -180,7 +180,7 @@ FAULTS = {
         "amd-reset",
         logged("2 uncorrectable hardware errors detected in umc block"),
         (3,),
-        says=("errors of the hardware that could not be corrected", "GPU 3"),
+        says=("hardware errors that could not be corrected", "GPU 3"),
     ),
     "files for root alone": Fault(
         "amd-missing",

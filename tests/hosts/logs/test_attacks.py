@@ -80,5 +80,5 @@ def test_a_hostile_host_costs_the_others_nothing(lab: Lab, tmp_path: Path) -> No
     assert done.returncode == 1, done.stderr
     said = json.loads(done.stdout)
     assert [finding["hosts"] for finding in said["findings"]] == [["node1"]]
-    assert "node2: its answer was more than asked" in done.stdout + done.stderr
+    assert "node2: its answer was longer than requested" in done.stdout + done.stderr
     assert sum(path.stat().st_size for path in saved.rglob("*") if path.is_file()) < 10_000_000

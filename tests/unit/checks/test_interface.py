@@ -73,7 +73,7 @@ def test_gloo_connects_no_two_versions_of_ip() -> None:
     answers = {"b": answer(2, "fd00::2", "eth0 inet6 fd00::2/64")}
     (one,) = found(answers, offered("fd00::2", a="ok", c="ok"))
     assert (one.status.value, one.hosts) == ("fail", ("b",))
-    assert one.evidence[0].text.startswith("10.0.0.1: gloo connects no IPv4 address")
+    assert one.evidence[0].text.startswith("10.0.0.1: gloo does not connect IPv4 addresses")
     assert found(answers, offered("fd00::2", a="ok", c="ok"), Backend.NCCL) == []
 
 

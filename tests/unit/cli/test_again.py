@@ -90,7 +90,7 @@ def test_a_recording_of_checks_that_are_not_here(look: Look, tmp_path: Path) -> 
     way = Way(asked=(("--checks", str(tmp_path)),))
     seen = look(made(way=way), made())
     assert seen.code == 2
-    assert "also made the checks of" in seen.err
+    assert "also ran the checks of" in seen.err
     assert "Name them with --checks" in seen.err
 
 

@@ -225,4 +225,4 @@ def test_what_may_not_be_read_is_said_and_stops_nobody(
     monkeypatch.setattr(os, "open", refuse)
     asked = Request("check")
     assert with_defaults(asked) == asked
-    assert capsys.readouterr().err.endswith("config.yaml: may not be read, so there are no defaults.\n")
+    assert capsys.readouterr().err.endswith("config.yaml: cannot be read, so no defaults are used.\n")

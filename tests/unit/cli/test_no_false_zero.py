@@ -121,7 +121,7 @@ def test_half_an_answer_whatever_the_exam_calls_essential(
 ) -> None:
     ended = judged(recording(NAMES, heard={"node2": CUT}), *exam(text))
     assert (ended.code, ended.healthy) == (3, ["node1", "node3", "node4"])
-    assert "not whole" in ended.out
+    assert "incomplete" in ended.out
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_it_was_left_out_as_asked_for(options: tuple[str, str], left_out: str, j
     """Whoever leaves it out gets a verdict on the rest, and the verdict says so."""
     code, said, _ = judged(lambda of: of, *options)
     assert code == 0
-    left = f"{left_out} left out as asked for"
+    left = f"{left_out} left out on request"
     assert f"Healthy, except that nobody looked at the NPU network ({left}): node[1-3]." in said
     assert "nobody looked" not in judged(lambda of: of, *options, "--backend", "gloo")[1]
 

@@ -209,7 +209,7 @@ def test_any_value_stays_one_word_of_its_command(value: str) -> None:
 
 
 def test_a_value_cannot_end_a_comment() -> None:
-    remedies = Playbook({"x": Recipe("", ("# Start anew with --add-host {name}", "echo {name}    # there"))})
+    remedies = Playbook({"x": Recipe("", ("# Recreate it with --add-host {name}", "echo {name}    # there"))})
     assert remedies.fill("x", {"name": "a\nreboot\n"}) is None
     assert remedies.fill("x", {"name": "a;b"}) is not None
 

@@ -145,7 +145,7 @@ def test_a_missing_answer_is_a_finding_that_names_it() -> None:
     assert [(f.hosts, f.status, f.actual or f.summary) for f in found] == [
         (("node1",), Status.WARN, "missing: two"),
         (("node2",), Status.WARN, "missing: one"),
-        (("node1", "node2"), Status.UNKNOWN, "what is missing of the answer was not examined"),
+        (("node1", "node2"), Status.UNKNOWN, "the missing part of the answer was not examined"),
     ]
 
 

@@ -108,7 +108,7 @@ def test_without_rank_0_no_rank_waits_for_ever(make_ranks: Callable[..., Ranks])
     ranks.start(1, argv=check(ranks, "--connect-timeout", "2"))
     code, out, err = ranks.ends(1)[1]
     assert (code, out) == (1, "")
-    assert "rank 1: rank 0 was not found at localhost within 2 s: nobody listens there." in err
+    assert "rank 1: rank 0 was not found at localhost within 2 s: nothing listens there." in err
 
 
 def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[..., Ranks]) -> None:

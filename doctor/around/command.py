@@ -15,7 +15,7 @@ from pathlib import Path
 from doctor.around.output import Output
 from doctor.around.relay.kept import SIZE, nameless_file
 from doctor.around.relay.main import FORWARDED
-from doctor.around.relay.order import PASS, PIPE, TERMINAL, Order
+from doctor.around.relay.order import PASS, PIPE, TERMINAL, CommandOrder
 from doctor.errors import DoctorError
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ class Command:
     def __init__(self, words: Sequence[str], remove: str = "") -> None:
         """`remove` is a file that goes when the command has ended."""
         kinds, together = _kinds()
-        self._order = Order(
+        self._order = CommandOrder(
             words=tuple(map(os.fsencode, words)),
             environment=own_environment(),
             streams=kinds,

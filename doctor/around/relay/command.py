@@ -7,14 +7,16 @@ import os
 import signal
 from collections.abc import Sequence
 
-from doctor.around.relay.order import Order
+from doctor.around.relay.order import CommandOrder
 from doctor.around.relay.terminal import Terminal
 
 NOT_FOUND, NOT_STARTED = 127, 126
 """The exit codes of a shell."""
 
 
-def start(order: Order, streams: Sequence[int], terminal: Terminal | None, caught: Sequence[int]) -> int:
+def start(
+    order: CommandOrder, streams: Sequence[int], terminal: Terminal | None, caught: Sequence[int]
+) -> int:
     """The PID of the command. `streams` become its stdin, stdout and stderr; `caught` are our signals."""
     said, says = os.pipe()
     pid = os.fork()
@@ -47,7 +49,7 @@ def _place(streams: Sequence[int]) -> None:
         os.dup2(each, number, inheritable=True)
 
 
-def _execute(order: Order) -> None:
+def _execute(order: CommandOrder) -> None:
     pairs = (each.partition(b"=") for each in order.environment if b"=" in each)
     environment = {name: value for name, _, value in pairs}
     try:

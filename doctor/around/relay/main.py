@@ -16,7 +16,7 @@ import time
 from doctor.around.relay.command import start
 from doctor.around.relay.copy import Copy
 from doctor.around.relay.kept import Kept
-from doctor.around.relay.order import PASS, TERMINAL, Order, received
+from doctor.around.relay.order import PASS, TERMINAL, CommandOrder, received
 from doctor.around.relay.terminal import Terminal
 
 FORWARDED = (
@@ -59,7 +59,7 @@ class Relay:
         self._due: list[tuple[float, int]] = []
         """When a signal is to be passed on."""
 
-    def _start(self, order: Order, file: int) -> int:
+    def _start(self, order: CommandOrder, file: int) -> int:
         streams, ends = [0, 1, 2], []
         for place, (at, kind) in enumerate(order.copied()):
             if kind == TERMINAL and self._terminal is not None:

@@ -12,7 +12,7 @@ _SIZE = struct.Struct("!Q")
 
 
 @dataclass(frozen=True)
-class Order:
+class CommandOrder:
     words: tuple[bytes, ...]
     environment: tuple[bytes, ...]
     """`NAME=value`, as this program was given them."""
@@ -40,14 +40,14 @@ class Order:
         return _SIZE.pack(len(text)) + text
 
 
-def received(pipe: int) -> Order:
+def received(pipe: int) -> CommandOrder:
     (size,) = _SIZE.unpack(_exactly(pipe, _SIZE.size))
     flags, *rest = _exactly(pipe, size).split(b"\0")
     one, two, three = (each.decode() for each in rest[:3])
     many = int(rest[3])
     together, reaps, front = (each == ord("1") for each in flags)
     words, environment = rest[5 : 5 + many], rest[5 + many :]
-    return Order(tuple(words), tuple(environment), (one, two, three), together, reaps, front, rest[4])
+    return CommandOrder(tuple(words), tuple(environment), (one, two, three), together, reaps, front, rest[4])
 
 
 def _exactly(pipe: int, size: int) -> bytes:

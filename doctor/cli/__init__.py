@@ -136,14 +136,14 @@ TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
 FACTS = (
     *("--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),
     *("--save", "--replay", "--json", "--color", "--no-color"),
+    *("--html", "--markdown", "--quiet", "--verbose"),
 )
-
 NOT_AROUND = (
     *("--in-job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
     *("--json", "--html", "--junit", "--markdown", "--prometheus", "--report-dir"),
 )
 """The options of a pre-flight that say nothing about a command, or are not for it."""
-HANG = (*FACTS, "--html", "--junit", "--markdown", "--prometheus", "--quiet", "--verbose")
+HANG = (*FACTS, "--junit", "--prometheus")
 
 app.command(
     "check",
@@ -218,7 +218,8 @@ def _demo(request: Request, wishes: DemoWishes) -> int:
 @dataclass(frozen=True, slots=True)
 class ListWishes:
     what: str | None = any_option(
-        "symptoms|schema", "symptoms: all known log messages; schema: the JSON Schema of --json."
+        "remedies|symptoms|schema",
+        "remedies: what to type; symptoms: all known log messages; schema: the JSON Schema of --json.",
     )
     symptoms: tuple[Path, ...] = any_option(
         "--symptoms DIR",
@@ -228,18 +229,20 @@ class ListWishes:
     )
 
 
-@app.command("list", help="List checks and exams, all symptoms, or the schema of --json.")
+@app.command("list", help="List checks and exams, remedies, symptoms, or the schema.")
 @takes("--checks", "--color", "--no-color")
 def _list(request: Request, wishes: ListWishes) -> int:
-    from doctor.cli.catalogue import print_list, print_schema, print_symptoms
+    from doctor.cli.catalogue import print_list, print_remedies, print_schema, print_symptoms
 
     what, colours = wishes.what, request.outputs.colours
     if what is None and not wishes.symptoms:
         return print_list(request.what.checks, colours)
     if what == "schema":
         return print_schema()
+    if what == "remedies":
+        return print_remedies(colours)
     if what not in (None, "symptoms"):
-        known = "Type: doctor list, doctor list symptoms, or doctor list schema"
+        known = "Type: doctor list, or doctor list followed by remedies, symptoms or schema"
         raise UsageError(f"There is no list of {what!r}.", known)
     return print_symptoms(wishes.symptoms, colours)
 

@@ -1,4 +1,4 @@
-"""`doctor list`: checks, exams, remedies and symptoms, in the width of the terminal; and the schema."""
+"""`doctor list`: checks by area, exams, remedies and symptoms, one line each; and the schema."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
-from doctor.logs.model import Symptom
 from doctor.logs.symptoms.load import load_symptoms
+from doctor.report.areas import AREAS, OTHER, area_of
 from doctor.text.printable import clean_line
 from doctor.text.terminal import AUTO, coloured, put, styled, width
 
@@ -23,26 +23,35 @@ PAGE = 80
 """The columns without a terminal."""
 NARROW = 24
 """If there are fewer columns for a title, it goes below its name."""
-SUCH_AS = 2
-"""The number of symptoms that are shown as examples of their family."""
-SHORT = 20
-"""The most characters of such an example, so that it fits a narrow terminal."""
+CHECKS = "CHECKS: "
+OTHERS = f"{CHECKS}{OTHER}"
+WHOLE = 10_000
+"""The columns of a list without a terminal."""
 BOLD, COLOURS = "1", {"fail": "31", "warn": "33"}
 Row = tuple[str, str, str]
 """A name, "fail" or "warn" for a check, and a title."""
 
 
 def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
-    """Prints everything; checks that are not bundled are shown with their file."""
+    """Prints checks and exams, and how to list the rest; checks that are not bundled come with their file."""
     found = find_checks(folders)
-    parts: dict[str, list[Row]] = {
-        "CHECKS": [of_check(check) for check in found.checks],
-        "EXAMS": [(name, "", load_exam(name, found.checks).title) for name in exams()],
-        "REMEDIES": [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()],
-    }
-    symptoms = load_symptoms().symptoms
-    parts[f"SYMPTOMS ({len(symptoms)}; doctor list symptoms)"] = _families(symptoms)
+    areas: dict[str, list[Row]] = {area: [] for area in (*AREAS, OTHER)}
+    for check in found.checks:
+        areas[area_of(check.id) if is_ours(check) else OTHER].append(of_check(check))
+    parts = {f"{CHECKS}{area}": rows for area, rows in areas.items() if rows}
+    parts["EXAMS (--exam NAME)"] = [(name, "", load_exam(name, found.checks).title) for name in exams()]
+    parts["MORE"] = [
+        ("doctor list remedies", "", f"{len(load_remedies().recipes)} remedies"),
+        ("doctor list symptoms", "", f"{len(load_symptoms().symptoms)} known log messages"),
+        ("doctor explain NAME", "", "the page of one of them"),
+    ]
     _put(parts, colours, found.broken)
+    return 0
+
+
+def print_remedies(colours: str = AUTO) -> int:
+    rows = [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()]
+    _put({"REMEDIES": rows}, colours, ())
     return 0
 
 
@@ -67,23 +76,33 @@ def print_schema() -> int:
     return 0
 
 
-def _families(symptoms: Iterable[Symptom]) -> list[Row]:
-    families: dict[str, list[str]] = {}
-    for each in symptoms:
-        families.setdefault(each.family, []).append(each.id)
-    return [(name, "", _such(ids)) for name, ids in families.items()]
-
-
-def _such(ids: Sequence[str]) -> str:
-    few = [id for id in ids if len(id) <= SHORT][:SUCH_AS]
-    return f"{len(ids)}, such as {', '.join(few)}" if few else str(len(ids))
-
-
 def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[BrokenSource]) -> None:
     colour = coloured(sys.stdout, colours)
-    shown = [f"{styled(heading, BOLD, colour)}\n{in_rows(rows, colour)}" for heading, rows in parts.items()]
+    shown = [
+        f"{styled(heading, BOLD, colour)}\n{_rows(heading, rows, colour)}" for heading, rows in parts.items()
+    ]
     shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in broken]
     put("\n".join(shown), sys.stdout, drawn=True)
+
+
+def _rows(heading: str, rows: Sequence[Row], colour: bool) -> str:
+    """The path of a file is never cut."""
+    return in_rows(rows, colour) if heading == OTHERS else _in_lines(rows, colour)
+
+
+def _in_lines(rows: Sequence[Row], colour: bool) -> str:
+    """One line for each row. A terminal cuts a title that is too long; a pipe or a file gets all of it."""
+    wide, columns = max(len(name) for name, _, _ in rows), width(sys.stdout, WHOLE)
+    return "".join(f"{_line(row, wide, columns, colour)}\n" for row in rows)
+
+
+def _line(row: Row, wide: int, columns: int, colour: bool) -> str:
+    name, kind, title = map(clean_line, row)
+    room = columns - wide - 4 - (len(kind) + 2 if kind else 0)
+    if room < NARROW:
+        return f"  {name}"
+    marked = f"{styled(kind, COLOURS.get(kind, '0'), colour)}  " if kind else ""
+    return f"  {name:<{wide}}  {marked}{title if len(title) <= room else title[: room - 1] + '…'}"
 
 
 def in_rows(rows: Sequence[Row], colour: bool) -> str:
@@ -103,6 +122,10 @@ def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
     yield from (" " * (len(head) if beside else 6) + line for line in (more if beside else (first, *more)))
 
 
+def is_ours(check: Check) -> bool:
+    return Path(check.origin).parent == bundled("checks")
+
+
 def of_check(check: Check) -> Row:
-    ours = Path(check.origin).parent == bundled("checks")
-    return check.id, check.severity.value, check.title if ours else f"{check.title}  [{check.origin}]"
+    title = check.title if is_ours(check) else f"{check.title}  [{check.origin}]"
+    return check.id, check.severity.value, title

@@ -15,9 +15,10 @@ from doctor.judge.fact_values import ASKED
 from doctor.judge.verdict import Report
 from doctor.recording import save
 from doctor.report.facts_files import facts_csv, facts_json
+from doctor.report.facts_page import facts_html, facts_markdown
 from doctor.report.facts_text import print_facts
 from doctor.report.formats import STDOUT
-from doctor.report.outputs import refuse_unwritable
+from doctor.report.outputs import refuse_unwritable, tell_who_reads
 from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.text.console import drawn
@@ -29,23 +30,29 @@ ANSWERED = ("host-unreachable", "probe-incomplete")
 
 
 def tell_facts(request: Request, csv: Path | None) -> int:
-    json = request.outputs.json
-    if csv == STDOUT == json:
-        raise UsageError("--json - and --csv - both write to stdout.", "Name a file for one of them.")
+    outputs = request.outputs
+    on_stdout = [form.option for form, path in outputs.files() if path == STDOUT]
+    if csv == STDOUT and on_stdout:
+        raise UsageError(
+            f"{on_stdout[0]} - and --csv - both write to stdout.", "Name a file for one of them."
+        )
     others = {"--save": request.save, "--csv": None if csv == STDOUT else csv}
     refuse_unwritable(request.outputs, others, request.inputs())
     what = replace(request.what, exam="host", only=ANSWERED, mesh="none", strict=True)
     reading, report = run_and_judge(replace(with_defaults(request), what=what), ASKED)
-    out = sys.stderr if STDOUT in (json, csv) else sys.stdout
+    out = sys.stderr if on_stdout or csv == STDOUT else sys.stdout
     writes: list[tuple[Path | str | None, Callable[[Path], object]]] = [
         ("stdout", lambda _: put(_drawn(report, request, out), out, drawn=True)),
         (request.save, lambda path: save(reading.recording, path)),
-        (json, lambda path: _write(path, facts_json(report))),
+        (outputs.json, lambda path: _write(path, facts_json(report))),
+        (outputs.html, lambda path: _write(path, facts_html(report))),
+        (outputs.markdown, lambda path: _write(path, facts_markdown(report))),
         (csv, lambda path: _write(path, facts_csv(report))),
     ]
     failed = [why for where, write in writes if where is not None and (why := _failure(where, write))]
     if failed:
         raise DoctorError("\n".join(failed))
+    tell_who_reads(outputs)
     return report.exit_code
 
 
@@ -66,4 +73,6 @@ def _failure(where: Path | str, write: Callable[[Path], object]) -> str:
 
 
 def _drawn(report: Report, request: Request, out: TextIO) -> str:
-    return drawn(partial(print_facts, report), width(out), colour=coloured(out, request.outputs.colours))
+    outputs = request.outputs
+    show = partial(print_facts, report, verbose=outputs.verbose, quiet=outputs.quiet)
+    return drawn(show, width(out), colour=coloured(out, outputs.colours))

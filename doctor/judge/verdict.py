@@ -242,14 +242,14 @@ class Report:
         if self.stopped_by is not None and not self.replayed:
             return 128 + self.stopped_by
         if self.rules.need_hosts is not None and self.stopped_by is None:
-            return EXIT_OK if self._enough_hosts(self.rules.need_hosts) else EXIT_FAULT
+            return EXIT_OK if self.enough_hosts(self.rules.need_hosts) else EXIT_FAULT
         return {
             Verdict.FAULTY: EXIT_FAULT,
             Verdict.INCONCLUSIVE: EXIT_INCONCLUSIVE,
             Verdict.HEALTHY: EXIT_OK,
         }[self.verdict]
 
-    def _enough_hosts(self, needed: int) -> bool:
+    def enough_hosts(self, needed: int) -> bool:
         """Whether that many hosts are healthy. A fault without culprits counts against the hosts that show
         it, or against all if it names none.
         """

@@ -72,10 +72,25 @@ def _frames(finding: Finding) -> list[str]:
     return [found.expand(r"\g<file>:\g<line> in \g<name>") for found in _FRAME.finditer(stack)]
 
 
+def seen_inside(report: Report) -> str:
+    """Which hosts were seen from inside a container, for the first lines of a report; empty if none."""
+    inside = {
+        host
+        for finding in report.findings
+        if View.CONTAINER in (finding.view, finding.seen_from)
+        for host in finding.hosts
+    }
+    names = [name for name in report.plan.names if name in inside]
+    if not names:
+        return ""
+    whom = "" if len(names) == len(report.plan.names) else f"{fold(names)}: "
+    return f"{whom}seen from inside the container"
+
+
 def seen_from(finding: Finding) -> str:
-    if finding.view is View.CONTAINER:
-        return "seen from inside the container"
-    return "of the host, seen from inside the container" if finding.seen_from is View.CONTAINER else ""
+    """Whose fault it is, where the others are those of the container."""
+    of_the_host = finding.view is not View.CONTAINER and finding.seen_from is View.CONTAINER
+    return "of the host" if of_the_host else ""
 
 
 def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:

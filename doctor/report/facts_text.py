@@ -40,11 +40,17 @@ class HostGroup:
     cells: tuple[Text, ...]
 
 
-def print_facts(report: Report, console: Console) -> None:
-    rows, silent = report.facts, report.silent
-    told = [host.name for host in report.hosts if host.name not in silent]
-    _print_head(len(rows), told, console)
+def print_facts(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
+    """Prints the facts. `verbose`: a table of all of them; `quiet`: only what stands out."""
+    rows, told = report.facts, heard(report)
     differing = [row for row in rows if differs(row, told)]
+    if quiet:
+        for line in _end(report, told, []) if standing_out(report) else ():
+            _print_wrapped(line, console)
+        return
+    if verbose:
+        differing = [row for row in rows if row.values]
+    _print_head(len(rows), told, console)
     for area in AREAS:
         alike = [row for row in rows if row.area == area and row not in differing]
         facts = [text for row in alike if (text := _alike(row, told))]
@@ -53,11 +59,21 @@ def print_facts(report: Report, console: Console) -> None:
     if differing:
         console.print()
         _print_table(differing, _groups(differing, told, _longest(console)), console)
-    end = list(_end(report, told, differing))
+    end = list(_end(report, told, [row for row in differing if differs(row, told)]))
     if end:
         console.print()
     for line in end:
         _print_wrapped(line, console)
+
+
+def heard(report: Report) -> list[str]:
+    """The hosts that reported something."""
+    return [host.name for host in report.hosts if host.name not in report.silent]
+
+
+def standing_out(report: Report) -> bool:
+    """Whether a host differs from the others, or did not report everything."""
+    return bool(report.silent or report.findings or any(row.odd for row in report.facts))
 
 
 def differs(row: FactRow, hosts: Sequence[str]) -> bool:
@@ -161,6 +177,12 @@ def _print_part(table: Sequence[Sequence[Text]], console: Console) -> None:
             line = line + cell + Text(" " * (width - cell.cell_len + _GAP))
         line.rstrip()
         console.print(line, soft_wrap=True)
+
+
+def conclusion(report: Report) -> list[str]:
+    """What the facts of the hosts come to, in sentences."""
+    told = heard(report)
+    return [line.plain for line in _end(report, told, [row for row in report.facts if differs(row, told)])]
 
 
 def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> Iterator[Text]:

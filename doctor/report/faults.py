@@ -9,7 +9,7 @@ from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.card import Card, CardKind, Medium, Page, Pairs, Row, RowForm
-from doctor.report.details import evidence, rows, seen_from
+from doctor.report.details import evidence, rows, seen_from, seen_inside
 from doctor.report.headline import (
     WORDS,
     are_counted,
@@ -46,7 +46,7 @@ MOST_QUOTED = 12
 
 def page_of(report: Report) -> Page:
     name, kind = verdict_word(report)
-    left = unexamined(report)
+    left, inside = unexamined(report), seen_inside(report)
     return Page(
         report.run.command,
         report.run.started,
@@ -54,7 +54,7 @@ def page_of(report: Report) -> Page:
         kind,
         whom(report),
         last_line(report),
-        ((_hosts(report), ""),),
+        ((_hosts(report), ""), *(((inside, ""),) if inside else ())),
         fault_cards(report),
         parts=(left,) if left.pairs else (),
     )

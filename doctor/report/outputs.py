@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -132,6 +133,7 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
     for form, path in outputs.files():
         if path != STDOUT:
             attempt(path, partial(write_file, path, form.write(report), for_all=form.for_all))
+    tell_who_reads(outputs)
     go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
@@ -167,6 +169,15 @@ def write_formats(
             failed.append(f"{path} could not be written: {error.strerror}.")
     if failed:
         raise DoctorError("\n".join(failed))
+    tell_who_reads(outputs)
+
+
+def tell_who_reads(outputs: Outputs) -> None:
+    """Says that the page is private, since people pass its name on to others."""
+    path = outputs.html
+    if path is not None and path != STDOUT and not outputs.quiet and path.is_file() and not is_stream(path):
+        named = clean_line(shlex.quote(str(path)))
+        tell(f"doctor: {named}: open it in a browser. Only you can read it; for others: chmod a+r {named}\n")
 
 
 def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:

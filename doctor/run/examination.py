@@ -41,6 +41,7 @@ from doctor.run.choose_transport import choose_transport
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import apply_flags, pairs
 from doctor.run.progress import progress_line
+from doctor.run.replay import as_recorded
 from doctor.run.request import SHAPES, Ready, Request, SmokeFlags
 from doctor.run.signals import signal_of, stop_on_signals
 from doctor.run.smoke_rounds import QUICK, run_smoke
@@ -80,7 +81,8 @@ def run_and_judge(
     use if the user names none.
     """
     if request.replay:
-        return judge_again(request, load(request.replay))
+        recorded = load(request.replay)
+        return judge_again(as_recorded(request, recorded), recorded)
     playbook = load_remedies()
     syllabus = _syllabus(request, None)
     reading = _collect(request, syllabus, playbook, more, ready, told)

@@ -13,6 +13,7 @@ from doctor.judge.playbook import exams, load_remedies
 from doctor.judge.registry import find_checks
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.launch_line import AUTO, FORMS
+from doctor.run.demo import DEMOS
 from doctor.run.request import Request
 from doctor.smoke.inject import KINDS
 from doctor.text.option import options
@@ -92,9 +93,11 @@ def _words() -> Iterator[tuple[str, Values]]:
     yield "--exam", Values(tuple(exams()), "files")
     yield "--print", Values(("launch", *(f"launch={form}" for form in (AUTO, *FORMS))))
     yield "--inject", Values(("help", *(f"{kind}@" for kind in KINDS)))
-    symptoms = tuple(each.id for each in load_symptoms().symptoms)
+    known = load_symptoms().symptoms
+    codes = (code for each in known for code in each.codes if re.fullmatch(r"\w+", code))
+    symptoms = tuple(dict.fromkeys((*(each.id for each in known), *codes)))
     yield "WHAT", Values((*checks, *load_remedies().recipes, *symptoms), "files")
-    yield "symptoms", Values(("symptoms",))
+    yield "NAME", Values(tuple(DEMOS))
     yield "SHELL", Values(SHELLS)
 
 

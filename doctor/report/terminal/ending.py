@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from doctor.errors import EXIT_FAULT
 from doctor.judge.verdict import Report
 from doctor.model import Status, Verdict
 from doctor.report.go import table_note
@@ -66,7 +67,21 @@ def _print_next(report: Report, console: Console) -> None:
             put_wrapped(named, console)
             named = Text()
         put_line(named + Text("   " if named else "") + more, console)
+        _print_others(report, console)
     elif lacks := [each.named for each in report.unapplied if each.several]:
         put_line(Text.assemble(("Type: ", "dim"), clean_line(for_one_more_host(report, lacks))), console)
     elif report.verdict is Verdict.INCONCLUSIVE:
         put_line(Text.assemble(("Next: ", "dim"), "see what was not examined, above"), console)
+
+
+def _print_others(report: Report, console: Console) -> None:
+    """Prints how a job starts without the faulty hosts, if nobody has decided that yet."""
+    healthy = len(report.healthy_hosts)
+    wanted = report.run.command == "preflight" and report.rules.need_hosts is None
+    if wanted and healthy and report.exit_code == EXIT_FAULT and report.enough_hosts(healthy):
+        others = (
+            "1 other host is healthy; go on with it"
+            if healthy == 1
+            else (f"{healthy} other hosts are healthy; go on with them")
+        )
+        put_line(Text(f"{others}: --need-hosts {healthy}"), console)

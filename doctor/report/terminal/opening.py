@@ -10,6 +10,7 @@ from rich.text import Text
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report, RunInfo
 from doctor.model import Backend, SourcedValue
+from doctor.report.details import seen_inside
 from doctor.report.rerun import again
 from doctor.report.terminal.page import put_wrapped
 from doctor.text.nodeset import cut, fold
@@ -32,6 +33,8 @@ def print_opening(report: Report, console: Console) -> None:
         look = f"{again(report, 'hang', hosts=report.running)} says whether it hangs"
         said = f"a job runs on {fold(report.running)}: {look}"
         put_wrapped(Text(clean_line(said), style="dim"), console, wide=True)
+    if inside := seen_inside(report):
+        put_wrapped(Text(clean_line(inside), style="dim"), console, wide=True)
     if report.run.way and report.run.way.defaults:
         put_wrapped(Text(clean_line(f"defaults from {report.run.way.defaults}"), "dim"), console, wide=True)
 

@@ -12,6 +12,7 @@ import pytest
 
 from doctor.judge.playbook import exams
 from doctor.judge.registry import find_checks
+from doctor.run.demo import DEMOS
 from tests.support.commands import doctor
 
 BASH = """
@@ -44,6 +45,9 @@ CASES: list[tuple[list[str], set[str]]] = [
     (["check", "--color", ""], {"auto", "always", "never"}),
     (["smoke", "--transport", "s"], {"ssh", "srun"}),
     (["explain", "grow-s"], {"grow-shm", "grow-shm-in-container"}),
+    (["explain", "EI000"], {f"EI000{number}" for number in range(1, 10)}),
+    (["demo", ""], set(DEMOS)),
+    (["list", ""], {"remedies", "symptoms", "schema"}),
     (["ranktable", ""], {"make", "check"}),
     (["ranktable", "make", "--format", ""], {"1.0", "legacy", "1.2"}),
     (["ranktable", "check", "--prod"], {"--product"}),

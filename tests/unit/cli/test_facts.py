@@ -95,3 +95,31 @@ def test_no_host_is_asked_what_a_check_does_not_ask() -> None:
 
     known = {fact.name for fact in facts_of(find_checks().checks)}
     assert {fact.name for fact in ASKED} <= known
+
+
+SMALL = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
+
+
+def test_quiet_shows_only_what_stands_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replayed(recording(NAMES), tmp_path, "-q") == 0
+    assert capsys.readouterr().out == ""
+    assert replayed(recording(NAMES, heard=SMALL), tmp_path, "-q") == 0
+    assert capsys.readouterr().out == "! Unlike the others: node2 (/dev/shm).\n"
+
+
+def test_verbose_shows_every_fact_of_every_host(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert replayed(recording(NAMES), tmp_path, "-v") == 0
+    out = capsys.readouterr().out
+    assert "somaxconn" in out.split("HOST")[1]
+    assert "All hosts are alike." in out
+
+
+def test_pages_name_the_host_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    html, markdown = tmp_path / "facts.html", tmp_path / "facts.md"
+    files = ("--html", str(html), "--markdown", str(markdown))
+    assert replayed(recording(NAMES, heard=SMALL), tmp_path, *files) == 0
+    assert "chmod a+r" in capsys.readouterr().err
+    for text in (html.read_text(), markdown.read_text()):
+        assert "Unlike the others: node2 (/dev/shm)." in text
+        assert "64 MB" in text
+    assert "! 64 MB (node2)" in markdown.read_text()

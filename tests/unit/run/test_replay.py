@@ -1,0 +1,80 @@
+"""A replay judges what the recorded run was asked to judge, unless the options are typed anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from doctor.cli import run
+from doctor.probe import HostAnswer
+from doctor.recording import save
+from doctor.transport.way import Typed, Way
+from tests.support.recordings import heard, recording
+from tests.support.reports import NAMES, SMALL_SHM
+
+Answers = Mapping[str, HostAnswer]
+SICK: Answers = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
+ONLY_ELSEWHERE = ("--only", "somaxconn-low")
+SHORT_QUEUE = {
+    "/proc/sys/net/core/somaxconn": "4",
+    "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
+    "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
+    "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
+}
+WARNED = {"node3": heard(3, NAMES, ports=SHORT_QUEUE)}
+"""On a host that is not the head, a short queue is a warning."""
+
+
+def replayed(
+    tmp_path: Path, asked: tuple[Typed, ...], *typed: str, command: str = "check", of: Answers = SICK
+) -> int:
+    file = tmp_path / "run.json"
+    save(recording(NAMES, command=command, heard=of, way=Way(asked=asked)), file)
+    return run(["check", "--replay", str(file), *typed])
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ((), 1),
+        ((ONLY_ELSEWHERE,), 0),
+        ((("--skip", "shm-small"),), 0),
+        ((("--need-hosts", "3"),), 0),
+        ((("--need-hosts", "4"),), 1),
+    ],
+)
+def test_the_options_of_the_run_are_kept(asked: tuple[Typed, ...], code: int, tmp_path: Path) -> None:
+    assert replayed(tmp_path, asked) == code
+
+
+@pytest.mark.parametrize(
+    ("asked", "typed"),
+    [
+        ((ONLY_ELSEWHERE,), ["--only", "shm-small"]),
+        ((("--skip", "shm-small"),), ["--only", "shm-small"]),
+        ((ONLY_ELSEWHERE,), ["--exam", "preflight"]),
+        ((("--need-hosts", "3"),), ["--need-hosts", "4"]),
+    ],
+)
+def test_what_is_typed_for_the_replay_overrides_them(
+    asked: tuple[Typed, ...], typed: list[str], tmp_path: Path
+) -> None:
+    assert replayed(tmp_path, asked, *typed) == 1
+
+
+def test_a_choice_that_applied_to_no_host_is_still_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert replayed(tmp_path, (("--only", "gpu-missing"),)) == 3
+    assert "gpu-missing applies to no host" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_choice_of_a_command_that_examines_nothing_is_not_ours(tmp_path: Path) -> None:
+    assert replayed(tmp_path, (("--only", "host-unreachable"),), command="facts") == 1
+
+
+def test_a_warning_counts_if_it_counted_in_the_run(tmp_path: Path) -> None:
+    assert replayed(tmp_path, (), of=WARNED) == 0
+    assert replayed(tmp_path, (("--strict",),), of=WARNED) == 1

@@ -104,10 +104,21 @@ def test_nobody_takes_the_room_of_others() -> None:
     place = room.Room(1 << 20, ["root", "mallory"])
     assert not all(place.takes("mallory", "x" * 10_000) for _ in range(100))
     assert place.takes("root", "x" * 500_000)
-    row = {"state": "S", "name": "python", "start": 1, "command": ["python", "x.py"], "hidden": False}
+    row = {
+        "state": "S",
+        "name": "python",
+        "start": 1,
+        "command": ["python", "x.py"],
+        "exe": "",
+        "hidden": False,
+    }
     rows = [
         {**row, "pid": pid, "parent": 1, "uid": uid, "groups": False, "ours": False, "blocked": False}
-        | {"typed": False, "env": {"RANK": str(pid % 99), "WORLD_SIZE": "99", "MASTER_PORT": str(pid)}}
+        | {
+            "typed": False,
+            "exe": "",
+            "env": {"RANK": str(pid % 99), "WORLD_SIZE": "99", "MASTER_PORT": str(pid)},
+        }
         for pid, uid in [*((pid, 65534) for pid in range(10, 6_000)), (7_000, 0)]
     ]
     found = ranks.members(KNOWN, rows)

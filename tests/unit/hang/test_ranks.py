@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from doctor.hang.onhost import ranks as of_ranks
+from doctor.hang.onhost import recognise
 from doctor.hang.onhost.programs import is_doctor
+from doctor.hang.onhost.tree import Tree
 from tests.support.hang.known import KNOWN
 
-candidates = partial(of_ranks.candidates, KNOWN)
+
+def candidates(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    return recognise.candidates(Tree(KNOWN, rows))
+
+
 members = partial(of_ranks.members, KNOWN)
 unseen = partial(of_ranks.unseen, KNOWN)
 without_ranks = partial(of_ranks.without_ranks, KNOWN)
@@ -29,6 +35,7 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "name": command.split()[0].rpartition("/")[2],
         "start": 1000,
         "uid": 0,
+        "exe": "",
         "command": [] if state == "Z" else command.split(),
         "env": env,
         "hidden": False,
@@ -83,6 +90,61 @@ def test_a_launcher_of_a_platform_that_is_told_a_rank_itself() -> None:
     pod = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"}
     rows = [row(10, 1, "/opt/python start.py", **pod), torch_rank(11, 10, 2), torch_rank(12, 10, 3)]
     assert shown(rows) == [(11, 2, None), (12, 3, None)]
+
+
+def test_a_process_with_groups_is_a_rank_whatever_is_below_it() -> None:
+    """A script that forks the other ranks, and a rank whose child has its variables and groups of its own."""
+    top = dict(row(11, 1), groups=True)
+    forked = [dict(row(pid, 11), groups=True) for pid in (12, 13)]
+    loader = row(14, 12)
+    assert shown([top, *forked, loader]) == [
+        (11, None, None),
+        (12, None, None),
+        (13, None, None),
+        (14, None, 12),
+    ]
+    assert len({m["job"] for m in members([top, *forked, loader])}) == 1
+    rank = dict(torch_rank(11, 1, 0), groups=True)
+    other = dict(torch_rank(12, 11, 1), groups=True)
+    assert shown([rank, other, torch_rank(13, 12, 1)]) == [(11, 0, None), (12, 1, None), (13, None, 12)]
+
+
+def lightning(pid: int, parent: int, local: int, node: int = 0, world: int = 3) -> dict[str, Any]:
+    """A rank as Lightning starts it: nothing gives its number but its place on its host."""
+    env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "WORLD_SIZE": str(world)}
+    return row(pid, parent, LOCAL_RANK=str(local), NODE_RANK=str(node), **env)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_the_first_rank_starts_the_others_of_its_host(groups: bool) -> None:
+    """Also before it has process groups, when nothing but its children shows that it is a rank."""
+    first = dict(row(11, 1), groups=groups)
+    rows = [first, lightning(12, 11, 1), lightning(13, 11, 2), row(14, 11), row(15, 13)]
+    assert sorted(shown(rows)) == [
+        (11, 0, None),
+        (12, 1, None),
+        (13, 2, None),
+        (14, None, 11),
+        (15, None, 13),
+    ]
+    assert {(m["job"], m["world"]) for m in members(rows)} == {("127.0.0.1:29511", 3)}
+    second = [row(21, 1), lightning(22, 21, 1, node=1, world=4)]
+    assert shown(second) == [(22, 3, None), (21, 2, None)]
+
+
+def test_a_shell_or_a_launcher_is_not_the_first_rank() -> None:
+    """Somebody may start ranks with LOCAL_RANK by hand: one that is missing is missing."""
+    for command in ("/bin/bash run.sh", "/opt/python /opt/bin/torchrun train.py"):
+        rows = [row(10, 1, command), lightning(12, 10, 1), lightning(13, 10, 2)]
+        assert shown(rows) == [(12, 1, None), (13, 2, None)]
+
+
+def test_a_title_hides_no_rank() -> None:
+    """Ray's actors and vLLM's workers have one: it takes the place of the command line and the variables."""
+    actors = [
+        dict(row(pid, 10, f"ray::Worker.train{pid}"), exe="python3.11", groups=True) for pid in (11, 12)
+    ]
+    assert shown([row(10, 1, "raylet"), *actors]) == [(11, None, None), (12, None, None)]
 
 
 @pytest.mark.parametrize("wrapper", ["/bin/bash -c x", "/usr/bin/timeout 3600 python x", "nsys profile x"])
@@ -352,13 +414,13 @@ def test_a_long_chain_of_processes_above_ranks_costs_little(monkeypatch: pytest.
     chain = [row(pid, pid - 1, "sh", RANK="0", WORLD_SIZE="1") for pid in range(1, deep)]
     ranks = [torch_rank(pid, deep - 1, pid) for pid in range(deep, deep + many)]
     above: list[int] = []
-    real = of_ranks._above
+    real = Tree.above
 
-    def counted(tree: of_ranks.Tree, pid: int) -> Iterator[int]:
+    def counted(tree: Tree, pid: int) -> Iterator[int]:
         for one in real(tree, pid):
             above.append(one)
             yield one
 
-    monkeypatch.setattr(of_ranks, "_above", counted)
+    monkeypatch.setattr(Tree, "above", counted)
     assert len(members([*chain, *ranks])) == many
     assert len(above) < 500 * many

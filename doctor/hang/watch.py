@@ -53,8 +53,8 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
 
 def whole(timeout: float, apart: float, age: float) -> float:
     """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
-    half of it. `age`: seconds since this program was started, which are many on a busy machine; to write
-    the report takes about half as long. A program that is older than --timeout was not starting all the time.
+    half of it. `age`: seconds since this program was started. Writing the report takes about half as long as
+    the start. An age above --timeout is not that of a start alone, so it does not count.
     """
     startup = age if age < timeout else 0.0
     return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)

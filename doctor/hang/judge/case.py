@@ -12,6 +12,7 @@ from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
+from doctor.hang.judge.unrecognised import unrecognised
 from doctor.hang.judge.waiting import stuck_in_kernel
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, quiet_for, received_between, silent_for, wires
 from doctor.waits import graph
@@ -36,6 +37,8 @@ class HangCase:
     """Whether no rank of it may be read."""
     timed: bool
     """Whether `still` comes from the connections. Otherwise it is only the time between the looks."""
+    away: tuple[Key, ...] = ()
+    """Ranks that are connected to a local process that was not recognised: it may be a rank."""
 
     @property
     def moves(self) -> bool:
@@ -103,7 +106,9 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     waits = edges(after) if timed else frozenset()
     quiet = quiet_for(after) if timed else {}
     standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
-    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed)
+    return HangCase(
+        job, standings, lost, waits, cut(after), gap, still, strange, timed, unrecognised(evidence, job)
+    )
 
 
 def _still(

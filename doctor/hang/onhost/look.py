@@ -10,6 +10,8 @@ from typing import Any
 from doctor.hang.onhost import locks, proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
+from doctor.hang.onhost.recognise import candidates
+from doctor.hang.onhost.tree import Tree
 from doctor.hang.onhost.turns import OwnerTurns
 
 EARLY = 1 << 19
@@ -60,7 +62,7 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
         known,
         rows,
         own,
-        ports=_ports(ranks.candidates(known, rows, own), owners, over),
+        ports=_ports(candidates(Tree(known, rows, own)), owners, over),
         ticks=proc.TICKS,
         uptime=proc.uptime(),
         users=users,

@@ -126,7 +126,7 @@ def _main(
 
 
 DEMO_OPTIONS = (
-    *(form.option for form in FORMATS if not form.is_go),
+    *(form.option for form in FORMATS if not form.is_go and form.option != "--faulty-hosts"),
     "--verbose",
     "--color",
     "--no-color",
@@ -204,7 +204,7 @@ app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.
 
 @dataclass(frozen=True, slots=True)
 class DemoWishes:
-    name: str | None = any_option("NAME", "gpus, npus, hang or healthy.")
+    name: str | None = any_option("NAME", "gpus, npus, hang, healthy or loader.")
 
 
 @app.command("demo", help="Replay a bundled recording; needs no hosts.")

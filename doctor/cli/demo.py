@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from doctor.facts.system import DEVICES
 from doctor.judge.reading import Reading
 from doctor.report.formats import STDOUT
 from doctor.report.outputs import deliver, refuse_unwritable
-from doctor.run.demo import DEMOS, load_demo, play
+from doctor.report.pages import terminal_of
+from doctor.run.demo import ALL_DEMOS, DEMOS, HANGS, evidence_of, load_demo, play
 from doctor.run.examination import judge_again
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
@@ -20,17 +22,33 @@ def demo(name: str | None, request: Request) -> int:
     outputs = request.outputs
     refuse_unwritable(outputs, {})
     chosen = name or next(iter(DEMOS))
+    if chosen in HANGS:
+        return _demo_of_hang(chosen, request)
     recorded = load_demo(chosen)
     reading, report = judge_again(request, recorded)
     taken = STDOUT in [path for _, path in outputs.files()]
     out = sys.stderr if taken else sys.stdout
-    put(f"A bundled recording{_of_what(reading)}: {DEMOS[chosen].title}.\n$ {DEMOS[chosen].command}\n", out)
+    put(_first_lines(chosen, _of_what(reading)), out)
     if sys.stdout.isatty():  # without a terminal nothing is drawn, so do not wait
         play(recorded, progress_line(outputs))
     deliver(report, reading, outputs)
     if name is None:
-        put("\nThere is more to see:\n" + "".join(map(_line, list(DEMOS)[1:])), out)
+        put("\nThere is more to see:\n" + "".join(map(_line, list(ALL_DEMOS)[1:])), out)
     return 0
+
+
+def _demo_of_hang(name: str, request: Request) -> int:
+    from doctor.cli.hang import hang
+    from doctor.hang.options import HangWishes
+
+    put(_first_lines(name, ""), terminal_of(request.outputs))
+    hang(replace(request, command="hang", replay=evidence_of(name)), HangWishes())
+    return 0
+
+
+def _first_lines(name: str, of_what: str) -> str:
+    demo = ALL_DEMOS[name]
+    return f"A bundled recording{of_what}: {demo.title}.\n$ {demo.command}\n"
 
 
 def _of_what(reading: Reading) -> str:
@@ -40,4 +58,4 @@ def _of_what(reading: Reading) -> str:
 
 
 def _line(name: str) -> str:
-    return f"  {f'doctor demo {name}':<20}  {DEMOS[name].title}\n"
+    return f"  {f'doctor demo {name}':<20}  {ALL_DEMOS[name].title}\n"

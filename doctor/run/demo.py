@@ -33,16 +33,27 @@ DEMOS: Mapping[str, Demo] = {
     "healthy": Demo("four healthy hosts, and their training", TRAIN),
 }
 """The first one is shown if none is named."""
+HANGS: Mapping[str, Demo] = {
+    "loader": Demo("a job that hangs, and the rank for which it waits", "doctor hang 'node[1-4]'"),
+}
+"""Demos of `doctor hang`."""
+ALL_DEMOS: Mapping[str, Demo] = {**DEMOS, **HANGS}
 LASTS = 4.0
 """Seconds that a demo plays if somebody watches."""
 
 
 def load_demo(name: str) -> Recording:
     if name not in DEMOS:
-        hint = suggest(name, DEMOS).capitalize()
-        raise UsageError(f"There is no demo {name[:60]!r}. {hint}".strip(), f"There are {', '.join(DEMOS)}.")
+        hint = suggest(name, ALL_DEMOS).capitalize()
+        known = ", ".join(ALL_DEMOS)
+        raise UsageError(f"There is no demo {name[:60]!r}. {hint}".strip(), f"There are {known}.")
     path = FOLDER / f"{name}.run.json.gz"
     return decoded(gzip.decompress(path.read_bytes()), path)
+
+
+def evidence_of(name: str) -> Path:
+    """The file with what `doctor hang` saw."""
+    return FOLDER / f"{name}.hang.json.gz"
 
 
 def play(recorded: Recording, line: ProgressLine) -> None:

@@ -67,7 +67,7 @@ def commands(folder: Path) -> Iterator[tuple[str, ...]]:
         if path.is_dir():
             yield "explain", str(path)
     kept = folder / "hang.json"
-    kept.write_bytes(gzip.decompress((SAMPLES / "hang" / "loader-on-4-hosts.json.gz").read_bytes()))
+    kept.write_bytes(gzip.decompress((FOLDER / "loader.hang.json.gz").read_bytes()))
     yield "hang", "--replay", str(kept)
 
 

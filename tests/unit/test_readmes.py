@@ -1,19 +1,29 @@
-"""The Chinese README has the same parts as the English one."""
+"""The Chinese pages have the same parts as the English ones, and what tables tell people to type exists."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import typer
 
+from doctor.cli import app
+from doctor.cli.help import below, entries
 from tests.support.paths import ROOT
 
+PAIRS = [
+    (path, path.with_name(f"{path.stem}.zh-CN.md")) for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))
+]
+PAIRS = [(english, chinese) for english, chinese in PAIRS if chinese.exists()]
 ENGLISH, CHINESE = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
+START = ROOT / "docs" / "README.md"
 BLOCK = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)]+)\)")
-LANGUAGES = {"README.md", "README.zh-CN.md"}
+OTHER_LANGUAGE = re.compile(r"^.*(?:English \||\| 简体中文).*\n", re.MULTILINE)
 
 
 def shape(page: str) -> list[str]:
@@ -34,7 +44,8 @@ def code(page: str) -> list[str]:
 
 
 def links(page: str) -> list[str]:
-    return [link for link in LINK.findall(page) if link not in LANGUAGES]
+    """Where it leads; a page in its own language counts as that page."""
+    return [link.replace(".zh-CN.md", ".md") for link in LINK.findall(OTHER_LANGUAGE.sub("", page))]
 
 
 def words_of_code(page: str) -> Counter[str]:
@@ -42,20 +53,51 @@ def words_of_code(page: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("of", [shape, code, links, words_of_code], ids=lambda of: of.__name__)
-def test_both_are_alike(of: Callable[[str], object]) -> None:
-    assert of(ENGLISH)
-    assert of(CHINESE) == of(ENGLISH)
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0].stem)
+def test_both_are_alike(of: Callable[[str], object], pair: tuple[Path, Path]) -> None:
+    english, chinese = (path.read_text() for path in pair)
+    assert shape(english)
+    assert of(chinese) == of(english)
 
 
-def test_each_leads_to_the_other_in_its_first_lines() -> None:
-    assert "(README.zh-CN.md)" in ENGLISH.splitlines()[2]
-    assert "(README.md)" in CHINESE.splitlines()[2]
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0].stem)
+def test_each_leads_to_the_other_in_its_first_lines(pair: tuple[Path, Path]) -> None:
+    english, chinese = pair
+    assert f"({chinese.name})" in english.read_text().splitlines()[2]
+    assert f"({english.name})" in chinese.read_text().splitlines()[2]
 
 
 def test_a_part_that_is_missing_shows() -> None:
     lines = CHINESE.splitlines(keepends=True)
     cut = [n for n, line in enumerate(lines) if line.startswith(("## ", "- **", "|", "```sh"))]
-    assert len(cut) > 30
+    assert len(cut) > 20
     for number in cut:
         less = "".join(lines[:number] + lines[number + 1 :])
         assert (shape(less), code(less)) != (shape(CHINESE), code(CHINESE)), lines[number]
+
+
+def test_the_readme_tells_how_to_run_the_tests_and_shows_a_short_report() -> None:
+    for page in (ENGLISH, CHINESE):
+        assert re.search("^make test ", page, re.MULTILINE)
+        (shown,) = re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        assert len(shown.splitlines()) <= 12
+
+
+def typed_in_tables() -> list[str]:
+    rows = [line for page in (ROOT / "README.md", START) for line in page.read_text().splitlines()]
+    return list(dict.fromkeys(c for row in rows if row[:1] == "|" for c in re.findall("`(doctor .*?)`", row)))
+
+
+@pytest.mark.parametrize("command", typed_in_tables())
+def test_what_a_table_says_to_type_exists(command: str) -> None:
+    root = typer.Context(typer.main.get_command(app), info_name="doctor")
+    known = {each.command_path.partition(" ")[2]: each for each in below(root)}
+    _, name, *words = shlex.split(command)
+    options = {option for each in entries(known[name].command, known[name]) for option in each.names}
+    assert options >= {word for word in words if word.startswith("-")}
+
+
+def test_every_page_is_found_from_the_first_one() -> None:
+    pages = {path.name for path in ROOT.glob("docs/*.md")} - {START.name}
+    assert {link.partition("#")[0] for link in LINK.findall(START.read_text())} >= pages
+    assert "(docs/README.md)" in ENGLISH

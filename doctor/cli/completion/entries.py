@@ -13,7 +13,7 @@ from doctor.judge.playbook import exams, load_remedies
 from doctor.judge.registry import find_checks
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.launch_line import AUTO, FORMS
-from doctor.run.demo import DEMOS
+from doctor.run.demo import ALL_DEMOS
 from doctor.run.request import Request
 from doctor.smoke.inject import KINDS
 from doctor.text.option import options
@@ -97,7 +97,7 @@ def _words() -> Iterator[tuple[str, Values]]:
     codes = (code for each in known for code in each.codes if re.fullmatch(r"\w+", code))
     symptoms = tuple(dict.fromkeys((*(each.id for each in known), *codes)))
     yield "WHAT", Values((*checks, *load_remedies().recipes, *symptoms), "files")
-    yield "NAME", Values(tuple(DEMOS))
+    yield "NAME", Values(tuple(ALL_DEMOS))
     yield "SHELL", Values(SHELLS)
 
 

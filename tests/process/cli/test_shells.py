@@ -12,7 +12,7 @@ import pytest
 
 from doctor.judge.playbook import exams
 from doctor.judge.registry import find_checks
-from doctor.run.demo import DEMOS
+from doctor.run.demo import ALL_DEMOS
 from tests.support.commands import doctor
 
 BASH = """
@@ -47,7 +47,7 @@ CASES: list[tuple[list[str], set[str]]] = [
     (["smoke", "--transport", "s"], {"ssh", "srun"}),
     (["explain", "grow-s"], {"grow-shm", "grow-shm-in-container"}),
     (["explain", "EI000"], {f"EI000{number}" for number in range(1, 10)}),
-    (["demo", ""], set(DEMOS)),
+    (["demo", ""], set(ALL_DEMOS)),
     (["list", ""], {"remedies", "symptoms", "schema"}),
     (["ranktable", ""], {"make", "check"}),
     (["ranktable", "make", "--format", ""], {"1.0", "legacy", "1.2"}),

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from doctor.run.demo import evidence_of
 from tests.support.paths import ROOT
 from tests.support.pictures import COLUMNS, picture, picture_of_hang, uncounted
 
 PICTURES = ROOT / "docs" / "pictures"
-SEEN = ROOT / "tests" / "samples" / "hang" / "loader-on-4-hosts.json.gz"
+SEEN = evidence_of("loader")
 NAMES = ("npus", "gpus", "hang", "healthy")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from doctor import cli
 from doctor.errors import UsageError
-from doctor.run.demo import DEMOS, FOLDER, LASTS, load_demo, play, stages_of
+from doctor.run.demo import ALL_DEMOS, DEMOS, FOLDER, HANGS, LASTS, load_demo, play, stages_of
 from doctor.run.progress import ProgressLine
 from doctor.text.nodeset import fold
 
@@ -39,8 +39,21 @@ def shown(*arguments: str) -> tuple[int, str]:
 
 def test_every_recording_has_its_line() -> None:
     assert (
-        {path.name.removesuffix(".run.json.gz") for path in FOLDER.iterdir()} == set(DEMOS) == set(CULPRITS)
+        {path.name.removesuffix(".run.json.gz") for path in FOLDER.glob("*.run.*")}
+        == set(DEMOS)
+        == set(CULPRITS)
     )
+    assert {path.name.removesuffix(".hang.json.gz") for path in FOLDER.glob("*.hang.*")} == set(HANGS)
+    assert len(list(FOLDER.iterdir())) == len(ALL_DEMOS)
+
+
+def test_the_job_that_hangs_names_its_rank(tmp_path: Path) -> None:
+    code, text = shown("loader", "--json", str(tmp_path / "report.json"))
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert (code, report["exit_code"]) == (0, 1)
+    assert text.startswith("A bundled recording: a job that hangs")
+    assert "$ doctor hang 'node[1-4]'" in text.splitlines()[1]
+    assert text.rstrip().endswith("The job waits for rank 5 on node3.")
 
 
 @each_demo
@@ -67,13 +80,13 @@ def test_without_a_name_the_first_is_shown_and_the_others_are_listed() -> None:
     code, text = shown()
     assert code == 0
     assert text.startswith(shown(next(iter(DEMOS)))[1])
-    assert all(f"doctor demo {name} " in text for name in list(DEMOS)[1:])
+    assert all(f"doctor demo {name} " in text for name in list(ALL_DEMOS)[1:])
 
 
 def test_a_demo_that_there_is_not() -> None:
     with pytest.raises(UsageError, match=r"no demo 'helthy'\. Did you mean .healthy") as refused:
         load_demo("helthy")
-    assert "gpus, npus, hang, healthy" in refused.value.hint
+    assert "gpus, npus, hang, healthy, loader" in refused.value.hint
 
 
 @each_demo

@@ -78,10 +78,6 @@ def _print_others(report: Report, console: Console) -> None:
     """Prints how a job starts without the faulty hosts, if nobody has decided that yet."""
     healthy = len(report.healthy_hosts)
     wanted = report.run.command == "preflight" and report.rules.need_hosts is None
-    if wanted and healthy and report.exit_code == EXIT_FAULT and report.enough_hosts(healthy):
-        others = (
-            "1 other host is healthy; go on with it"
-            if healthy == 1
-            else (f"{healthy} other hosts are healthy; go on with them")
-        )
-        put_line(Text(f"{others}: --need-hosts {healthy}"), console)
+    if wanted and healthy > 1 and report.exit_code == EXIT_FAULT and report.enough_hosts(healthy):
+        others = f"{healthy} other hosts are healthy; go on with them: --need-hosts {healthy}"
+        put_line(Text(others), console)

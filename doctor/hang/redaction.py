@@ -7,6 +7,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from doctor.hang.evidence import LONGEST_LIBRARY_TEXT, Frame, HangMember, HostEvidence, LibraryText, Look
+from doctor.job.launch.command import kept_words
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -22,6 +23,7 @@ def redacted(seen: HostEvidence) -> HostEvidence:
     return replace(
         seen,
         members=tuple(map(_member, seen.members)),
+        starters=tuple(map(_member, seen.starters)),
         unread=tuple(map(_clean, seen.unread)),
         libraries=tuple(map(_library, seen.libraries)),
     )
@@ -35,7 +37,13 @@ def _library(said: LibraryText) -> LibraryText:
 def _member(member: HangMember) -> HangMember:
     a, b = (look and _look(look) for look in (member.a, member.b))
     return replace(
-        member, command=_clean(member.command), a=a, between=tuple(map(_look, member.between)), b=b
+        member,
+        command=_clean(member.command),
+        words=kept_words(member.words),
+        env={name: _clean(value)[:256] for name, value in member.env.items()},
+        a=a,
+        between=tuple(map(_look, member.between)),
+        b=b,
     )
 
 

@@ -159,7 +159,7 @@ def _judge_job(
         heard=heard,
         do=(*(told.sentences if told else ()), *stacks.sentences),
         commands=(*(told.commands if told else ()), *stacks.commands),
-        next_time=next_time(job) if hung and case.inside else (),
+        next_time=next_time(job, finding.named, stacks=rights.stacks) if hung and case.inside else (),
     )
 
 

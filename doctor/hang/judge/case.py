@@ -14,7 +14,7 @@ from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.unrecognised import unrecognised
 from doctor.hang.judge.waiting import stuck_in_kernel
-from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
+from doctor.hang.judge.wires import Key, Wire, cut, edges, key, quiet_for, received_between, silent_for, wires
 from doctor.waits import graph
 
 LOOKS_APART = 2.0
@@ -91,9 +91,10 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     else:
         timed, still = _still(job, standings, after, gap)
     waits = edges(after) if timed else frozenset()
-    return HangCase(
-        job, standings, lost, waits, cut(after), gap, still, strange, timed, unrecognised(evidence, job)
-    )
+    quiet = quiet_for(after) if timed else {}
+    standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
+    away = unrecognised(evidence, job)
+    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed, away)
 
 
 def _still(

@@ -24,6 +24,8 @@ MOST_BETWEEN = 7
 BUSY_LOOKS = 5
 """The least number of looks in between, at processes that compute: another line shows that they go on."""
 MOST_BUSY = 16
+ROUND = 0.1
+"""Seconds by which the start of a process, or the time of a file, may be rounded."""
 COMPARED = ("files", "positions", "kernel")
 """What only the first and the last look have, besides connections."""
 ROWS, WHOLE = 14.0, 22.0
@@ -137,6 +139,9 @@ class Looks:
         """`within`: seconds that the looks may take, without the time between them."""
         self.members = members
         self.users = {member["pid"]: member["user"] for member in members}
+        starts = {member["pid"]: member["start"] for member in members}
+        self.starts = {m["pid"]: starts.get(m.get("helps"), m["start"]) for m in members}
+        """When each process got its code: a helper may have been forked long after its rank started."""
         self.hidden = {member["user"] for member in members if member.get("hidden")}
         self.pyspy = pyspy
         self.say = say
@@ -296,20 +301,25 @@ class Looks:
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
         """Read the text of the innermost lines of the users' code."""
-        frames = {}  # type: dict[tuple[str, Any], list[dict[str, Any]]]
+        frames = {}  # type: dict[tuple[str, Any, float], list[dict[str, Any]]]
+        booted = time.time() - proc.uptime()
         for pid, threads in found.items():
             rights = proc.rights(pid)
+            since = round(booted + self.starts[pid] / float(proc.TICKS) + ROUND, 1)
             for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
-                frames.setdefault((_inside(pid) + frame["file"], rights), []).append(frame)
-        items = [(at[0], sorted({f["line"] for f in some}), at[1]) for at, some in frames.items()][
-            :MOST_LINES
-        ]
-        for (path, _, rights), texts in carefully(
+                frames.setdefault((_inside(pid) + frame["file"], rights, since), []).append(frame)
+        items = [
+            (path, sorted({f["line"] for f in some}), rights, since)
+            for (path, rights, since), some in frames.items()
+        ][:MOST_LINES]
+        for (path, _, rights, since), texts in carefully(
             source.lines, items, owners=[at[2][0] for at in items], until=until
         ):
-            for frame in frames[path, rights]:
+            for frame in frames[path, rights, since]:
                 if texts and str(frame["line"]) in texts:
                     frame["source"] = texts[str(frame["line"])]
+                elif texts and source.CHANGED in texts:
+                    frame["changed"] = True
 
 
 def _until(over: float, most: float, share: float) -> float:

@@ -33,24 +33,24 @@ FAULTS = {
     "a peer's name is another address": Fault(
         "names-disagree",
         wrong_name,
-        says=(r"resolves node[23] otherwise", r"198\.18\.0\.99", "/etc/hosts", r"name node[23]"),
+        says=(r"resolves node[23] differently", r"198\.18\.0\.99", "/etc/hosts", r"name node[23]"),
     ),
     "the head's name is another address": Fault(
         "names-disagree",
         lambda host: host.names({HEAD: "198.18.0.99"}),
-        says=("resolves node1 otherwise", r"node1 is 198\.18\.0\.11"),
+        says=("resolves node1 differently", r"node1 is 198\.18\.0\.11"),
         on="peer",
     ),
     "the head's name is unknown": Fault(
         "names-disagree",
         lambda host: host.names({HEAD: None}),
-        says=("resolves node1 otherwise", "not found"),
+        says=("resolves node1 differently", "not found"),
         on="peer",
     ),
     "no peer's name is known": Fault(
         "names-disagree",
         lambda host: host.names({f"node{n}": None for n in range(1, 5) if host.name != f"node{n}"}),
-        says=(r"resolves node[12] and 2 more names otherwise",),
+        says=(r"resolves node[12] and 2 more names differently",),
     ),
     "five seconds ahead": clock(5, "warn", r"its clock is [45]\.\d s ahead"),
     "five seconds behind": clock(-5, "warn", r"its clock is [45]\.\d s behind"),

@@ -128,7 +128,7 @@ LOST = {
     "neighbour entered by hand": Fault(
         "neighbour-fixed-wrong",
         lambda host: host.do("ip neigh replace 198.18.0.11 lladdr 02:00:00:00:00:99 nud permanent dev eth0"),
-        says=("wrong Ethernet address of node1", "198.18.0.11 at 02:00:00:00:00:99, permanently"),
+        says=("wrong Ethernet address for node1", "198.18.0.11 at 02:00:00:00:00:99, permanently"),
         args=(),
     ),
 }

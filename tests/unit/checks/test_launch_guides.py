@@ -238,4 +238,4 @@ def test_other_hosts_may_start_the_others(tmp_path: Path) -> None:
 def test_a_table_with_another_number_of_ranks(tmp_path: Path) -> None:
     table(tmp_path / "t.json", "node1", devices=4)
     of = counted(tmp_path, "export RANK_SIZE=8 RANK_TABLE_FILE=t.json")
-    assert found(of)["launch-ranks"].summary == "the rank table has another number of ranks"
+    assert found(of)["launch-ranks"].summary == "the rank table has a different number of ranks"

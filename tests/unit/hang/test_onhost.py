@@ -202,15 +202,30 @@ def test_py_spy_never_stops_anybody() -> None:
     assert "--native" not in argv
 
 
+AFTER = 2.0**33
+"""Seconds since 1970, later than any file."""
+
+
 def test_lines_of_source_are_those_of_python_files_alone(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\n  two\nthree\n")
     (tmp_path / "secret").write_text("hidden\n")
     (tmp_path / "link.py").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe.py")
-    assert source.lines((str(tmp_path / "a.py"), [2, 9], None)) == {"2": "two"}
+    assert source.lines((str(tmp_path / "a.py"), [2, 9], None, AFTER)) == {"2": "two"}
     for other in ("secret", "link.py", "pipe.py", "none.py"):
-        assert source.lines((str(tmp_path / other), [1], None)) == {}
-    assert source.lines(("a.py", [1], None)) == {}
+        assert source.lines((str(tmp_path / other), [1], None, AFTER)) == {}
+    assert source.lines(("a.py", [1], None, AFTER)) == {}
+
+
+def test_no_line_of_a_file_that_is_younger_than_the_process(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\n")
+    written = (tmp_path / "a.py").stat().st_mtime
+    assert source.lines((str(tmp_path / "a.py"), [1], None, written + 1)) == {"1": "one"}
+    assert source.lines((str(tmp_path / "a.py"), [1], None, written - 1)) == {source.CHANGED: ""}
+    os.utime(tmp_path / "a.py", (0, 0))
+    assert source.lines((str(tmp_path / "a.py"), [1], None, written - 1)) == {source.CHANGED: ""}, (
+        "as by cp -p"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -224,7 +239,7 @@ def test_root_reads_a_line_with_the_rights_of_its_process_alone() -> None:
         os.chown(folder / "of_group.py", 0, 4711)
 
         def read(file: str, *groups: int) -> bool:
-            return bool(source.lines((str(folder / file), [1], (65534, 65534, groups))))
+            return bool(source.lines((str(folder / file), [1], (65534, 65534, groups), AFTER)))
 
         assert read("open.py")
         assert not read("of_root.py")

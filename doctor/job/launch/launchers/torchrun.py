@@ -77,7 +77,7 @@ def _master(agent: LauncherAgent) -> Master | None:
 
 
 def _port(agent: LauncherAgent) -> LaunchNumber | None:
-    """The port, which may stand beside an address that is unknown."""
+    """The port, which may be known even if the address is not."""
     backend, said = agent.given("rdzv_backend"), agent.command.options
     backend = backend or ("" if said.get("rdzv_backend") else "static")
     endpoint = agent.given("rdzv_endpoint") or said.get("rdzv_endpoint", "")

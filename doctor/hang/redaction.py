@@ -15,6 +15,7 @@ from doctor.hang.evidence import (
     LibraryText,
     Look,
 )
+from doctor.job.launch.command import kept_words
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -30,6 +31,7 @@ def redacted(seen: HostEvidence) -> HostEvidence:
     return replace(
         seen,
         members=tuple(map(_member, seen.members)),
+        starters=tuple(map(_member, seen.starters)),
         unread=tuple(map(_clean, seen.unread)),
         libraries=tuple(map(_library, seen.libraries)),
     )
@@ -43,7 +45,13 @@ def _library(said: LibraryText) -> LibraryText:
 def _member(member: HangMember) -> HangMember:
     a, b = (look and _look(look) for look in (member.a, member.b))
     return replace(
-        member, command=_clean(member.command), a=a, between=tuple(map(_look, member.between)), b=b
+        member,
+        command=_clean(member.command),
+        words=kept_words(member.words),
+        env={name: _clean(value)[:256] for name, value in member.env.items()},
+        a=a,
+        between=tuple(map(_look, member.between)),
+        b=b,
     )
 
 

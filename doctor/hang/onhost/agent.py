@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.hang.onhost import libraries, look, proc, stacks
+from doctor.hang.onhost import libraries, look, proc, resolver, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
@@ -134,7 +134,9 @@ class HangAgent(HostAgent):
             within = max(0.0, _seconds(told.get("within"), 2 * look.LOOK) - beats * self.beat)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self.next = lambda say: self._look(apart, within, chosen, say)
+            asked = told.get("names")
+            names = [str(name) for name in asked] if isinstance(asked, list) else []
+            self.next = lambda say: self._look(apart, within, chosen, names, say)
             self._go_on()
 
     def _receive_tool(self, told: "dict[str, Any]") -> None:
@@ -207,8 +209,7 @@ class HangAgent(HostAgent):
         self.flush()
 
     def _find(self, known: "Launchers", within: float, say: "MessageWriter") -> None:
-        members, unread = look.find(known, os.getppid(), within)
-        say("members", members=members, unread=unread)
+        say("members", **look.find(known, os.getppid(), within))
 
     def _report_members(self, told: "dict[str, Any]") -> None:
         self.members, self.unread = told["members"], told["unread"]
@@ -221,15 +222,21 @@ class HangAgent(HostAgent):
             machine=os.uname().machine,
             memory=hasattr(os, "memfd_create"),
             unread=self.unread,
+            addresses=proc.addresses(),
+            may_be=told["may_be"],
         )
 
-    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "MessageWriter") -> None:
+    def _look(
+        self, apart: float, within: float, pids: "set[int] | None", names: "list[str]", say: "MessageWriter"
+    ) -> None:
         over = time.monotonic() + within
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
         pyspy, what, why = self._pyspy(min(stacks.SECONDS, within * OF_VERSION))
         unread = ["Python stacks: " + why] if why else []
         within = max(0.0, over - time.monotonic())
-        gathering = libraries.GatherProcess(members, apart, within)
+        gathering = libraries.GatherProcess([m for m in members if "words" not in m], apart, within)
+        named = resolver.resolved(names, min(resolver.SECONDS, within / 2))
+        within = max(0.0, over - time.monotonic())
         looks = look.Looks(members, pyspy, say, within)
         at, apart = looks.both(apart)
         for text in gathering.texts():
@@ -246,6 +253,7 @@ class HangAgent(HostAgent):
             addresses=proc.addresses(),
             unread=unread,
             loose=looks.loose,
+            names=named,
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
         )
 

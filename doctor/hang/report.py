@@ -43,7 +43,6 @@ ONE_JOB = "For one job only: the same command with its --pid PID or --master-por
 
 def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
     """The page of a judgement. `apart`: one card for each rank, even if several have the same finding."""
-    straggler = str(judgement.straggler) + "." if judgement.straggler else ""
     culprits = [each for one in judgement.each or (judgement,) for each in one.culprits]
     return Page(
         "hang",
@@ -58,10 +57,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_job_pages(judgement)),
         tuple(_ranks(judgement.ranks)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
-        (
-            *(((straggler[:1].upper() + straggler[1:], ""),) if straggler else ()),
-            *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
-        ),
+        ((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else (),
     )
 
 

@@ -11,12 +11,11 @@ import psutil
 
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
-from doctor.hang.judge import HangState, Judgement, judge
+from doctor.hang.judge import LIMIT, HangState, Judgement, judge
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
-from doctor.hang.judge.straggler import Stragglers
-from doctor.hang.options import HangWishes
+from doctor.hang.options import HangWishes, JobWishes
 from doctor.hang.run import PATIENCE, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
@@ -41,18 +40,19 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
         until=session.until,
-        patience=HangPatience(whole=whole(way.timeout, wishes.apart, _age())),
+        patience=HangPatience(whole=whole(way.timeout, wishes.apart)),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,
     )
 
 
-def whole(timeout: float, apart: float, age: float) -> float:
+def whole(timeout: float, apart: float, age: float | None = None) -> float:
     """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
     half of it. `age`: seconds since this program was started, which are many on a busy machine; to write
     the report takes about half as long. A program that is older than --timeout was not starting all the time.
     """
+    age = _age() if age is None else age
     startup = age if age < timeout else 0.0
     return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
 
@@ -61,18 +61,19 @@ def _age() -> float:
     return max(0.0, time.time() - psutil.Process().create_time())
 
 
-def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:
+def judged(evidence: HangEvidence, wishes: JobWishes, limit: float | None = None) -> Judgement:
+    """`limit`: the seconds without progress that count as a hang, unless the options say them."""
     return judge(
         evidence,
         pid=wishes.pid,
         master_port=wishes.master_port,
         slurm_job=wishes.slurm_job,
         user=wishes.user,
-        limit=wishes.limit,
+        limit=wishes.limit if isinstance(wishes, HangWishes) else limit or LIMIT,
     )
 
 
-def narrowed(evidence: HangEvidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
+def narrowed(evidence: HangEvidence, wishes: JobWishes) -> Mapping[str, Collection[int]] | None:
     """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
     which of these belong to the same job. None if no option chooses a job.
     """
@@ -100,21 +101,17 @@ def watch(
     last: tuple[Sight, Judgement] | None = None
     job: HangJob | None = None
     number = absent = 0
-    late, pace = Stragglers(), StepPace()
+    pace = StepPace()
     try:
         while True:
             began = time.monotonic()
             sight = look()
             found = _of_the_same(job, sight.evidence, replace(wishes, limit=pace.limit(wishes.limit)))
             pace.add(found, time.monotonic())
-            late.add(found)
-            if found.verdict in (HangState.MOVES, HangState.WAITS):
-                found = replace(found, straggler=late.found())
             last, number = (sight, found), number + 1
             absent = absent + 1 if found.verdict is HangState.NO_JOB else 0
             job = found.job or job
             text = f"look {number}: {found.sentence}"
-            text += f" So far {found.straggler}." if found.straggler else ""
             if not quiet and not line.live:
                 tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {text}')}\n")
             ends = number == 1 or (absent > 1 and not found.unreached)

@@ -78,7 +78,7 @@ def interface_wrong(
     if is_untold(plan.env.get(variable, "")):
         raise Undecided(f"the launch sets {variable} to something that only the hosts know")
     offers = offers_of(plan, names, addresses, logins, links)
-    seen = _Seen(plan, offers, mesh, tried)
+    seen = _Connections(plan, offers, mesh, tried)
     doubtful = []
     for host in filter(offers.__contains__, plan.names):
         offered = offers[host]
@@ -99,7 +99,7 @@ def _is_told_elsewhere(offered: Offer, plan: JobPlan) -> bool:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Connections:
     """`mesh` are connections to data addresses, `tried` to offers that are other addresses."""
 
     plan: JobPlan
@@ -155,7 +155,9 @@ def _grouped(plan: JobPlan, keys: Mapping[str, str]) -> Mapping[str, Sequence[st
     return groups
 
 
-def _problem(host: str, seen: _Seen, failed: Sequence[Link], held: Mapping[str, tuple[str, ...]]) -> Problem:
+def _problem(
+    host: str, seen: _Connections, failed: Sequence[Link], held: Mapping[str, tuple[str, ...]]
+) -> Problem:
     plan, offered = seen.plan, seen.offers[host]
     library, sharers, strangers = LIBRARIES[plan.backend.value], seen.sharers(host), seen.strangers(host)
     peers = [*sharers, *strangers, *(link.source for link in failed)]

@@ -24,7 +24,7 @@ from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
-from doctor.job.launch.launcher import ToldNumber, nodes_in
+from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -194,7 +194,7 @@ def _may_be_inherited(process: ProcessEnv) -> bool:
     return agent is not None and bool(agent.launcher.options.variables) and agent.given("nnodes") is None
 
 
-def _shown(number: ToldNumber) -> str:
+def _shown(number: LaunchNumber) -> str:
     given = number.said.startswith("-")
     return f"{number.said}={number.text}" if given else f"{number.text} by {number.said}"
 

@@ -28,7 +28,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
-from doctor.job.launch.launcher import Master, ToldNumber
+from doctor.job.launch.launcher import LaunchNumber, Master
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -159,7 +159,7 @@ def _loopback(
 def _no_ports(names: LaunchNames, spans: bool) -> Iterator[Problem]:
     """The problems of ports that no host has. 0 stands for any free port, which only its own host knows."""
     found = ((port, each) for each in names.launch.told if (port := port_of(each)) and "$" not in port.text)
-    wrong: dict[ToldNumber, list[ProcessEnv]] = {}
+    wrong: dict[LaunchNumber, list[ProcessEnv]] = {}
     for port, process in found:
         if port.value is None or not (spans <= port.value < 65536):
             wrong.setdefault(port, []).append(process)

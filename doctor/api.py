@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
 
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.expect import Expect
 from doctor.job.plan import (
     GUESSES,
@@ -38,8 +38,8 @@ from doctor.model import (
     View,
 )
 from doctor.text.addresses import Holders, Stretch, fewest_networks
-from doctor.text.misspelled import probably
 from doctor.text.nodeset import fold, is_host
+from doctor.text.spelling import probably
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,7 +72,6 @@ __all__ = [
     "Holders",
     "JobPlan",
     "Need",
-    "NotUnderstood",
     "Place",
     "Problem",
     "Read",
@@ -84,6 +83,7 @@ __all__ = [
     "Sphere",
     "Stretch",
     "Undecided",
+    "UnreadableOutput",
     "Vendor",
     "View",
     "check",
@@ -191,7 +191,7 @@ class Need(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Need[T]):
-    """One thing to know about a host: how to get it and how to parse it. `parse` raises only NotUnderstood.
+    """One thing to know about a host: how to get it and parse it. `parse` raises only UnreadableOutput.
 
     `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one that
     never ends costs only itself. `cap` limits the output, in bytes; output that was cut off there or by the
@@ -420,6 +420,6 @@ def files(capture: Capture) -> dict[str, str]:
     for line in filter(None, capture.stdout.split("\n")):
         path, text = path_and_text(line)
         if not path.startswith("/"):
-            raise NotUnderstood(f"one of its lines belongs to no file: {line[:80]!r}")
+            raise UnreadableOutput(f"one of its lines belongs to no file: {line[:80]!r}")
         found.setdefault(path, []).append(text)
     return {path: "\n".join(lines) for path, lines in found.items()}

@@ -30,10 +30,10 @@ from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
-from doctor.text.misspelled import probably
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
+from doctor.text.spelling import probably
 from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job
 

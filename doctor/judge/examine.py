@@ -30,7 +30,7 @@ from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
-from doctor.judge.unapplied import Choice, find_unapplied
+from doctor.judge.selection import CheckSelection, find_unapplied
 from doctor.judge.unread_facts import unread_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
@@ -68,7 +68,7 @@ class PreparedExam:
     """Whether a smoke run is wanted."""
     no_smoke: str = ""
     """Why a wanted smoke run cannot be made; empty if it can."""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[CheckSelection, ...] = ()
     """What the user chose by name."""
 
     def asks(self, wanted: Need[Any]) -> bool:

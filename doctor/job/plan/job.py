@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from doctor.devices import Vendor
-from doctor.job.launch import ToldTable
+from doctor.job.launch import TableReference
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
@@ -72,7 +72,7 @@ class JobPlan:
     """The launch draws its port at random, so nobody can keep it free beforehand."""
     launch: str = ""
     """What was understood of the launch, in words."""
-    told_tables: tuple[ToldTable, ...] = ()
+    told_tables: tuple[TableReference, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
     """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checks.npu_fabric import device_unreachable
-from doctor.api import Ask, NotUnderstood, Run, Undecided
+from doctor.api import Ask, Run, Undecided, UnreadableOutput
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS
@@ -201,7 +201,7 @@ def test_what_the_tool_prints() -> None:
 
 @given(st.text() | st.integers(0, len(OUTPUT)).map(lambda end: OUTPUT[:end]))
 def test_any_output_is_parsed_or_refused(text: str) -> None:
-    with contextlib.suppress(NotUnderstood):
+    with contextlib.suppress(UnreadableOutput):
         assert NPU_PINGS.parse(Capture("npu-pings", 0, text)), "no ping is no proof"
 
 

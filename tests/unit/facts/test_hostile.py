@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, Read
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from tests.support.captures import as_read, every_fact, sample
 from tests.support.limits import within
 
@@ -95,7 +95,7 @@ UNITS = (
 
 
 def tolerate(fact: Fact[Any], text: str) -> None:
-    with contextlib.suppress(NotUnderstood):
+    with contextlib.suppress(UnreadableOutput):
         fact.parse(Capture(fact.name, 0, text))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.api import Capture
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.job.launch import JobProcess
 from tests.support.captures import printed
@@ -69,5 +69,5 @@ def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:
     "text", ["", "p 1 1 0\n", "jobs\np x 1 0\n", "jobs\np 1 1 0\nmore\n", "jobs\np 1 1\n"]
 )
 def test_what_is_not_understood(text: str) -> None:
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnreadableOutput):
         PROCESSES_OF_JOBS.parse(Capture(PROCESSES_OF_JOBS.name, 0, text))

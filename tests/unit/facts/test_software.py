@@ -10,7 +10,7 @@ from checks.software import torch_npu_unusable, version_drift
 from doctor.api import Expect, Skip
 from doctor.devices import AMD, NVIDIA, Vendor
 from doctor.devices import ASCEND as ASCEND_ROW
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Versions
 from doctor.facts.system import Devices, FoundDevices
@@ -205,7 +205,7 @@ def test_a_driver_that_is_not_loaded_is_no_other_version(
     "text", ["", "Python 3.10.12", "python three /usr/bin/python3", "Segmentation fault"]
 )
 def test_python_not_understood(text: str) -> None:
-    with pytest.raises(NotUnderstood, match="did not say its version"):
+    with pytest.raises(UnreadableOutput, match="did not say its version"):
         printed(PYTHON, text)
 
 
@@ -230,7 +230,7 @@ def test_processes() -> None:
         (2222, 1, "D", "root", 7200),
         (2223, 2222, "Zl", "anna", 10),
     ]
-    with pytest.raises(NotUnderstood, match="no process"):
+    with pytest.raises(UnreadableOutput, match="no process"):
         printed(PROCESSES, "ps: bad -o argument 'etimes'\n")
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.judge.again import Before, Now, compare
+from doctor.judge.again import EarlierFinding, RecheckState, compare
 from doctor.model import Place, Problem, Result, Status
 
-FIXED, STILL, OPEN = Now.FIXED, Now.STILL, Now.OPEN
-ONE = Before("f1", "x", ("a",), (Place(host="a"),), "")
-TWO = Before("f1", "x", ("a", "b"), (), "")
-NOBODY = Before("f1", "x", (), (), "")
-DEVICE = Before("f1", "x", ("a",), (Place(host="a", device=3),), "")
+FIXED, STILL, OPEN = RecheckState.FIXED, RecheckState.STILL, RecheckState.OPEN
+ONE = EarlierFinding("f1", "x", ("a",), (Place(host="a"),), "")
+TWO = EarlierFinding("f1", "x", ("a", "b"), (), "")
+NOBODY = EarlierFinding("f1", "x", (), (), "")
+DEVICE = EarlierFinding("f1", "x", ("a",), (Place(host="a", device=3),), "")
 
 
 def result(hosts: str, status: Status, *where: Place, check: str = "x") -> Result:
@@ -51,14 +51,16 @@ PASS, FAIL, WARN = Status.PASS, Status.FAIL, Status.WARN
         (DEVICE, [result("a", FAIL)], "", STILL),
     ],
 )
-def test_what_has_become_of_it(before: Before, results: list[Result], unheard: str, now: Now) -> None:
+def test_what_has_become_of_it(
+    before: EarlierFinding, results: list[Result], unheard: str, now: RecheckState
+) -> None:
     (found,) = compare([before], results, dict.fromkeys(unheard, "out of reach"))
     assert found.now is now
     assert bool(found.why) is (now is OPEN or bool(found.open))
 
 
 def test_each_host_is_named_with_what_has_become_of_it() -> None:
-    before = Before("f1", "x", ("a", "b", "c"), (), "")
+    before = EarlierFinding("f1", "x", ("a", "b", "c"), (), "")
     now = [result("a", FAIL), result("b", PASS)]
     (found,) = compare([before], now, {"c": "out of reach"})
     assert (found.still, found.open, found.why) == (("a",), ("c",), "out of reach")

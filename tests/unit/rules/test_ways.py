@@ -9,7 +9,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Capture, Host
-from doctor.rules.ways import MANY, Peers, lost_routes
+from doctor.rules.ways import MANY, UnreachablePeers, lost_routes
 from tests.support.recordings import mesh
 
 HEAD = "/proc/net/route:Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
@@ -21,7 +21,7 @@ def plan(hosts: int) -> JobPlan:
     return draft([Host(f"n{n}", f"10.0.0.{n}", data=f"10.0.0.{n}") for n in range(1, hosts + 1)], JobWishes())
 
 
-def lost(hosts: int, seen: MeshResult | None = None) -> Peers:
+def lost(hosts: int, seen: MeshResult | None = None) -> UnreachablePeers:
     routes = ROUTES.parse(Capture("routes", 0, HEAD + LOWER))
     (peers,) = lost_routes("n1", routes, plan(hosts), seen).values()
     return peers

@@ -13,11 +13,11 @@ from doctor.job.launch.launcher import (
     DEFAULT_OF,
     Launcher,
     LauncherAgent,
+    LaunchNumber,
     Master,
     Meeting,
     OptionNames,
     RankVariables,
-    ToldNumber,
     named,
     unnamed,
 )
@@ -27,7 +27,7 @@ C10D = "29400"
 MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
 
 
-_C10D_DEFAULT = ToldNumber(f"{DEFAULT_OF}c10d", C10D)
+_C10D_DEFAULT = LaunchNumber(f"{DEFAULT_OF}c10d", C10D)
 
 
 def options(*shared: str, **defaults: str) -> OptionNames:
@@ -76,7 +76,7 @@ def _master(agent: LauncherAgent) -> Master | None:
     return static_master(agent)
 
 
-def _port(agent: LauncherAgent) -> ToldNumber | None:
+def _port(agent: LauncherAgent) -> LaunchNumber | None:
     """The port, which may stand beside an address that is unknown."""
     backend, said = agent.given("rdzv_backend"), agent.command.options
     backend = backend or ("" if said.get("rdzv_backend") else "static")
@@ -86,7 +86,7 @@ def _port(agent: LauncherAgent) -> ToldNumber | None:
     if endpoint:
         port = re.search(r":(\d{1,5})$", endpoint)
         whole = not port and "$" not in endpoint and "`" not in endpoint
-        return ToldNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
+        return LaunchNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
     if backend == "c10d":
         return None if agent.unknown("rdzv_endpoint") else _C10D_DEFAULT
     return agent.setting("master_port")

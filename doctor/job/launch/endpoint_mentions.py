@@ -72,7 +72,7 @@ LONGEST = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Mentioned:
+class EndpointMention:
     """A port or an address, and its line; line 0 means a default that is not in the text.
 
     `kind` is "own address" for a master that every host takes for itself.
@@ -89,28 +89,28 @@ class Mentioned:
         return f"--launch {self.file}:{self.line}" if self.line else self.words
 
 
-def mentioned(text: str) -> tuple[Mentioned, ...]:
+def mentioned(text: str) -> tuple[EndpointMention, ...]:
     """The ports and addresses, each once, in their order."""
-    found: dict[tuple[str, str], Mentioned] = {}
+    found: dict[tuple[str, str], EndpointMention] = {}
     for number, line in _lines(text):
         for kind, pattern in (("port", _PORT), ("port", _ENDPOINT), ("address", _ADDRESS)):
             for match in pattern.finditer(line):
                 if kind == "port" and not 0 < int(match[1]) < 65536:
                     continue
                 found.setdefault(
-                    (kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST])
+                    (kind, match[1]), EndpointMention(kind, match[1], number, match[0].strip()[:LONGEST])
                 )
     return tuple(found.values())[:MOST]
 
 
-def own_address(text: str) -> Mentioned | None:
+def own_address(text: str) -> EndpointMention | None:
     """Where each host that runs this script names itself as the master; None if one host runs it for all, or
     if it may choose another master.
     """
     if _ON_OTHERS.search(text) or any(len(re.findall(rf"\b{name}=", text)) > 1 for name in MASTERS):
         return None
     found = ((number, match[0]) for number, line in _lines(text) if (match := _OWN_ADDRESS.search(line)))
-    return next((Mentioned("own address", "", number, words) for number, words in found), None)
+    return next((EndpointMention("own address", "", number, words) for number, words in found), None)
 
 
 def starter(text: str) -> tuple[int, str] | None:

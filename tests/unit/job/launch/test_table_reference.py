@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.job.launch import Launch, ProcessEnv, ToldTable, told_tables
+from doctor.job.launch import Launch, ProcessEnv, TableReference, told_tables
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
 
 
-def of(folder: str | None, *command: str, **env: str) -> ToldTable:
+def of(folder: str | None, *command: str, **env: str) -> TableReference:
     (table,) = told_tables([ProcessEnv("rank 0", None, env, command, folder=folder)])
     return table
 

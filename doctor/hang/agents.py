@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -130,7 +130,8 @@ def _is_ready(host: HangHost) -> bool:
 
 
 class HangAgents(AgentSession[HangHost, messages.HangMessage]):
-    decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+    decoder: ClassVar[msgspec.json.Decoder[Any]] = messages.DECODER
+    beat, last = b'{"do":"beat"}', b'{"do":"stop"}'
     kind: ClassVar[type[HangHost]] = HangHost
 
     def __init__(

@@ -81,15 +81,20 @@ def _job_pages(judgement: Judgement) -> Iterator[Page]:
 
 def _about(judgement: Judgement) -> Iterator[tuple[str, str]]:
     if judgement.verdict is HangState.NO_JOB:
-        yield from ((_job_line(job, judgement), "") for job in judgement.jobs[:JOBS])
-        if len(judgement.jobs) > JOBS:
-            yield "", f"and {len(judgement.jobs) - JOBS} more"
+        yield from job_lines(judgement)
     elif judgement.job:
         still = still_words(judgement)
         said = f": it has stood still for {still}" if still and not judgement.culprits else ""
         missing = f"; {missing}" if (missing := missing_words(judgement.job)) else ""
         yield job_words(judgement.job, judgement.started), said + missing
     yield from (("", f"{host} did not answer: {why}") for host, why in judgement.unreached[:JOBS])
+
+
+def job_lines(judgement: Judgement) -> Iterator[tuple[str, str]]:
+    """The jobs of which one can be chosen."""
+    yield from ((_job_line(job, judgement), "") for job in judgement.jobs[:JOBS])
+    if len(judgement.jobs) > JOBS:
+        yield "", f"and {len(judgement.jobs) - JOBS} more"
 
 
 def _job_line(job: HangJob, judgement: Judgement) -> str:
@@ -132,12 +137,12 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
         ("each " if len(of) > 1 else "") + first.sentence,
         f"; since {still}" if still else "",
         judgement.confidence.value,
-        (Row("stack", tuple(map(_frame, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
+        (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
         ids=(id,),
     )
 
 
-def _frame(frame: Frame) -> str:
+def frame_words(frame: Frame) -> str:
     source = f": {frame.source.strip()}" if frame.source.strip() else ""
     return f"{_INSTALLED.sub('', frame.file)}:{frame.line} in {frame.name}{source}"
 

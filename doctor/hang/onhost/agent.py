@@ -126,15 +126,15 @@ class HangAgent(HostAgent):
             self.over = True
         elif what == "find" and not self.doing:
             self.hold(told.get("lease", LEASE))
-            self.beat = _seconds(told.get("beat"), 0.0)
-            within = max(0.0, _seconds(told.get("within"), look.WHOLE) - beats * self.beat)
+            self.beat = seconds_of(told.get("beat"), 0.0)
+            within = max(0.0, seconds_of(told.get("within"), look.WHOLE) - beats * self.beat)
             self.then("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
         elif what == "tool":
             self._receive_tool(told)
         elif what == "look" and not self.looked:
             self.looked = True
-            apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
-            within = max(0.0, _seconds(told.get("within"), 2 * look.LOOK) - beats * self.beat)
+            apart = min(max(seconds_of(told.get("apart"), 2.0), 0.0), LONGEST_APART)
+            within = max(0.0, seconds_of(told.get("within"), 2 * look.LOOK) - beats * self.beat)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
             self.then("look", lambda say: self._look(apart, within, chosen, say))
@@ -245,6 +245,18 @@ class HangAgent(HostAgent):
         at, apart = looks.both(apart)
         for text in gathering.texts():
             say("library", text=text)
+        self.say_seen(say, looks, at, apart, what, unread)
+
+    def say_seen(
+        self,
+        say: "MessageWriter",
+        looks: "look.Looks",
+        at: float,
+        apart: float,
+        what: str,
+        unread: "list[str]",
+    ) -> None:
+        """The end of the looks. `what`: the tool that showed stacks."""
         if looks.no_ages:
             unread.append("connections: " + looks.no_ages)
         say(
@@ -282,7 +294,7 @@ class HangAgent(HostAgent):
         return None, "", why
 
 
-def _seconds(told: Any, otherwise: float) -> float:
+def seconds_of(told: Any, otherwise: float) -> float:
     return float(told) if isinstance(told, (int, float)) else otherwise
 
 

@@ -1,4 +1,4 @@
-"""The agents of `doctor slow` as the controller sees them: those of `doctor hang`, which also take samples."""
+"""The agents of `doctor slow` for the controller: those of `doctor hang`, which also take samples."""
 
 from __future__ import annotations
 

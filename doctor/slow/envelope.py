@@ -16,7 +16,7 @@ class SlowOfFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a finding that only `slow` has."""
 
     lag: Lag
-    """How it is late: `late`, `slowest stage`, `pauses`, `waits for a processor`, `slow link` or `lossy link`."""
+    """`late`, `slowest stage`, `pauses`, `waits for a processor`, `slow link` or `lossy link`."""
     ranks: tuple[int, ...]
     """The ranks that are late; empty for a link."""
     share: float

@@ -1,7 +1,8 @@
 """What was seen of a job in many samples: the looks of `doctor hang`, and sums over rounds of samples.
 
 The agent sends these types and a recording contains them. Their numbers and texts are bounded because a host
-may be hostile. A round has the same number on all hosts and begins at about the same time; it has parts of equal length.
+may be hostile. A round has the same number on all hosts and begins at about the same time; it has parts of
+equal length.
 """
 
 from __future__ import annotations

@@ -88,8 +88,8 @@ def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
         yield Row("waiting", (said,))
     if late.agree is not None:
         agree, blocks = late.agree
-        seen = f"{judgement.samples} samples of each rank by {judgement.by}; {agree} of {blocks} parts of the time agree"
-        yield Row("seen", (seen,))
+        samples = f"{judgement.samples} samples of each rank by {judgement.by}"
+        yield Row("seen", (f"{samples}; {agree} of {blocks} parts of the time agree",))
     if judgement.step_seconds and late.share and late.lag not in _LINKS:
         left = milliseconds(max(0.0, 1 - late.share) * judgement.step_seconds)
         yield Row("without it", (f"a step would take about {left}",))

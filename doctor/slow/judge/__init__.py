@@ -1,6 +1,7 @@
 """Judges the samples of a job: who is late, and why. Pure: the same evidence gives the same judgement.
 
-In this order: links, ranks and hosts that wait least, pauses, processors. Who is late is never called a culprit.
+In this order: links, ranks and hosts that wait least, pauses, processors. Who is late is never called a
+culprit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.judgement import Lag, RankPace, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import Lateness, latest
 from doctor.slow.judge.links import slow_link
-from doctor.slow.judge.pauses import pauses
+from doctor.slow.judge.pauses import Pauses, pauses
 from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
 from doctor.slow.judge.series import Sampled, Series, is_pipeline, sampled, series
 from doctor.slow.judge.words import between, keys_words, lateness_words, milliseconds, percent, who
@@ -28,6 +29,8 @@ __all__ = ["SlowJudgement", "SlowState", "judge"]
 
 STEPS = 30
 """The fewest steps that can name anybody."""
+PAUSED = 0.5
+"""The share of the lost time from which on pauses explain it."""
 _STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
 
 
@@ -122,20 +125,26 @@ def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: i
         stalled = _starved(made, seen)
         return stalled or replace(made, sentence=_unseen(seen), notes=(), more=False)
     one = latest(found.shares, _of_hosts(found.shares))
-    if one.sure and not few:
+    stops = pauses(seen, made.step_seconds or _step_by_entries(made.seconds, steps))
+    if one.sure and not few and not (stops and {stops.of} == one.who and stops.share >= PAUSED * one.gap):
         return _late(made, seen, found, one)
-    if stops := pauses(seen, made.step_seconds or _step_by_entries(made.seconds, steps)):
-        others = [each for each in seen.keys if each != stops.of]
-        why = reasons(seen, stops.of, others, Lag.PAUSES)
-        said = f"stops the job {stops.number} times for {milliseconds(stops.seconds)}, {percent(stops.share)} of the time"
-        late = _culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
-        return _named(made, SlowState.LATE, replace(late, where=why.where, reason=why.reason, why=why.why))
+    if stops:
+        return _pausing(made, seen, stops)
     if stalled := _starved(made, seen):
-        return stalled
+        return replace(stalled, more=few)
     if few:
         said = f"Only {steps} steps were seen: too few to say who is late."
         return replace(made, sentence=said, more=True)
     return _nobody(made, seen, found, one)
+
+
+def _pausing(made: SlowJudgement, seen: Sampled, stops: Pauses) -> SlowJudgement:
+    why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
+    length = f"{stops.number} times for {milliseconds(stops.seconds)}"
+    said = f"stops the job {length}, {percent(stops.share)} of the time"
+    late = _culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
+    named = replace(late, where=why.where, reason=why.reason, why=why.why)
+    return _named(made, SlowState.LATE, named)
 
 
 def _step_by_entries(seconds: float, entries: int | None) -> float | None:
@@ -189,12 +198,13 @@ def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
         return None
     why = reasons(seen, top, others, Lag.STARVED)
     said = f"waits for a processor {percent(shares[top])} of the time"
-    late = replace(_culprit(seen, Lag.STARVED, [top], shares[top], said), reason=why.reason, why=why.why)
+    late = _culprit(seen, Lag.STARVED, [top], shares[top], said)
+    late = replace(late, where=why.where, reason=why.reason, why=why.why)
     return _named(made, SlowState.LATE, late)
 
 
 def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
-    """Nobody is late, and from which effect on somebody would have been named: only if all ranks were seen."""
+    """Nobody is late, and what would have been named: only if all ranks were seen."""
     waits = sorted(mean(of) for of in found.shares.values())
     lowest = keys_words(seen.job, sorted(one.who))
     maybe = f"{lowest} waits {percent(max(0.0, one.gap))} less than the others" if one.gap > 0 else ""

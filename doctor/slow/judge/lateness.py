@@ -18,7 +18,7 @@ Shares = Mapping[K, Sequence[float]]
 LEAST = 0.08
 """The smallest difference of the shares that names anybody."""
 SURE, MAYBE = 5.0, 3.0
-"""How far the difference must stand out of its own noise (Student's t): to be named, and to be looked at on."""
+"""How far the difference must stand out of its noise (Student's t): to be named, or to be looked at on."""
 APART = 0.5
 """How much of the difference must lie between the late ones and the next."""
 OFTEN = 0.75

@@ -1,4 +1,4 @@
-"""Slow and lossy links, asked for before anybody is called late: who is behind one is late without any fault."""
+"""Slow and lossy links, asked for first: who is behind one is late without any fault."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from statistics import median
 from doctor.slow.evidence import Link
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.series import Sampled
+from doctor.slow.judge.words import percent
 from doctor.text.nodeset import fold
 
 BIG = 50_000
@@ -56,15 +57,9 @@ def _slow(flows: list[Flow]) -> SlowCulprit | None:
     if max(each.rate for each in big[low]) * TIMES_SLOWER > others or busy < BUSY:
         return None
     to = tuple(dict.fromkeys(each.to for each in big[low]))
-    return SlowCulprit(
-        Lag.SLOW_LINK,
-        low,
-        (low,),
-        sentence=f"carries {rates[low] / MEGA:,.0f} Mbit/s to {fold(to)} and is busy {busy:.0%} of the time; "
-        f"the others carry {others / MEGA:,.0f} or more",
-        share=busy,
-        peers=to,
-    )
+    own = f"carries {rates[low] / MEGA:,.0f} Mbit/s to {fold(to)} and is busy {percent(busy)} of the time"
+    said = f"{own}; the others carry {others / MEGA:,.0f} or more"
+    return SlowCulprit(Lag.SLOW_LINK, low, (low,), sentence=said, share=busy, peers=to)
 
 
 def _lossy(flows: list[Flow]) -> SlowCulprit | None:
@@ -81,14 +76,9 @@ def _lossy(flows: list[Flow]) -> SlowCulprit | None:
     to = {flow.to for flow in lossy} & ends
     host = sorted(to or ends)[0]
     peers = tuple(sorted({end for flow in lossy for end in (flow.of, flow.to)} - {host}))
-    return SlowCulprit(
-        Lag.LOSSY_LINK,
-        host,
-        (host,),
-        sentence=f"loses data between {fold((host,))} and {fold(peers)}: {again:.0f} segments a second are sent "
-        f"once more; others at most {rest:.0f}",
-        peers=peers,
-    )
+    ends_of = f"loses data between {fold((host,))} and {fold(peers)}"
+    said = f"{ends_of}: {again:.0f} segments a second are sent once more; others at most {rest:.0f}"
+    return SlowCulprit(Lag.LOSSY_LINK, host, (host,), sentence=said, peers=peers)
 
 
 def _flows(seen: Sampled) -> Iterator[Flow]:

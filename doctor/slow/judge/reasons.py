@@ -15,6 +15,7 @@ from doctor.hang.judge.wires import Key
 from doctor.slow.evidence import Profile, RankSamples
 from doctor.slow.judge.judgement import Lag, Reason, Where
 from doctor.slow.judge.series import Sampled, own_line, stacks_of
+from doctor.slow.judge.words import percent
 
 STANDS_OUT = 0.05
 ALSO_THERE = 0.02
@@ -32,6 +33,8 @@ _GC = re.compile(r"\bgc\.collect\(")
 _SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
 _SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
 _EVALUATES = re.compile(r"eval|valid|test_|infer", re.I)
+_WEAK = (Reason.UNEVEN, Reason.ELSEWHERE)
+"""What a processor or the GIL explains better."""
 Line = tuple[str, str]
 """The function of a line of the user's code: its file and its name."""
 
@@ -48,18 +51,15 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     used = {each: _Rates(seen, each) for each in (who, *others)}
     here, rest = used[who], [used[each] for each in others]
     where = _where(seen, who, others)
+    at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
     said = [*_throttled(here, rest), *_starved(here, rest, seen, who)]
-    if where is not None:
-        said += _at_line(where, here, rest, seen, who, lag)
+    if not at_line or at_line[0][0] in _WEAK:
+        said = [*(said or _gil(seen, who)), *at_line]
+    else:
+        said = [*at_line, *said]
     if not said:
-        said += _gil(seen, who)
-    if not said:
-        said = [
-            (
-                Reason.EVERYTHING,
-                "everything takes longer there: its host, the clock of its processors, memory",
-            )
-        ]
+        everything = "everything takes longer there: its host, the clock of its processors, memory"
+        said = [(Reason.EVERYTHING, everything)]
     return Reasons(where, said[0][0], tuple(words for _, words in said))
 
 
@@ -104,7 +104,9 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
     others = [each.starved for each in rest]
     if not is_starved(here.starved, others) or here.short >= THROTTLED:
         return
-    words = f"waits for a processor {here.starved:.0%} of the time (others at most {max(others):.0%})"
+    words = (
+        f"waits for a processor {percent(here.starved)} of the time (others at most {percent(max(others))})"
+    )
     busiest = Counter[tuple[int, str, str]]()
     for number in seen.rounds:
         for each in seen.round(who[0], number).busiest:
@@ -176,10 +178,13 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     elif _in_loader(seen, who, where.frame):
         yield Reason.LOADER, "it waits for its data loader" + _worker(seen, who)
     elif where.others >= ALSO_THERE:
-        yield Reason.UNEVEN, f"it takes longer at the same line as the others ({where.others:.0%})"
+        yield Reason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
     elif here.cpu > median(each.cpu for each in rest) + MORE_CPU:
         others = median(each.cpu for each in rest)
-        yield Reason.COMPUTES, f"it computes there: {here.cpu:.0%} of a processor, the others {others:.0%}"
+        yield (
+            Reason.COMPUTES,
+            f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
+        )
     else:
         yield Reason.ELSEWHERE, "it is there, and its processor is free"
 
@@ -201,7 +206,7 @@ def _worker(seen: Sampled, who: Key) -> str:
                 found += [(share, frame, each.pid) for share, frame in _lines(profile).values()]
     share, frame, pid = max(found, key=lambda one: one[0], default=(0.0, None, 0))
     return (
-        f", whose worker (pid {pid}) is in {frame.name}, {place_of(frame)}, {share:.0%} of the time"
+        f", whose worker (pid {pid}) is in {frame.name}, {place_of(frame)}, {percent(share)} of the time"
         if frame
         else ""
     )

@@ -1,4 +1,4 @@
-"""The shares of time in which each rank waits, from the samples of all hosts: by threads, stacks or sockets."""
+"""The share of the time in which each rank waits, by threads, stacks or sockets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from doctor.hang.evidence import Frame
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.places import is_library, user_frame
 from doctor.hang.judge.position import waits_in
+from doctor.hang.judge.threads import uses_device
 from doctor.hang.judge.wires import Key, key
 from doctor.slow.evidence import Counts, HostSamples, Profile, RankSamples, SampleRound, SlowEvidence
 
@@ -81,6 +82,8 @@ def series(seen: Sampled) -> Series | None:
 
 def _by_threads(seen: Sampled, sends: bool) -> Series | None:
     ranks = {each: seen.ranks(each) for each in seen.keys}
+    if any(uses_device(look) for rank in seen.job.ranks for look in rank.looks):
+        return None  # a group of gloo serves another purpose there
     if not all(of and all(r.workers and r.inside for r in of) for of in ranks.values()):
         return None
     seconds = _seconds(seen)
@@ -143,7 +146,7 @@ def stacks_of(profile: Profile, *, main: bool = True) -> Iterator[tuple[tuple[Fr
 
 
 def _by_sockets(seen: Sampled) -> Series | None:
-    """For ranks that may not be read: only if each host has one, since connections do not say whose they are."""
+    """For ranks that may not be read, if each host has one: connections do not show whose they are."""
     if len({host for host, _ in seen.keys}) < len(seen.keys) or not all(r.hidden for r in seen.job.ranks):
         return None
     seconds, shares, samples = _seconds(seen), {}, []

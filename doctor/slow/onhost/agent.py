@@ -16,6 +16,8 @@ from doctor.slow.onhost.sampling import Round
 LONGEST = 900.0
 MOST_PARTS = 64
 MOST_LINES = 100
+SHORTER = 1.0
+"""Seconds of a round that py-spy takes to start."""
 
 
 class SlowAgent(HangAgent):
@@ -54,7 +56,9 @@ class SlowAgent(HangAgent):
         for count in sampling.ranks + sampling.helpers:
             say("rank", number=number, rank=count.told(about["seconds"]))
         profiles = problems + finish(recordings)
-        frames = {p["pid"]: [{"frames": p["frames"]}] for p in profiles if p.get("frames")}
+        frames = {}  # type: dict[int, list[dict[str, Any]]]
+        for each in profiles:
+            frames.setdefault(each["pid"], []).append({"frames": each.get("frames", [])})
         looks.add_sources(frames, time.monotonic() + look.LINES, MOST_LINES)
         for each in profiles:
             say("profile", number=number, profile=each)
@@ -72,13 +76,23 @@ def _recordings(
     begun, failed = [], []  # type: list[Recording], list[dict[str, Any]]
     if pyspy is None:
         return begun, failed
-    for gil, pids in ((False, told.get("record") or ()), (True, told.get("gil") or ())):
-        for pid in pids:
-            try:
-                begun.append(Recording(pyspy, pid, seconds - 1, gil))
-            except (OSError, AttributeError) as error:
-                failed.append({"pid": pid, "gil": gil, "problem": str(error)[:300]})
+    asked = [(pid, False) for pid in told.get("record") or ()] + [
+        (pid, True) for pid in told.get("gil") or ()
+    ]
+    for pid, gil in asked:
+        one = _begun(pyspy, pid, seconds, gil)
+        if isinstance(one, Recording):
+            begun.append(one)
+        else:
+            failed.append({"pid": pid, "gil": gil, "problem": one})
     return begun, failed
+
+
+def _begun(pyspy: "stacks.PySpy", pid: int, seconds: float, gil: bool) -> "Recording | str":
+    try:
+        return Recording(pyspy, pid, seconds - SHORTER, gil)
+    except (OSError, AttributeError) as error:
+        return str(error)[:300]
 
 
 def main(program: bytes, head: int) -> None:

@@ -1,4 +1,4 @@
-"""Python stacks of a rank, many a second, by the record mode of py-spy, which costs far less than its dumps."""
+"""Python stacks of a rank, many a second, by py-spy's record mode, which costs far less than its dumps."""
 
 import contextlib
 import json
@@ -78,7 +78,7 @@ def finish(recordings: "Sequence[Recording]") -> "list[dict[str, Any]]":
 
 
 def profile(said: "Mapping[str, Any]", pid: int) -> "dict[str, Any]":
-    """A file of speedscope as counts of equal stacks, the innermost frame first, in equal parts of the time."""
+    """A file of speedscope as counts of equal stacks, the innermost frame first, in parts of the time."""
     known = said["shared"]["frames"]
     counts = Counter()  # type: Counter[tuple[bool, tuple[int, ...], int]]
     whole = 0

@@ -74,8 +74,8 @@ class RankCount:
 
 
 class Round:
-    """One round of samples of `members`: ranks and their helpers. If ranks may not be read, the connections of
-    their user are sampled instead.
+    """One round of samples of `members`: ranks and their helpers. If ranks may not be read, the connections
+    of their user are sampled instead.
     """
 
     def __init__(self, members: "Sequence[Mapping[str, Any]]", parts: int) -> None:

@@ -1,8 +1,9 @@
 """A small training over gloo with a fault that can be changed while it runs.
 
 FOLDER/fault holds a fault, its rank (-1: all) and milliseconds. Each rank writes FOLDER/truth.RANK: when each
-step began, had its data, was ready and was done, by the clock that all processes of a machine share. KIND is ddp, tp,
-pipeline or spin (a stand-in for a device: the host spins in `synchronize`). The step itself sleeps: a rank needs little of a processor.
+step began, had its data, was ready and was done, by the clock that all processes of a machine share. KIND is
+ddp, tp, pipeline or spin (a stand-in for a device, for which the host spins in `synchronize`). The step
+itself sleeps: a rank needs little of a processor.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ class Truth:
 
 def train(share: Callable[[torch.Tensor], None], start_and_end: bool = True) -> None:
     truth, clock = Truth(), time.monotonic
-    data = iter(DataLoader(Shards(), batch_size=None, num_workers=WORKERS, prefetch_factor=1 if WORKERS else None))
+    data = iter(
+        DataLoader(Shards(), batch_size=None, num_workers=WORKERS, prefetch_factor=1 if WORKERS else None)
+    )
     step = 0
     while True:
         FAULT.read()
@@ -188,8 +191,8 @@ def tensor_parallel() -> Callable[[torch.Tensor], None]:
     rows = [dist.new_group([*range(place, WORLD, 2)]) for place in (0, 1)]
     activation, gradient = torch.ones(20_000), torch.ones(100_000)
 
-    def share(batch: torch.Tensor) -> None:
-        for _ in range(3):
+    def share(_: torch.Tensor) -> None:
+        for _layer in range(3):
             dist.all_reduce(activation, group=pairs[RANK // 2])
         dist.all_reduce(gradient, group=rows[RANK % 2])
 
@@ -199,9 +202,9 @@ def tensor_parallel() -> Callable[[torch.Tensor], None]:
 def pipeline() -> Callable[[torch.Tensor], None]:
     activation = torch.ones(20_000)
 
-    def share(batch: torch.Tensor) -> None:
+    def share(_: torch.Tensor) -> None:
         for way in (1, -1):
-            for _ in range(4):
+            for _batch in range(4):
                 if 0 <= RANK - way < WORLD:
                     dist.recv(activation, RANK - way)
                 time.sleep(BASE / 8 + FAULT.mine("stage") / 8)
@@ -216,9 +219,14 @@ def spinning() -> Callable[[torch.Tensor], None]:
     from torch_npu.npu import Device  # type: ignore[import-not-found]
 
     gradient = torch.ones(60_000)
-    device = Device(lambda: (time.sleep(BASE + FAULT.mine("device")), dist.all_reduce(gradient)))
 
-    def share(batch: torch.Tensor) -> None:
+    def compute() -> None:
+        time.sleep(BASE + FAULT.mine("device"))
+        dist.all_reduce(gradient)
+
+    device = Device(compute)
+
+    def share(_: torch.Tensor) -> None:
         device.launch()
         device.synchronize()
 

@@ -123,7 +123,7 @@ class _Connections:
         return tuple(name for name in same if self.plan.host(name).given != given)
 
     def strangers(self, host: str) -> Sequence[str]:
-        """The hosts with another version of IP, unless they are the fewer: gloo does not connect the two."""
+        """The hosts with another version of IP, if they are the minority: gloo does not connect the two."""
         if self.plan.backend.value is not Backend.GLOO:
             return ()
         others = next((hosts for hosts in self.by_version.values() if host not in hosts), ())
@@ -165,7 +165,7 @@ def _problem(
     right = next((name for name, own in held.items() if plan.data_address(host) in own), "")
     evidence = [Evidence(f"connect from {link.source}", f"{link.address}: {link.outcome}") for link in failed]
     if strangers:
-        theirs = f"{seen.offers[strangers[0]].address}: gloo connects no IPv4 address with one of IPv6"
+        theirs = f"{seen.offers[strangers[0]].address}: gloo does not connect IPv4 addresses to IPv6 ones"
         evidence.insert(0, Evidence(f"the offer of {strangers[0]}", theirs))
     if sharers:
         evidence.insert(0, Evidence("the same address", f"{offered.address} on {fold((host, *sharers))}"))

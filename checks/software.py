@@ -164,7 +164,7 @@ def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
 
 @check("torch-missing", PYTHON, EXPECT, damage=Damage.BLOCKED, remedy="install-torch")
 def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
-    """The interpreter that the job would use has no torch, or another version than expected.
+    """The interpreter that the job would use has no torch, or a different version than expected.
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
@@ -191,7 +191,7 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
     version = python.packages.get("torch")
     if "torch" in python.unversioned:
         if expect.torch != "any":
-            raise Undecided(f"the torch of {python.path} does not say its version")
+            raise Undecided(f"the torch of {python.path} does not state its version")
     elif version is None:
         yield _torch(python, "no torch", expect)
     elif expect.torch != "any" and not (version + ".").startswith(expect.torch.rstrip(".") + "."):
@@ -215,7 +215,7 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
 
 
 def _name_other(python: Python) -> str | None:
-    """Nothing has to be installed where another interpreter has torch."""
+    """Nothing has to be installed if another interpreter has torch."""
     return "name-torch" if python.other else None
 
 

@@ -1,4 +1,5 @@
-"""Everything a check file may import besides `doctor.facts`: facts, givens, checks, problems, names, plans.
+"""Everything a check file may import besides `doctor.facts`: facts, run values, checks, problems, names,
+plans.
 
 A check is a function from typed facts to problems. It cannot reach a host, read a file or know the time;
 the engine collects what it needs, and reports "unknown" if a need cannot be met.

@@ -10,19 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeVar
 
+from msgspec import structs
+
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
 from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.evidence_file import encoded, load
-from doctor.hang.judge import Judgement
+from doctor.hang.judge import Judgement, judged
 from doctor.hang.options import HangWishes, JobWishes
 from doctor.hang.pyspy import check_given
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
 from doctor.hang.run import Sight
-from doctor.hang.watch import judged, look_at, watch
+from doctor.hang.watch import look_at, watch
 from doctor.judge.verdict import Report
 from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.outputs import refuse_unwritable
@@ -48,7 +50,8 @@ def hang(request: Request, wishes: HangWishes) -> int:
     request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)
-        return _report(Sight(evidence), judged(evidence, wishes), request, None)
+        evidence = structs.replace(evidence, choice=wishes.choice(evidence.choice))
+        return _report(Sight(evidence), judged(evidence), request, None)
     environ: Mapping[str, str] = os.environ
     if wishes.slurm_job is not None:
         request, wishes, environ = of_slurm(request, wishes)
@@ -85,7 +88,7 @@ def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
         quiet = session.request.outputs.quiet
         return watch(look, wishes, session.line, quiet=quiet, until=session.until)
     sight = look()
-    return sight, judged(sight.evidence, wishes)
+    return sight, judged(sight.evidence)
 
 
 def _report(sight: Sight, judgement: Judgement, request: Request, session: HostSession | None) -> int:

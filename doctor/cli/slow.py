@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from functools import partial
 
+from msgspec.structs import replace
+
 from doctor.cli.defaults import with_defaults
 from doctor.cli.hang import of_slurm, tell_remedies, tell_unread, write_evidence
 from doctor.hang.agents import HangPatience
@@ -32,7 +34,8 @@ def slow(request: Request, wishes: SlowWishes) -> int:
     check_given(wishes.pyspy)
     request = with_defaults(request, in_report=False)
     if request.replay:
-        return _report(SlowSight(load(request.replay)), wishes, request)
+        evidence = load(request.replay)
+        return _report(SlowSight(replace(evidence, choice=wishes.choice(evidence.choice))), request)
     environ: Mapping[str, str] = os.environ
     if wishes.slurm_job is not None:
         request, wishes, environ = of_slurm(request, wishes)
@@ -41,7 +44,7 @@ def slow(request: Request, wishes: SlowWishes) -> int:
         sight = _look(session, wishes)
     finally:
         session.close()
-    return _report(sight, wishes, request)
+    return _report(sight, request)
 
 
 def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
@@ -52,6 +55,7 @@ def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
         partial(following, wishes=wishes),
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
+        choice=wishes.choice(),
         until=session.until,
         patience=HangPatience(whole=whole(way.timeout, 0.0)),
         progress=session.line,
@@ -60,10 +64,10 @@ def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
     )
 
 
-def _report(sight: SlowSight, wishes: SlowWishes, request: Request) -> int:
+def _report(sight: SlowSight, request: Request) -> int:
     if request.save is not None:
         write_evidence(request.save, encoded(sight.evidence))
-    judgement = judge(sight.evidence, wishes)
+    judgement = judge(sight.evidence)
     page, report = page_of(judgement), slow_report(judgement, sight.evidence)
     show_page(page, request.outputs)
     if judgement.job is None:

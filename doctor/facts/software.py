@@ -60,7 +60,7 @@ def _python(capture: Capture) -> Python:
         return Python(absent[1], "", {}, elsewhere=elsewhere)
     head = re.search(r"^python (\d+\.\d+\S*) (.*)$", capture.stdout, re.MULTILINE)
     if not head:
-        raise UnreadableOutput("the interpreter did not say its version")
+        raise UnreadableOutput("the interpreter did not print its version")
     there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
     packages = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
     hccl = re.search(r"^hccl (True|False)$", capture.stdout, re.MULTILINE)

@@ -14,7 +14,7 @@ from doctor.model import View
 def _identity(capture: Capture) -> str:
     name = files(capture).get("/proc/sys/kernel/hostname", "").strip()
     if not name or len(name) > 255:
-        raise UnreadableOutput("the host does not say its name")
+        raise UnreadableOutput("the host does not report its name")
     return name
 
 

@@ -244,7 +244,7 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts, plan: Job
         notes += [f"launch: {text}" for text in open_questions]
     if prepared.left_out and not recording.command.startswith("ranktable"):  # not a choice there
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
-        notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
+        notes.append(f"left out on request: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
     if lab:
         notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")

@@ -15,9 +15,9 @@ class CheckSelection:
 
     named: str
     checks: tuple[str, ...]
-    """Those of them that the run makes."""
+    """Those of them that are run."""
     why_none: str = ""
-    """Why the run makes none of them, if that is so."""
+    """Why none of them is run, if that is so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class _PassedResults:
         return covered >= set(self.hosts)
 
     def names_of_passed(self, area: str) -> str:
-        """What is said of an area of which nothing is measured that a line has."""
+        """The checks of an area that passed: its line shows them if nothing was measured there."""
         return _join(*filter(self.passes, self.checks(area)))
 
     def is_sound(self, area: str) -> bool:

@@ -68,7 +68,7 @@ class _ReportFinding(msgspec.Struct, frozen=True):
 
 
 class _EarlierOptions(msgspec.Struct, frozen=True):
-    """How a run was asked, as its file has it: what it names is not taken over."""
+    """The options in the file of an earlier run, and nothing else of it."""
 
     way: Way | None = None
 
@@ -152,7 +152,7 @@ def _refuse_without_its_checks(path: Path, request: Request) -> None:
     folders = [option[1] for option in (way.asked if way else ()) if option[0] == "--checks" and option[1:]]
     if folders and "--checks" not in request.typed:
         named = ", ".join(map(clean_line, folders))
-        raise UsageError(f"{path}: that run also made the checks of {named}.", "Name them with --checks.")
+        raise UsageError(f"{path}: that run also ran the checks of {named}.", "Name them with --checks.")
 
 
 def _refuse_others(path: Path, command: str) -> None:

@@ -54,7 +54,7 @@ from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
 TRAINING = ("smoke", "preflight")
-"""The commands that make a smoke run."""
+"""The commands that include a smoke run."""
 UNJUDGED = "facts"
 """The command that only shows what hosts report and judges nothing, so that it never misses a training."""
 SYSTEM = ("/usr", "/usr/local")

@@ -32,7 +32,7 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     if not any(host.rounds for host in evidence.samples):
         anybody = any(member.helps is None for host in evidence.hosts for member in host.members)
         return RoundPlan(FIRST * wishes.seconds) if anybody else None
-    made = judge(evidence, wishes)
+    made = judge(evidence)
     if made.job is None or made.state is SlowState.STANDS:
         return None
     seen = sampled(evidence, made.job)

@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec.structs import asdict, replace
 
 from doctor.hang.agents import HangPatience
-from doctor.hang.evidence import HangEvidence
+from doctor.hang.evidence import HangChoice, HangEvidence
 from doctor.hang.run import evidence_of, tell_search
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
@@ -42,6 +42,7 @@ def see(
     *,
     sudo: bool = False,
     way: Way | None = None,
+    choice: HangChoice,
     until: float = math.inf,
     patience: HangPatience,
     progress: Tell = lambda _: None,
@@ -66,6 +67,7 @@ def see(
             transport=transport.name,
             seconds=round(time.monotonic() - began, 3),
             way=way,
+            choice=choice,
         )
 
     try:

@@ -28,7 +28,7 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.waits import longest_way
 
-__all__ = ["LIMIT", "HangState", "Judgement", "judge"]
+__all__ = ["LIMIT", "HangState", "Judgement", "judge", "judged"]
 
 LIMIT = 60.0
 """Seconds without progress that count as a hang: a shorter wait may be a long step of a healthy job."""
@@ -77,6 +77,19 @@ def judge(
         notes=(*notes, *may_be_one(evidence, found)),
         unreached=unreached,
         limit=limit,
+    )
+
+
+def judged(evidence: HangEvidence) -> Judgement:
+    """The judgement by the options that the evidence holds."""
+    choice = evidence.choice
+    return judge(
+        evidence,
+        pid=choice.pid,
+        master_port=choice.master_port,
+        slurm_job=choice.slurm_job,
+        user=choice.user,
+        limit=LIMIT if choice.limit is None else choice.limit,
     )
 
 
@@ -149,7 +162,7 @@ def _judge_job(
         heard=heard,
         do=(*(told.sentences if told else ()), *stacks.sentences),
         commands=(*(told.commands if told else ()), *stacks.commands),
-        next_time=next_time(job) if hung and case.inside else (),
+        next_time=next_time(job, finding.named, stacks=rights.stacks) if hung and case.inside else (),
     )
 
 
@@ -193,7 +206,8 @@ def _unproved(named: tuple[HangCulprit, ...], still: str, pace: float) -> str:
     if all(each.cause is Cause.COMPUTES for each in named):
         computed = f"{who[:1].upper()}{who[1:]} {has} computed for {still}"
         if pace:
-            return f"{computed}; its log shows steps of {pace:.2g} s, so this is an endless loop, or no step."
+            what = "this is an endless loop, or not a training step"
+            return f"{computed}; its log shows steps of {pace:.2g} s, so {what}."
         return f"{computed}; if its steps are shorter than that, it is an endless loop."
     return f"Others have waited for {who} for {still}; what it does may be work that goes on."
 

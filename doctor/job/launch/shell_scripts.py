@@ -55,7 +55,8 @@ class ShellWithScripts(ShellFlow):
         self.values["BASH_SOURCE"] = before
 
     def doubt_figures(self) -> None:
-        """What is read here may set any variable anew. Places are kept: scripts are found by them."""
+        """The commands that are read here may change any variable. Places are kept: scripts are found by
+        them."""
         for name, value in self.values.items():
             if isinstance(value, str) and "/" not in value and re.fullmatch(r"[A-Z]\w*", name):
                 self.values[name] = None

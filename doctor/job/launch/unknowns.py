@@ -1,4 +1,4 @@
-"""What is not known about a launch, and what stands in its text although it may not be used."""
+"""What is not known about a launch, and ports and addresses in its text that it may not use."""
 
 from __future__ import annotations
 

@@ -10,11 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
-from doctor.hang.judge import judge as judge_hang
+from doctor.hang.judge import judged as judge_hang
 from doctor.hang.judge.judgement import HangJob, HangState
 from doctor.hang.judge.position import made_step, step_of
 from doctor.hang.judge.wires import Key, key
-from doctor.hang.options import JobWishes
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.judgement import Lag, RankPace, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import Lateness, latest
@@ -34,14 +33,9 @@ PAUSED = 0.5
 _STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
 
 
-def judge(evidence: SlowEvidence, wishes: JobWishes) -> SlowJudgement:
-    hang = judge_hang(
-        evidence,
-        pid=wishes.pid,
-        master_port=wishes.master_port,
-        slurm_job=wishes.slurm_job,
-        user=wishes.user,
-    )
+def judge(evidence: SlowEvidence) -> SlowJudgement:
+    """The judgement by the options that the evidence holds."""
+    hang = judge_hang(evidence)
     made = SlowJudgement(SlowState.UNKNOWN, evidence.started, hang.sentence, hang, hang.job, hang.jobs)
     if hang.job is None:
         state = _STATES.get(hang.verdict, SlowState.UNKNOWN)

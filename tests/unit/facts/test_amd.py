@@ -158,7 +158,7 @@ def test_fault_lines_of_the_driver() -> None:
     found = troubles(lines)
     assert [(each.meaning, each.fatal, each.bus) for each in found] == [
         ("the GPU was reset", False, "0000:87:00"),
-        ("errors of the hardware that could not be corrected", True, "0000:c3:00"),
-        ("errors of the hardware that could not be corrected", True, "0000:c3:00"),
+        ("hardware errors that could not be corrected", True, "0000:c3:00"),
+        ("hardware errors that could not be corrected", True, "0000:c3:00"),
         ("the GPU could not be reset", True, ""),
     ]

@@ -238,22 +238,6 @@ class WeighedOpinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Straggler:
-    """The rank that was outside collectives in most of many looks, while others were inside."""
-
-    rank: int | None
-    host: str
-    pid: int
-    outside: int
-    looks: int
-
-    def __str__(self) -> str:
-        who = f"rank {self.rank}" if self.rank is not None else f"process {self.pid}"
-        often = f"in {self.outside} of {self.looks} looks"
-        return f"others waited for {who} on {self.host} {often}: it may be the slowest"
-
-
-@dataclass(frozen=True, slots=True)
 class Judgement:
     verdict: HangState
     started: str
@@ -279,8 +263,6 @@ class Judgement:
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
     heard: tuple[WeighedOpinion, ...] = ()
-    straggler: Straggler | None = None
-    """The rank that was late in most of many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
     """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()

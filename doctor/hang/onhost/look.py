@@ -324,16 +324,18 @@ class Looks:
         # In less time, as between the two looks, a missing answer says nothing about the next look.
         if seconds >= stacks.SECONDS / 2:
             self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
-        self._sources(found, _until(over, LINES, 1.0))
+        self.add_sources(found, _until(over, LINES, 1.0))
 
-    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
-        """Read the text of the innermost lines of the users' code."""
+    def add_sources(
+        self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float, most: int = source.INNERMOST
+    ) -> None:
+        """Read the text of the innermost lines of the users' code: at most this many of each stack."""
         frames = {}  # type: dict[tuple[str, Any, float], list[dict[str, Any]]]
         booted = time.time() - proc.uptime()
         for pid, threads in found.items():
             rights = proc.rights(pid)
             since = round(booted + self.starts[pid] / float(proc.TICKS) + ROUND, 1)
-            for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
+            for frame in source.wanted(list(threads), stacks.is_users, most) if rights else ():
                 frames.setdefault((_inside(pid) + frame["file"], rights, since), []).append(frame)
         items = [
             (path, sorted({f["line"] for f in some}), rights, since)

@@ -104,7 +104,7 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 
     monkeypatch.setattr(stacks.PySpy, "version", version)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/py-spy")
-    _, _, why = agent.HangAgent._pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
+    _, _, why = agent.HangAgent.pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
     assert asked == [0.3, 0.3]
     assert "cannot be used" in why
 

@@ -1,4 +1,4 @@
-"""Shortens the command in a launcher's line about the end of a rank: its arguments hide how the rank ended."""
+"""Shortens the command in a launcher's line about the end of a rank: its arguments hide how it ended."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Logs of strangers, with the truth written before they were read: no answer may change unseen.
 
-`truth.tsv` says what happened, how the answer was judged when nobody had seen the log (blind), how the answer of
-today is judged (now), and that answer. UPDATE_EXAM=1 writes the answers of today; then judge those that changed by
-hand, and correct the column `now` and the counts in docs/explain-exam.md.
+`truth.tsv` says what happened, how the answer was judged when nobody had seen the log (blind), how that of
+today is judged (now), and what it is. UPDATE_EXAM=1 writes the answers of today; then judge those that
+changed by hand, and correct the column `now` and the counts in docs/explain-exam.md.
 """
 
 from __future__ import annotations

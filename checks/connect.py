@@ -199,7 +199,7 @@ def _actual(blame: MeshBlame, mesh: MeshResult) -> str:
 
 def _evidence(link: Link) -> Evidence:
     tries = f" after {link.tries} tries" if link.tries > 1 else ""
-    silent = f"nobody answers ARP for {', '.join(link.unresolved)}" if link.unresolved else ""
+    silent = f"no host answers ARP for {', '.join(link.unresolved)}" if link.unresolved else ""
     details = "; ".join(filter(None, (link.detail, silent)))
     detail = f" ({details})" if details else ""
     return Evidence(

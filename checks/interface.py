@@ -123,7 +123,7 @@ class _Connections:
         return tuple(name for name in same if self.plan.host(name).given != given)
 
     def strangers(self, host: str) -> Sequence[str]:
-        """The hosts with another version of IP, unless they are the fewer: gloo does not connect the two."""
+        """The hosts with another version of IP, if they are the minority: gloo does not connect the two."""
         if self.plan.backend.value is not Backend.GLOO:
             return ()
         others = next((hosts for hosts in self.by_version.values() if host not in hosts), ())

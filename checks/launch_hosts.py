@@ -247,7 +247,7 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
             names,
             [process],
             f"the script gives every host {number.said}={value}",
-            f"another {number.said} on each of {len(plan.hosts)} hosts",
+            f"a different {number.said} on each of {len(plan.hosts)} hosts",
             f"{number.said}={value}, for {fold(plan.names)}",
             remark(f"{number.said}=$NODE_RANK, set on each host; or --launch with a script for each host"),
         )

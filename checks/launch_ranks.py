@@ -145,13 +145,13 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
                 same,
                 f"device {device.value}",
                 f"{len(same)} ranks of one host take the same device",
-                expected=f"another {device.said} for each rank of a host",
+                expected=f"a different {device.said} for each rank of a host",
                 actual=f"{device.said}={device.text} for {names.labels(same)}",
                 where=_places(names, same, device.value),
                 severity=Severity.WARN if by_hand else None,
                 confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
                 evidence=names.evidence(same, device.said),
-                commands=(f"export {device.said}=$i  # $i: another number for each rank of the host",),
+                commands=(f"export {device.said}=$i  # $i: a different number for each rank of the host",),
             )
 
 

@@ -41,10 +41,10 @@ def _who_sets(name: str) -> tuple[str, ...]:
 
 @check("python-home-wrong", ENVIRONMENT, maybe(PYTHON), PLAN, damage=Damage.BLOCKED)
 def python_home_wrong(login: Environment, python: Python | None, plan: JobPlan) -> Iterator[Problem]:
-    """PYTHONHOME names another place than that of the job's interpreter.
+    """PYTHONHOME names a different place from that of the job's interpreter.
 
     Why it matters: every Python of the login takes its standard library from there. If that is not its own,
-    it does not start ("No module named 'encodings'"), or it runs with the modules of another version.
+    it does not start ("No module named 'encodings'"), or it runs with the modules of a different version.
 
     What to do: take PYTHONHOME out of the start files of the login and out of the job's script. A virtual
     environment does not need it.
@@ -82,7 +82,7 @@ def preload_missing(login: Environment) -> Iterator[Problem]:
 
     Why it matters: the linker goes on without it and says so on stderr each time a program starts. What the
     library was to do is not done: on aarch64 ranks fail to load torch without libgomp ("cannot allocate
-    memory in static TLS block"), elsewhere they get another memory allocator than their peers.
+    memory in static TLS block"), elsewhere they get a different memory allocator from that of their peers.
 
     What to do: correct the path, or take it out of LD_PRELOAD.
     """

@@ -164,7 +164,7 @@ def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
 
 @check("torch-missing", PYTHON, EXPECT, damage=Damage.BLOCKED, remedy="install-torch")
 def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
-    """The interpreter that the job would use has no torch, or another version than expected.
+    """The interpreter that the job would use has no torch, or a different version than expected.
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 

@@ -165,7 +165,7 @@ def _file(name: str, node: Node) -> str:
 
 
 def _python(name: str, node: Node) -> str:
-    """A path on the hosts, where ~ is another folder than on this machine."""
+    """A path on the hosts, where ~ is a different folder than on this machine."""
     path = _text(name, node)
     if "/" in path and not path.startswith("/"):
         raise UsageError(f"{name}: give the whole path, as it is on the hosts, of {shown(path)}")

@@ -6,7 +6,15 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import LONGEST_LIBRARY_TEXT, Frame, HangMember, HostEvidence, LibraryText, Look
+from doctor.hang.evidence import (
+    LONGEST_LIBRARY_TEXT,
+    FileLock,
+    Frame,
+    HangMember,
+    HostEvidence,
+    LibraryText,
+    Look,
+)
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -45,8 +53,14 @@ def _look(look: Look) -> Look:
         look,
         python=python,
         files=tuple(map(_clean, look.files)),
+        locks=tuple(map(_lock, look.locks)),
         unread=tuple(map(_clean, look.unread)),
     )
+
+
+def _lock(lock: FileLock) -> FileLock:
+    holders = tuple(replace(each, command=_clean(each.command)) for each in lock.holders)
+    return replace(lock, path=_clean(lock.path), holders=holders)
 
 
 def _frame(frame: Frame) -> Frame:

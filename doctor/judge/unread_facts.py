@@ -27,8 +27,8 @@ def unread_facts(
     hung: HungTools,
     cut: Collection[str],
 ) -> Iterator[str]:
-    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so is
-    what a tool that `hung` did not answer.
+    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so
+    are the facts that a tool which `hung` did not answer.
     """
     tried = {result.check for result in results if result.status is not Status.SKIP}
     without = [

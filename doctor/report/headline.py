@@ -177,7 +177,7 @@ def _healthy(report: Report) -> str:
     warned = [finding for finding in report.findings if finding.status is Status.WARN]
     said = "Healthy"
     if left_out := ", ".join(report.npu_network_left_out):
-        said += f", except that nobody looked at the NPU network ({left_out} left out on request)"
+        said += f", except that the NPU network was not examined ({left_out} left out on request)"
     if not warned:
         names = named_or_counted(report.healthy_hosts, report.called)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."

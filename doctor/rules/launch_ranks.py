@@ -59,7 +59,7 @@ def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
             f"{name} is not set",
             expected=f"{name}, as for the other {len(numbered)} ranks",
             actual=f"not set for {names.labels(without)}",
-            commands=(f"export {name}=$i  # $i: another number for each rank",),
+            commands=(f"export {name}=$i  # $i: a different number for each rank",),
         )
 
 
@@ -106,9 +106,9 @@ def _duplicate_problem(
         confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
         evidence=_number_evidence(names, processes, number),
         commands=(
-            remark(f"start with another {number.said} on each host")
+            remark(f"start with a different {number.said} on each host")
             if number.said.startswith("--")
-            else f"export {number.said}=$i  # $i: another number for each",
+            else f"export {number.said}=$i  # $i: a different number for each",
         ),
     )
 
@@ -122,7 +122,7 @@ def _number_evidence(
 
 
 def node_ranks(names: LaunchNames) -> Iterator[Problem]:
-    """Each host needs a node rank of its own if the launcher goes by them."""
+    """Each host needs a node rank of its own if the launcher uses node ranks."""
     fixed = [process for process in names.launch.told if not process.loop and goes_by_node_rank(process)]
     yield from _duplicates(names, [(_node_rank(process), process) for process in fixed])
     for process in fixed:
@@ -137,7 +137,7 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
             expected=f"0 to {size - 1} ({size} nodes)",
             actual=f"{number.said}={number.text[:100]}, for {process.source}",
             evidence=_number_evidence(names, [process], number),
-            commands=(remark(f"give each host another {number.said} from 0 to {size - 1}"),),
+            commands=(remark(f"give each host a different {number.said} from 0 to {size - 1}"),),
         )
 
 

@@ -23,7 +23,7 @@ def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
     in_table = sum(len(server.entries) for server in plan.servers)
     if in_table and plan.told_tables and in_table != world.value:
         yield _problem(
-            names, names.launch.told, world, in_table, "the rank table has another number of ranks"
+            names, names.launch.told, world, in_table, "the rank table has a different number of ranks"
         )
     behind = [process for process in names.launch.told if process.behind]
     if behind and world.value > 1:

@@ -118,7 +118,7 @@ def _other_table(
     return names.problem(
         processes,
         table.said,
-        f"{table.said} names another rank table than for the other ranks",
+        f"{table.said} names a different rank table than for the other ranks",
         expected=f"{usual.path or usual.text}, as for {names.labels([process for process, _ in most])}",
         actual=f"{table.path or table.text}, for {names.labels(processes)}"
         + ("" if mine.startswith(READ) or mine in (table.path, table.text) else f": {mine}"),

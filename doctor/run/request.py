@@ -98,7 +98,7 @@ class WayFlags:
 
     @property
     def logs_in(self) -> bool:
-        """Whether an option asks for SSH or Slurm, which may lead to another machine than this one."""
+        """Whether an option asks for SSH or Slurm, which may lead to a different machine from this one."""
         return self.asks_for_ssh("ssh_config", "accept_new") or self.transport in ("ssh", "srun")
 
     def asks_for_ssh(self, *more: str) -> bool:

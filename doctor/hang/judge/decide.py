@@ -207,7 +207,12 @@ def _outside(case: HangCase) -> HangFinding | None:
 
 
 def _may_wait_for(each: RankStanding, others: Sequence[RankStanding]) -> bool:
-    """Whether it waits for a lock on a file, or polls, while another rank outside may hold or make it."""
+    """Whether it waits for a lock on a file, or polls, while another rank outside holds, or may hold or make,
+    that.
+    """
+    held = each.doing.held if each.doing else None
+    if held is not None and held.holder is not None:
+        return any(one is not each and one.key == (each.member.host, held.holder) for one in others)
     works = [one for one in others if one.doing and (one.doing.works or one.doing.unproved)]
     return each.doing is not None and each.doing.polls and any(one is not each for one in works)
 
@@ -243,7 +248,14 @@ def _culprit(each: RankStanding) -> HangCulprit:
     frames = does.frames or each.frames
     sentence = does.words + ("" if does.place else where)
     return HangCulprit(
-        each.rank, each.member.host, each.member.pid, does.cause, sentence, does.place or each.place, frames
+        each.rank,
+        each.member.host,
+        each.member.pid,
+        does.cause,
+        sentence,
+        does.place or each.place,
+        frames,
+        does.held,
     )
 
 
@@ -294,11 +306,19 @@ def _at_another(each: RankStanding) -> HangCulprit:
 
 def _below(case: HangCase) -> HangFinding:
     """The finding if all ranks are inside the same operation and no TCP connection is lost."""
-    if case.job.missing:
-        return HangFinding(sentence="Every rank that was found waits in the same operation.")
+    if case.job.missing or case.away:
+        said = "Every rank that was found waits in the same operation."
+        return HangFinding(sentence=said, notes=tuple(_away(case)))
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
     said = f"Every rank waits in the same operation: the fault is below Python, in {what}."
     return HangFinding(sentence=said, below=True)
+
+
+def _away(case: HangCase) -> Iterator[str]:
+    for host in dict.fromkeys(host for host, _ in case.away):
+        number = sum(of == host for of, _ in case.away)
+        ranks = f"{number} ranks are" if number > 1 else "a rank is"
+        yield f"{host}: {ranks} connected to a local process that was not recognised, and that may be a rank"
 
 
 def _on_device(case: HangCase) -> bool:

@@ -45,6 +45,8 @@ class Cause(str, Enum):
     STORAGE = "waits for storage"
     LOADER = "waits for its data loader"
     CHILD = "waits for a child process"
+    FORK = "waits for a lock held over a fork"
+    LEFT = "has left and cannot exit"
     INPUT = "waits for input"
     WRITES = "moves data"
     IMPORTS = "imports"
@@ -53,6 +55,17 @@ class Cause(str, Enum):
     MISMATCH = "is in another collective"
     LAST = "is the last that others wait for"
     BEHIND = "is behind, as a library counts"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock on a file that keeps a process waiting."""
+
+    path: str
+    holder: int | None
+    """The PID of the process that holds it; None if none was found."""
+    by_rank: bool = False
+    """A rank of the job holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +86,7 @@ class Activity:
     place: str = ""
     """The worker's line, if a worker keeps the rank waiting."""
     frames: tuple[Frame, ...] = ()
+    held: HeldLock | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +135,7 @@ class HangCulprit:
     """What it is doing, without its name: "sleeps in forward, train.py:57"."""
     place: str = ""
     frames: tuple[Frame, ...] = ()
+    held: HeldLock | None = None
 
     @property
     def key(self) -> tuple[str, int | None]:

@@ -1,8 +1,8 @@
 """Ports and addresses in a text that the job may or may not use.
 
-`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
-an address that is unknown, in a command that was not understood, or as another shell or Python would write
-it. None of them may be lost.
+`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may be in a branch, beside an
+address that is unknown, in a command that was not understood, or as another shell or Python would write it.
+None of them may be lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUOTES = "[\"'\\\\]*"
 _SETS = r"\bset(?:env)?\s{1,4}(?:-{1,2}\w{1,16}\s{1,4}){0,4}"
 """How csh and fish set a variable."""
 _HOLDS = r"[\"']?(?:\]?\s{0,8}[:=]|,)\s{0,8}"
-"""What stands between a name and its value in Python, YAML, TOML and JSON."""
+"""The text between a name and its value in Python, YAML, TOML and JSON."""
 _PORT = re.compile(
     rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})="
     rf"|\b(?:{'|'.join(PORTS)}|{_JOBS_PORT}){_HOLDS}|{_SETS}(?:{'|'.join(PORTS)}|{_OWN_PORT})\s{{1,4}}){_QUOTES}"

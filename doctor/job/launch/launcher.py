@@ -81,6 +81,10 @@ def named(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+NOT_SHOWN = frozenset({"", "hostfile"})
+"""The names of options whose words stay on the host, because they concern no rank."""
+
+
 def unnamed(*names: str) -> dict[str, str]:
     """Options whose value says nothing about the ranks."""
     return dict.fromkeys(names, "")
@@ -92,7 +96,8 @@ class RankVariables:
 
     If `only_with` is set, they count only together with one of these, because others set them too; they do
     not count if a variable has a value that is in `unless`. `by_hand`: people and platforms set them too, so
-    they may be wrong. `may_be_name`: the rank need not be a number; then `spare` may be.
+    they may be wrong. `may_be_name`: the rank need not be a number; then `spare` may be. `node`: a rank that
+    starts the others of its host sets this with `local_rank` for them, in place of `rank`.
 
     For --in-job, `identity` is what all ranks of one job have in common and no other job has; without it,
     these variables do not lead to rank 0. Those in `secret` are random, and only the job's user can read
@@ -109,6 +114,7 @@ class RankVariables:
     only_with: tuple[str, ...] = ()
     unless: tuple[tuple[str, str], ...] = ()
     spare: str = ""
+    node: str = ""
     by_hand: bool = False
     may_be_name: bool = False
     identity: tuple[str, ...] = ()
@@ -296,6 +302,10 @@ class Launcher:
     own: str = ""
     """Variables that must not be inherited by a program that a rank starts and that is not itself a rank."""
 
+    on_hosts: tuple[str, ...] = ()
+    """Its options for the hosts that take part, with the placeholders of `doctor run`."""
+    elsewhere: bool = False
+    """It may start its ranks on machines that its command line does not name."""
     forms: Mapping[str, LaunchForm] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
     ends_job: str = ""

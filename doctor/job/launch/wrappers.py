@@ -1,6 +1,7 @@
-"""What may stand before a launcher: containers, other hosts, shells, and programs that pass a command on.
+"""What may come before a launcher: containers, other hosts, shells, and programs that pass a command on.
 
-One table. Nothing in it is run: a wrapper is taken off, and what it starts is read as if it stood alone.
+One table. Nothing in it is run: a wrapper is removed, and the command that it starts is read as if there were
+no wrapper.
 """
 
 from __future__ import annotations

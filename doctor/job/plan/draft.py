@@ -142,7 +142,8 @@ def _is_flag(value: SourcedValue[T] | None) -> bool:
 
 
 def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int]:
-    """The port from the flag, the launch or the inventory; or one that only stands in the launch's text."""
+    """The port from the flag, the launch or the inventory; or one that is only mentioned in the launch's
+    text."""
     launch, given = wishes.launch, wishes.master_port
     if _is_flag(given):
         return given or _DEFAULT_PORT
@@ -159,7 +160,7 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int
 
 
 def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:
-    """Whether the port only stands in the text of the launch."""
+    """Whether the port is only mentioned in the text of the launch."""
     found = port_mentioned(wishes.launch) if wishes.launch else ()
     return any(port.source == each.source for each in found)
 

@@ -67,7 +67,7 @@ class JobPlan:
     vendor: Vendor | None = None
     """The vendor of the devices that the job uses; None if no host shows any."""
     master_port_guessed: bool = False
-    """Nobody is known to use this port: it is a default, or only stands in the text of the launch."""
+    """Nobody is known to use this port: it is a default, or is only mentioned in the text of the launch."""
     master_port_drawn: bool = False
     """The launch draws its port at random, so nobody can keep it free beforehand."""
     launch: str = ""

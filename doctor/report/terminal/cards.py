@@ -101,7 +101,7 @@ def print_card(card: Card, console: Console, on: Medium) -> None:
             ("  " * bool(card.who) + clean_line(card.says), "bold"),
             clean_line(card.aside),
         )
-        if card.tag:  # an id may stand alone on its line, other words may not
+        if card.tag:  # an id may be alone on its line, other words may not
             tag = Text(clean_line(card.tag), "dim")
             put_edged(head, tag, console, indent, together="-" not in card.tag)
         else:

@@ -59,7 +59,7 @@ def find_head(seat: JobRank, until: float) -> FoundHead | str:
                 except (OSError, Stranger) as error:
                     connection.close()
                     said = str(error) if isinstance(error, Stranger) else ""
-                    strangers[f"port {port} is somebody else's" + (f": {said}" if said else "")] = None
+                    strangers[f"port {port} is another program's" + (f": {said}" if said else "")] = None
         time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
 
 

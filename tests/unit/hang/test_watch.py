@@ -1,4 +1,4 @@
-"""`doctor hang --watch` and what --check would examine, without hosts."""
+"""`doctor hang --watch`, and the hosts and checks that --check would examine, without hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AWAY = HangEvidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached=
 
 
 def later(seen: HangEvidence) -> HangEvidence:
-    """Another job of the same hosts."""
+    """Another job on the same hosts."""
     hosts = tuple(
         replace(host, members=tuple(replace(m, pid=m.pid + 9_000, job="node1:29600") for m in host.members))
         for host in seen.hosts

@@ -13,6 +13,11 @@ from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
 from doctor.text.interpreter import to_type
 
+FrameworkName = Literal["torch", "mindspore"]
+SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
+"""`mccl` is what MindSpore has instead of gloo."""
+ON_CPU = ("gloo", "mccl")
+
 
 @dataclass(frozen=True, slots=True)
 class SmokeSeat:
@@ -46,7 +51,7 @@ class Injection:
 class SmokePlan:
     """Who takes part, how the ranks are grouped, and what is done."""
 
-    backend: Literal["gloo", "nccl", "hccl"]
+    backend: SmokeBackend
     hosts: tuple[str, ...]
     seats: tuple[SmokeSeat, ...]
     tp: int
@@ -61,6 +66,7 @@ class SmokePlan:
     dp_in_world: bool = False
     waver_tries: int = 0
     """See `CellShape.waver_tries`."""
+    framework: FrameworkName = "torch"
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
@@ -158,7 +164,9 @@ class HostOutcome:
     host: str
     python: str = ""
     imported: float | None = None
-    """Seconds until torch was imported."""
+    """Seconds until the framework was imported."""
+    version: str = ""
+    """The version of the framework."""
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None

@@ -10,9 +10,9 @@ from doctor.errors import UsageError
 from doctor.job.hccl import forms_group, reduced
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
-from doctor.model import Backend
+from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
-from doctor.smoke.result import FrameworkName, SmokeBackend, SmokePlan, SmokeSeat
+from doctor.smoke.result import SmokeBackend, SmokePlan, SmokeSeat
 from doctor.text.ranks import ranges
 
 CELL_RANKS = 16
@@ -48,7 +48,6 @@ class SmokeWishes:
     tp: int | None = None
     timeout: float | None = None
     inject: tuple[str, ...] = ()
-    framework: FrameworkName | None = None
 
 
 def check_wishes(wishes: SmokeWishes) -> None:
@@ -66,7 +65,7 @@ def plan_smoke(
     hosts: Sequence[str],
     wishes: SmokeWishes,
     devices: Mapping[str, HostDevices] | None = None,
-    framework: FrameworkName = "torch",
+    framework: Framework = "torch",
 ) -> SmokePlan:
     """Ranks in the order of the job's hosts; tensor parallel inside a host, data parallel across hosts.
 
@@ -104,7 +103,7 @@ def plan_smoke(
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
 
 
-def _backend(backend: Backend, framework: FrameworkName) -> SmokeBackend:
+def _backend(backend: Backend, framework: Framework) -> SmokeBackend:
     """What carries the collectives of this framework on the job's devices."""
     if framework == "torch":
         return backend.value

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.mesh import MeshResult
-from doctor.model import UnreachedHost
+from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
 from doctor.text.interpreter import to_type
 
-FrameworkName = Literal["torch", "mindspore"]
 SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
 """`mccl` is what MindSpore has instead of gloo."""
 ON_CPU = ("gloo", "mccl")
@@ -66,7 +65,7 @@ class SmokePlan:
     dp_in_world: bool = False
     waver_tries: int = 0
     """See `CellShape.waver_tries`."""
-    framework: FrameworkName = "torch"
+    framework: Framework = "torch"
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]

@@ -187,7 +187,8 @@ class MindSpore(Framework):
         return self.tensor(self.bytes_of(x)[: elements * x.itemsize], self.dtype_of(x))
 
     def _copy(self, x: Any) -> Any:
-        return self.tensor(self.bytes_of(x), self.dtype_of(x)).reshape(x.shape)
+        """A flat copy: what is received into a reshaped tensor does not arrive."""
+        return self.tensor(self.bytes_of(x), self.dtype_of(x))
 
     def sample(self, batch: TokenBatch) -> Sample:
         return Sample(

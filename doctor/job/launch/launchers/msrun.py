@@ -90,5 +90,6 @@ MSRUN = Launcher(
     must_agree="MS_SERVER_NUM",
     own="MS_(ROLE|NODE_ID|WORKER_NUM|SCHED_HOST|SCHED_PORT)",
     forms={"msrun": LaunchForm(_line, _fits)},
+    framework="mindspore",
     ends_job="with `--join=True`",
 )

@@ -166,8 +166,7 @@ def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
 
 @check("torch-missing", PYTHON, EXPECT, PLAN, damage=Damage.BLOCKED, remedy="install-torch")
 def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Problem]:
-    """The interpreter that the job would use has no torch, or another version than expected; in a job of
-    MindSpore, it has no MindSpore.
+    """The job's interpreter has no torch, or another version than expected; or it has no MindSpore.
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
@@ -177,9 +176,9 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
     `python3`, then those at usual places. The check applies when torch is expected: by an exam with a smoke
     run, by `--expect torch=any`, or with a version such as `torch=2.7`.
 
-    A job trains with MindSpore if `--framework` or the launch says so (msrun, MS_* variables), or if all
-    hosts have it and not all have torch. An interpreter that only has the other framework is not the job's:
-    then it is unknown whether the job could start.
+    MindSpore is wanted instead of torch if `--framework` or the launch says so (msrun, MS_* variables), or if
+    all hosts have it and not all have torch. If the interpreter has only the framework that is not wanted, it
+    is not the job's, and nothing is trained with it.
     """
     named = "/" in python.path and not python.version
     if not expect.torch and not named:

@@ -184,7 +184,7 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Smo
 
 def _contention(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Charges hosts that are shared, unless all are: then the run itself is too large for them."""
-    if result.plan.backend not in ON_CPU:
+    if result.plan.backend != "gloo":
         return
     halves = {
         host: [half for seat in result.plan.on(host) for half in _waiting(result, seat.rank)]

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
 
-    from doctor.smoke.onhost.comm import Comm
     from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.shape import CellShape
 
@@ -181,7 +180,7 @@ class Framework:
         """
         raise NotImplementedError
 
-    def model(self, comm: Comm) -> Model:
+    def model(self, comm: Any) -> Model:
         """A rank's part of the model, with all zeros: see `Model`."""
         raise NotImplementedError
 

@@ -211,7 +211,7 @@ def amd_reset(
     could not be corrected come back.
 
     How it is known: by the lines of the amdgpu driver. A reset alone is a warning, since a program can cause
-    it; one that failed, and errors of the hardware, are faults.
+    it; one that failed, and hardware errors, are faults.
 
     What to do: look at what came before the reset (`dmesg -T`): a ring that timed out points to a program,
     RAS errors point to the GPU. If it comes back, have the GPU examined.

@@ -51,7 +51,7 @@ _SEEN = {
     "no-route": "are answered with no route or a firewall's reject",
     "reset": "are reset",
     "silent": "are accepted and never answered",
-    "wrong-answer": "are answered by something else than this host",
+    "wrong-answer": "are answered by something other than this host",
     "error": "fail",
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
@@ -105,12 +105,12 @@ def port_unreachable(
     chooses. If one direction is closed the job hangs at start, and torch names no host, or the wrong one.
 
     How it is known: a small agent listened on each host's data address for a second, and every other host
-    connected to it, in both directions. What a host's own routes or neighbours explain is its own fault, and
-    so is what its own kernel refuses to send. For the rest, the culprits are the fewest hosts that explain
-    all failures, unless the firewall of another host stops all of these connections; if two explanations are
-    equally good, both hosts are named and the finding says undecided. If the address that was tried is a
-    guess, because nothing says which one ranks use, the failure is a warning, and the hosts count as not
-    examined. So does a host from or to which nothing was tried.
+    connected to it, in both directions. A failure that a host's own routes or neighbours explain is its own
+    fault, and so is one whose packets its own kernel refuses to send. For the rest, the culprits are the
+    fewest hosts that explain all failures, unless the firewall of another host stops all of these
+    connections; if two explanations are equally good, both hosts are named and the finding says undecided. If
+    the address that was tried is a guess, because nothing says which one ranks use, the failure is a warning,
+    and the hosts count as not examined. So does a host from or to which nothing was tried.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
@@ -199,7 +199,7 @@ def _actual(blame: MeshBlame, mesh: MeshResult) -> str:
 
 def _evidence(link: Link) -> Evidence:
     tries = f" after {link.tries} tries" if link.tries > 1 else ""
-    silent = f"nobody answers ARP for {', '.join(link.unresolved)}" if link.unresolved else ""
+    silent = f"no host answers ARP for {', '.join(link.unresolved)}" if link.unresolved else ""
     details = "; ".join(filter(None, (link.detail, silent)))
     detail = f" ({details})" if details else ""
     return Evidence(
@@ -274,7 +274,7 @@ def firewall_blocks(
 def _stopped(
     rules: Ruleset, inbound: bool, case: Case, doubts: list[str]
 ) -> tuple[dict[str, Stopped], dict[str, Stopped]]:
-    """What the rules stop, by its ports, and what they stop perhaps. What they leave open joins `doubts`."""
+    """What the rules stop, and what they may stop, by ports. What they leave open joins `doubts`."""
     interface, ports, plan, here = case
     mine = plan.holders.address[here.name]
     stopped: dict[str, Stopped] = {}
@@ -319,7 +319,7 @@ def _decide(
     interface: str | None,
     ports: Ports,
 ) -> tuple[Decision | None, str]:
-    """The worst decision in a range of ports that applies to a share of it that matters, and these ports.
+    """The worst decision that applies to a relevant share of a range of ports, and the ports of that share.
 
     `ends` are the addresses of the peer and of this host.
     """
@@ -382,7 +382,7 @@ def _blocked(
 
 
 def _still(rules: Ruleset, inbound: bool, case: Case, varies: bool) -> list[Decision]:
-    """The decisions by which these rules stop the job, or stop it perhaps."""
+    """The decisions by which these rules stop the job, or may stop it."""
     stopped, perhaps = _stopped(rules, inbound, case, [])
     return [decision for decision, _ in (perhaps if varies else stopped).values()]
 

@@ -46,7 +46,7 @@ NOBODY_SAID = "no accelerator found"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GpuExpectation:
     """How many GPUs a host must have, the source of this number, and the text if it has fewer."""
 
     count: int
@@ -267,29 +267,31 @@ class Scene:
                 evidence=self._evidence(host),
             )
 
-    def _wanted(self, host: str, expect: Expect) -> Wanted:
+    def _wanted(self, host: str, expect: Expect) -> GpuExpectation:
         own, seen, ranks = self.here[host], self.listed.get(host), self.plan.host(host).ranks
         name = self.vendor.prefix.rstrip("-")
         if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
-            return Wanted(1, "at least one", "no GPU was passed into the container")
+            return GpuExpectation(1, "at least one", "no GPU was passed into the container")
         if self._undriven(host):
             summary = f"the {self.vendor.name} driver is not loaded"
-            return Wanted(1, "at least one", summary, remedy=f"load-{name}-driver")
+            return GpuExpectation(1, "at least one", summary, remedy=f"load-{name}-driver")
         usable = self._open(host)
         if own.numbers and not self._usable(host):
-            return Wanted(1, "at least one", "this login may use none of the GPUs", remedy=f"share-{name}")
+            return GpuExpectation(
+                1, "at least one", "this login may use none of the GPUs", remedy=f"share-{name}"
+            )
         if seen and self._count(host) < usable:
             why = f"{seen.tool} lists fewer GPUs than there are device files"
-            return Wanted(usable, "as many as device files", why, Confidence.STRONG)
+            return GpuExpectation(usable, "as many as device files", why, Confidence.STRONG)
         if expect.devices:
-            return Wanted(expect.devices, "as expected of this host")
+            return GpuExpectation(expect.devices, "as expected of this host")
         if ranks and ranks.source not in UNSAID:
-            return Wanted(ranks.value, f"one for each rank ({ranks.source})")
+            return GpuExpectation(ranks.value, f"one for each rank ({ranks.source})")
         by_peers = None if seen and seen.denied else self._by_peers(host)
         if by_peers:
             return by_peers
         why = "at least one, for an nccl job" if self.plan.backend.value is Backend.NCCL else "at least one"
-        return Wanted(1, why)
+        return GpuExpectation(1, why)
 
     @cached_property
     def _counts(self) -> Mapping[frozenset[str], Counter[int]]:
@@ -303,7 +305,7 @@ class Scene:
     def _all(self) -> Counter[int]:
         return sum(self._counts.values(), Counter())
 
-    def _by_peers(self, host: str) -> Wanted | None:
+    def _by_peers(self, host: str) -> GpuExpectation | None:
         """The number of GPUs on hosts with the same or unknown GPUs; a host without any fails in any case."""
         there, own = self._count(host), _names(self.listed.get(host))
         itself = Counter([len(self.here[host].numbers)])
@@ -315,14 +317,14 @@ class Scene:
             return None
         count, votes = more.most_common(1)[0]
         sure = not there or same[count] > 1 or votes >= max(ENOUGH, NEARLY_ALL * peers.total())
-        return Wanted(
+        return GpuExpectation(
             count,
             f"as on {votes} other host{'s' if votes > 1 else ''} of the job",
             confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
             severity=None if sure else Severity.WARN,
         )
 
-    def _missing(self, host: str, wanted: Wanted) -> Problem:
+    def _missing(self, host: str, wanted: GpuExpectation) -> Problem:
         count, own = self._usable(host), self.here[host]
         bare = not own.numbers and not own.on_bus
         return Problem(

@@ -31,7 +31,7 @@ Key = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
+class PeerPorts:
     """The ports of the other hosts: on how many hosts each exists and is up, and which are the fabric's."""
 
     hosts: int
@@ -80,7 +80,7 @@ def ib_port_down(ports: Mapping[str, Sequence[InfinibandPort]], plan: JobPlan) -
     most = max(map(len, used.values()), default=0)
     have, up = _hosts_by_port(port for own in used.values() for port in own), _hosts_by_port(active)
     for host, own in used.items():
-        peers = Peers(
+        peers = PeerPorts(
             len(used) - 1,
             have - _hosts_by_port(own),
             up - _hosts_by_port(port for port in own if port.is_up),
@@ -128,7 +128,7 @@ def _fits(port: InfinibandPort, word: str, exact: bool) -> bool:
     return named and (not number or number == str(port.number))
 
 
-def _down(host: str, port: InfinibandPort, peers: Peers, wish: str) -> Iterator[Problem]:
+def _down(host: str, port: InfinibandPort, peers: PeerPorts, wish: str) -> Iterator[Problem]:
     key, up = _key(port), peers.up[_key(port)]
     unmanaged = port.state == "initializing" and port.layer.lower() != "ethernet"
     if not (up or wish or unmanaged):
@@ -155,7 +155,7 @@ def _down(host: str, port: InfinibandPort, peers: Peers, wish: str) -> Iterator[
     )
 
 
-def _gone(host: str, own: Set[Key], peers: Peers, *, named: bool) -> Iterator[Problem]:
+def _gone(host: str, own: Set[Key], peers: PeerPorts, *, named: bool) -> Iterator[Problem]:
     """Missing ports that nearly all other hosts have up; `named`: the job names ports and the host has none.
 
     Hosts that share less than half of their ports are probably of different kinds; without a common port they

@@ -78,7 +78,7 @@ def interface_wrong(
     if is_untold(plan.env.get(variable, "")):
         raise Undecided(f"the launch sets {variable} to something that only the hosts know")
     offers = offers_of(plan, names, addresses, logins, links)
-    seen = _Seen(plan, offers, mesh, tried)
+    seen = _Connections(plan, offers, mesh, tried)
     doubtful = []
     for host in filter(offers.__contains__, plan.names):
         offered = offers[host]
@@ -99,7 +99,7 @@ def _is_told_elsewhere(offered: Offer, plan: JobPlan) -> bool:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Connections:
     """`mesh` are connections to data addresses, `tried` to offers that are other addresses."""
 
     plan: JobPlan
@@ -123,7 +123,7 @@ class _Seen:
         return tuple(name for name in same if self.plan.host(name).given != given)
 
     def strangers(self, host: str) -> Sequence[str]:
-        """The hosts with another version of IP, unless they are the fewer: gloo does not connect the two."""
+        """The hosts with another version of IP, if they are the minority: gloo does not connect the two."""
         if self.plan.backend.value is not Backend.GLOO:
             return ()
         others = next((hosts for hosts in self.by_version.values() if host not in hosts), ())
@@ -155,7 +155,9 @@ def _grouped(plan: JobPlan, keys: Mapping[str, str]) -> Mapping[str, Sequence[st
     return groups
 
 
-def _problem(host: str, seen: _Seen, failed: Sequence[Link], held: Mapping[str, tuple[str, ...]]) -> Problem:
+def _problem(
+    host: str, seen: _Connections, failed: Sequence[Link], held: Mapping[str, tuple[str, ...]]
+) -> Problem:
     plan, offered = seen.plan, seen.offers[host]
     library, sharers, strangers = LIBRARIES[plan.backend.value], seen.sharers(host), seen.strangers(host)
     peers = [*sharers, *strangers, *(link.source for link in failed)]
@@ -163,7 +165,7 @@ def _problem(host: str, seen: _Seen, failed: Sequence[Link], held: Mapping[str, 
     right = next((name for name, own in held.items() if plan.data_address(host) in own), "")
     evidence = [Evidence(f"connect from {link.source}", f"{link.address}: {link.outcome}") for link in failed]
     if strangers:
-        theirs = f"{seen.offers[strangers[0]].address}: gloo connects no IPv4 address with one of IPv6"
+        theirs = f"{seen.offers[strangers[0]].address}: gloo does not connect IPv4 addresses to IPv6 ones"
         evidence.insert(0, Evidence(f"the offer of {strangers[0]}", theirs))
     if sharers:
         evidence.insert(0, Evidence("the same address", f"{offered.address} on {fold((host, *sharers))}"))

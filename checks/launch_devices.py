@@ -56,10 +56,10 @@ def launch_devices_absent(
     Why it matters: the job stops when it opens its first device, and everything that was examined here was
     examined for another job: one over gloo, without devices.
 
-    How it is known: from words in the scripts and env files of --launch. A fault are those that do not work
-    without the devices: CANN's set_env.sh, NPUS_PER_NODE, `--distributed-backend nccl`. A warning are those
-    that do no harm without them: HCCL_ and NCCL_IB_ variables, msrun, which also trains on CPUs. Comments do
-    not count. `nccl` in a script is no sign against NPUs, because MindSpeed puts hccl in its place.
+    How it is known: from words in the scripts and env files of --launch. Those that do not work without the
+    devices are a fault: CANN's set_env.sh, NPUS_PER_NODE, `--distributed-backend nccl`. Those that do no harm
+    without them are a warning: HCCL_ and NCCL_IB_ variables, msrun, which also trains on CPUs. Comments do
+    not count. `nccl` in a script does not speak against NPUs, because MindSpeed puts hccl in its place.
 
     What to do: name the hosts that have the devices. If the devices of these hosts are gone, load the driver.
     If the job is meant to train on CPUs, say so with --backend gloo.

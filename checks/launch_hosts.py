@@ -24,7 +24,7 @@ from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
-from doctor.job.launch.launcher import ToldNumber, nodes_in
+from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -65,13 +65,13 @@ def launch_hosts(
 ) -> Iterator[Problem]:
     """The launch is for other hosts or another number of them, or starts the same ranks on each.
 
-    Why it matters: a launch for one host that is started on several trains a model of its own on each, and
-    nobody is told. A launch for more hosts than it is started on waits until it times out, and so does one
+    Why it matters: a launch for one host that is started on several trains a separate model on each, and
+    nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere.
 
     How it is known: from the scripts and env files of --launch, and from the hosts that were named. A range
     (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
-    ones. Choices that a script makes, and launches that it starts in a loop, are left to it. Jobs that run
+    ones. Choices that a script makes, and launches that it starts in a loop, are not judged. Jobs that run
     are judged by launch-ranks.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host. If
@@ -97,7 +97,7 @@ def launch_hosts(
 def _number_of_hosts(
     names: LaunchNames, plan: JobPlan, needed: int, in_pods: bool
 ) -> Iterator[Problem | str]:
-    """What is wrong with the number of hosts; a text if this may be a part of the job's hosts.
+    """What is wrong with the number of hosts; a text if these may be only some of the job's hosts.
 
     Operators of pods set the variables that stand for options.
     """
@@ -194,7 +194,7 @@ def _may_be_inherited(process: ProcessEnv) -> bool:
     return agent is not None and bool(agent.launcher.options.variables) and agent.given("nnodes") is None
 
 
-def _shown(number: ToldNumber) -> str:
+def _shown(number: LaunchNumber) -> str:
     given = number.said.startswith("-")
     return f"{number.said}={number.text}" if given else f"{number.text} by {number.said}"
 
@@ -207,7 +207,7 @@ def _hosts_option(process: ProcessEnv) -> str:
 def _is_meant_for_each(told: Sequence[ProcessEnv]) -> bool:
     """Whether hosts may start different things: with a script for each, by a choice, or in a loop over hosts.
 
-    A rank that is a turn of a loop says nothing: the loop is one over the ranks of a host.
+    A rank that a loop counts says nothing: it is a loop over the ranks of a host.
     """
     turns = (each.loop or (launcher(each) is not None and each.source.endswith(")")) for each in told)
     chosen = (each.chosen or each.host is not None for each in told)
@@ -247,7 +247,7 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
             names,
             [process],
             f"the script gives every host {number.said}={value}",
-            f"another {number.said} on each of {len(plan.hosts)} hosts",
+            f"a different {number.said} on each of {len(plan.hosts)} hosts",
             f"{number.said}={value}, for {fold(plan.names)}",
             remark(f"{number.said}=$NODE_RANK, set on each host; or --launch with a script for each host"),
         )

@@ -28,7 +28,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
-from doctor.job.launch.launcher import Master, ToldNumber
+from doctor.job.launch.launcher import LaunchNumber, Master
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -72,14 +72,14 @@ def master_not_here(
 
     Why it matters: all ranks connect to one address, and rank 0 (with MindSpore the scheduler) waits there.
     With 127.0.0.1 each host waits for itself. msrun and torchrun use 127.0.0.1 by default,
-    and torchrun does not read MASTER_ADDR. msrun even starts a scheduler on every host then.
+    and torchrun does not read MASTER_ADDR. msrun then even starts a scheduler on every host.
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
     host 127.0.0.1 is right. An address that no host has is a fault if ranks wait for it, or if all hosts look
     for it in their own network. Otherwise it may be one that is forwarded to rank 0, and is a warning: behind
-    a router, in containers, and if it is public. In containers a name that none of them resolves may be that
-    of a service to come: a warning.
+    a router, in containers, and if it is public. In containers, a name that none of them resolves is a
+    warning: it may be that of a service that is created later.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -121,7 +121,7 @@ def _waits(process: ProcessEnv) -> bool:
 
 
 def _is_served(names: LaunchNames, master: Master) -> bool:
-    """Whether only the others got this address and the waiting process its own one, as with services."""
+    """Whether only the others were given this address, and the waiting process its own, as with services."""
     for process in filter(_waits, names.launch.told):
         own, host = master_of(process), names.host(process)
         if own is not None and own.address != master.address and host is not None:
@@ -159,7 +159,7 @@ def _loopback(
 def _no_ports(names: LaunchNames, spans: bool) -> Iterator[Problem]:
     """The problems of ports that no host has. 0 stands for any free port, which only its own host knows."""
     found = ((port, each) for each in names.launch.told if (port := port_of(each)) and "$" not in port.text)
-    wrong: dict[ToldNumber, list[ProcessEnv]] = {}
+    wrong: dict[LaunchNumber, list[ProcessEnv]] = {}
     for port, process in found:
         if port.value is None or not (spans <= port.value < 65536):
             wrong.setdefault(port, []).append(process)
@@ -216,8 +216,8 @@ def _unresolved(
 ) -> Iterator[Problem]:
     """The problem of a name that some host cannot resolve, or resolves to loopback.
 
-    If the job does not span hosts, only one of them has to know the name. Among pods that nobody knows it yet
-    is a warning: the service of a job is made with the job.
+    If the job does not span hosts, only one of them has to know the name. If no pod knows the name yet, that
+    is a warning: the service of a job is created with the job.
     """
     if as_address(master.address):
         return

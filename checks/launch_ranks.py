@@ -27,7 +27,7 @@ from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.launch.common import spans_hosts
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import DEVICE, role_variable
 from doctor.job.launch.ranks import (
@@ -145,13 +145,13 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
                 same,
                 f"device {device.value}",
                 f"{len(same)} ranks of one host take the same device",
-                expected=f"another {device.said} for each rank of a host",
+                expected=f"a different {device.said} for each rank of a host",
                 actual=f"{device.said}={device.text} for {names.labels(same)}",
                 where=_places(names, same, device.value),
                 severity=Severity.WARN if by_hand else None,
                 confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
                 evidence=names.evidence(same, device.said),
-                commands=(f"export {device.said}=$i  # $i: another number for each rank of the host",),
+                commands=(f"export {device.said}=$i  # $i: a different number for each rank of the host",),
             )
 
 
@@ -206,13 +206,13 @@ def _against_table(names: LaunchNames, path: str, devices_by_rank: Mapping[int, 
         )
 
 
-def _device(process: ProcessEnv) -> ToldNumber | None:
+def _device(process: ProcessEnv) -> LaunchNumber | None:
     """The variable that selects the device: LOCAL_RANK for torch, DEVICE_ID for MindSpore."""
     of_torch = "LOCAL_RANK" in process.env and process.env.keys() & {"RANK", "WORLD_SIZE"}
     name = "LOCAL_RANK" if of_torch else "DEVICE_ID"
     if name == "DEVICE_ID" and role_variable(process):
         return None  # a dynamic cluster counts the ranks of a host itself
-    return ToldNumber(name, process.env[name]) if name in process.env else None
+    return LaunchNumber(name, process.env[name]) if name in process.env else None
 
 
 def _listed(seen: str) -> int | None:

@@ -28,7 +28,7 @@ WITH_TABLE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class TimeoutFlaw:
     """A fault of one variable. `value` is its right value."""
 
     name: str
@@ -74,7 +74,7 @@ def launch_timeouts(
     first = any(found.product == "atlas-training" for found in devices.values())
     for launch in launches:
         names = LaunchNames(launch, book)
-        found: dict[Flaw, list[ProcessEnv]] = {}
+        found: dict[TimeoutFlaw, list[ProcessEnv]] = {}
         for process in [t for t in launch.told if not launcher(t)] or launch.told:
             for flaw in _flaws(process, first):
                 found.setdefault(flaw, []).append(process)
@@ -82,7 +82,7 @@ def launch_timeouts(
             yield _problem(names, flaw, processes)
 
 
-def _problem(names: LaunchNames, flaw: Flaw, processes: Sequence[ProcessEnv]) -> Problem:
+def _problem(names: LaunchNames, flaw: TimeoutFlaw, processes: Sequence[ProcessEnv]) -> Problem:
     return Problem(
         flaw.summary,
         expected=flaw.expected,
@@ -94,7 +94,7 @@ def _problem(names: LaunchNames, flaw: Flaw, processes: Sequence[ProcessEnv]) ->
     )
 
 
-def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
+def _flaws(process: ProcessEnv, first: bool) -> Iterator[TimeoutFlaw]:
     """The flaws of one process; `first`: some NPUs are of the first generation (910A)."""
     set_to: dict[str, int] = {}
     for name in (CONNECT, EXEC, EVENT):
@@ -105,7 +105,7 @@ def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
             name, (1, LONGEST_EXEC_910A) if first else (0, LONGEST_EXEC)
         )
         if not re.fullmatch(r"\d{1,12}", text) or not least <= int(text) <= most:
-            yield Flaw(
+            yield TimeoutFlaw(
                 name,
                 f"{name} is not a time that HCCL takes",
                 f"{least} to {most} seconds",
@@ -121,7 +121,7 @@ def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
     yield from _with_table(process, set_to)
 
 
-def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]:
+def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[TimeoutFlaw]:
     """Timeouts in the wrong order. `unset` is the time to connect if the variable is not set."""
     connect, execute = set_to.get(CONNECT, unset), set_to.get(EXEC, DEFAULTS[EXEC])
     really = max(STEP_910A, execute // STEP_910A * STEP_910A) if first and execute else execute
@@ -129,7 +129,7 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
     said = f"{EXEC}={execute}" if EXEC in set_to else f"{EXEC} is {execute} unless set"
     if set_to.keys() & {CONNECT, EXEC} and really != NEVER and connect >= really:
         said_connect = f"{CONNECT}={connect}" if CONNECT in set_to else f"{CONNECT} is {connect} unless set"
-        yield Flaw(
+        yield TimeoutFlaw(
             EXEC,
             "HCCL gives up a collective before it gives up connecting",
             f"{EXEC} above {connect}",
@@ -140,7 +140,7 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
     if event is None or event == NEVER:
         return
     if execute == NEVER or event <= really:
-        yield Flaw(
+        yield TimeoutFlaw(
             EVENT,
             "torch_npu gives up waiting for an event before HCCL gives up the collective",
             f"{EVENT}=0 (never)" if execute == NEVER else f"{EVENT} above {execute}",
@@ -149,13 +149,13 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
         )
 
 
-def _with_table(process: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[Flaw]:
+def _with_table(process: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[TimeoutFlaw]:
     """A time to connect that is too short for a rank table: MindSpore sets 600, torch_npu warns below 300."""
     connect = set_to.get(CONNECT, DEFAULTS[CONNECT])
     table = next((name for name in TABLE_VARIABLES if process.env.get(name)), None)
     by_torch = {"RANK", "MASTER_ADDR"} & process.env.keys() and "MS_ROLE" not in process.env
     if table and connect < WITH_TABLE and (CONNECT in set_to or (by_torch and process.whole)):
-        yield Flaw(
+        yield TimeoutFlaw(
             CONNECT,
             "connecting by a rank table may take longer than HCCL waits",
             f"{WITH_TABLE} seconds or more with {table}",

@@ -134,7 +134,7 @@ def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
         )
     if mode == "stand_alone" and job.world and job.world > 1:
         yield job.wrong(
-            "in stand-alone mode each device trains a model of its own",
+            "in stand-alone mode each device trains its own model",
             "data_parallel or another parallel mode, or one device",
             f"stand_alone on {job.world} devices",
             severity=Severity.WARN,

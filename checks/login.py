@@ -29,7 +29,7 @@ from doctor.rules.login import environment_of, started_by_launcher
 
 START_FILES = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
 SHARING = 4
-"""So many ranks on one CPU ruin each other; fewer are slow."""
+"""With this many ranks on one CPU the job is ruined; with fewer it is slow."""
 
 
 def _who_sets(name: str) -> tuple[str, ...]:
@@ -41,10 +41,10 @@ def _who_sets(name: str) -> tuple[str, ...]:
 
 @check("python-home-wrong", ENVIRONMENT, maybe(PYTHON), PLAN, damage=Damage.BLOCKED)
 def python_home_wrong(login: Environment, python: Python | None, plan: JobPlan) -> Iterator[Problem]:
-    """PYTHONHOME names another place than that of the job's interpreter.
+    """PYTHONHOME names a different place from that of the job's interpreter.
 
     Why it matters: every Python of the login takes its standard library from there. If that is not its own,
-    it does not start ("No module named 'encodings'"), or it runs with the modules of another version.
+    it does not start ("No module named 'encodings'"), or it runs with the modules of a different version.
 
     What to do: take PYTHONHOME out of the start files of the login and out of the job's script. A virtual
     environment does not need it.
@@ -82,7 +82,7 @@ def preload_missing(login: Environment) -> Iterator[Problem]:
 
     Why it matters: the linker goes on without it and says so on stderr each time a program starts. What the
     library was to do is not done: on aarch64 ranks fail to load torch without libgomp ("cannot allocate
-    memory in static TLS block"), elsewhere they get another memory allocator than their peers.
+    memory in static TLS block"), elsewhere they get a different memory allocator from that of their peers.
 
     What to do: correct the path, or take it out of LD_PRELOAD.
     """
@@ -101,8 +101,8 @@ def preload_missing(login: Environment) -> Iterator[Problem]:
 def time_zone_unknown(login: Environment) -> Iterator[Problem]:
     """TZ names a time zone that the host does not know.
 
-    Why it matters: programs take UTC instead, without a word. The logs of this host's ranks are hours apart
-    from those of its peers, and names of checkpoints that contain the time are, too.
+    Why it matters: programs use UTC instead, and do not say so. The logs of this host's ranks, and names of
+    checkpoints that contain the time, are hours apart from those of its peers.
 
     What to do: correct the name, or install the time zones (tzdata). Different zones are env-drift.
     """
@@ -184,8 +184,8 @@ def cpu_affinity_narrow(
     the login. Several ranks on one CPU take turns, so that every collective waits for all of them.
 
     What to do: find what binds the login (taskset, CPUAffinity= of sshd's unit, the cpuset of a container),
-    and give it all CPUs. A task that a launcher has started (srun, mpirun, torchrun) has the CPUs that its
-    launcher chose: there the check does not apply.
+    and give it all CPUs. The check does not apply to a task that a launcher has started (srun, mpirun,
+    torchrun), because the launcher chose its CPUs.
     """
     if cpus is None:
         raise Skip("which CPUs it may use could not be read")

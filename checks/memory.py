@@ -38,7 +38,7 @@ def _shm_need(ranks: int, expect: Expect) -> int:
 def _shm(spaces: Spaces) -> Space:
     shm = spaces.at(SHM)
     if shm is None:
-        raise Undecided("/dev/shm could not be looked at")
+        raise Undecided("/dev/shm could not be examined")
     return shm
 
 

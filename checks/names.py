@@ -62,8 +62,8 @@ def hostname_loopback(
 ) -> Iterator[Problem]:
     """The host's own name resolves to a loopback address, or to none of the host's own.
 
-    Why it matters: gloo, HCCL and MindSpore look up the address of the host's own name and bind to it. Bound
-    to 127.x, no other host can connect, and the job hangs at start. Debian and Ubuntu write such a line,
+    Why it matters: gloo, HCCL and MindSpore look up the address of the host's own name and bind to it. If
+    that is 127.x, no other host can connect, and the job hangs at start. Debian and Ubuntu write such a line,
     127.0.1.1, into /etc/hosts at installation. A name that does not resolve, or only to addresses that the
     host does not have, makes gloo fall back to loopback as well.
 
@@ -238,7 +238,7 @@ def names_disagree(
         name, found, truth_words = errors[0]
         more = f" and {len(errors) - 1} more names" if len(errors) > 1 else ""
         yield Problem(
-            f"resolves {name}{more} otherwise than its peers",
+            f"resolves {name}{more} differently from its peers",
             expected=f"{name} is {truth_words}",
             actual=f"{name} is {found}",
             hosts=(viewer,),

@@ -48,7 +48,7 @@ def interface_missing(
     """The launch or the login names an interface or address that this host does not have.
 
     Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
-    literally. A host whose interface has another name finds no address to bind, and its ranks stop. Ranks
+    literally. A host whose interface has a different name finds no address to bind, and its ranks stop. Ranks
     inherit the variables of the login unless the launch sets others. The variable of NCCL or HCCL is a
     warning if the job is known to use the other library or only gloo.
 
@@ -123,7 +123,7 @@ def _missing(
 def route_wrong_interface(
     routes: Routes, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
-    """Traffic to the head leaves by another interface than the job's.
+    """Traffic to the head leaves by a different interface from the job's.
 
     Why it matters: ranks bind to the job's interface but packets take another way: a slow management network,
     or one that a firewall closes.
@@ -196,7 +196,7 @@ def link_speed_mismatch(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     plan: JobPlan,
 ) -> Iterator[Problem]:
-    """One host's link runs at another speed than its peers'.
+    """One host's link runs at a different speed from its peers'.
 
     Why it matters: a link that fell back to a lower speed (a bad cable, a wrong port) slows every collective.
 

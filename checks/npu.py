@@ -46,7 +46,7 @@ ANY = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NpuExpectation:
     """How many NPUs a host must have, and the source of this number."""
 
     count: int
@@ -119,20 +119,20 @@ def _wanted(
     expect: Expect,
     plan: JobPlan,
     view: str | None,
-) -> Wanted:
+) -> NpuExpectation:
     ids, ranks = chosen(plan), plan.host(host).ranks
     there, on_bus = len(own.npus), own.of(ASCEND).on_bus
     if expect.devices:
-        return Wanted(expect.devices, "as expected of this host")
+        return NpuExpectation(expect.devices, "as expected of this host")
     if ids is not None:
-        return Wanted(max(ids, default=0) + 1, f"for {VISIBLE}={plan.env[VISIBLE]}")
+        return NpuExpectation(max(ids, default=0) + 1, f"for {VISIBLE}={plan.env[VISIBLE]}")
     if view == "host" and on_bus > there:
         lost = (
             "the driver made no device for NPUs on the PCI bus" if there else "the NPU driver is not loaded"
         )
-        return Wanted(on_bus, "as many as on the PCI bus", lost)
+        return NpuExpectation(on_bus, "as many as on the PCI bus", lost)
     if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
-        return Wanted(ranks.value, f"one for each rank ({ranks.source})")
+        return NpuExpectation(ranks.value, f"one for each rank ({ranks.source})")
     peers = counts[own.product if own.npus else ANY] - Counter([there])
     more = Counter({count: hosts for count, hosts in peers.items() if count > there})
     whole = ASCEND.server_size(own.product, there) if view == "host" else None
@@ -140,14 +140,14 @@ def _wanted(
         count, votes = more.most_common(1)[0]
         others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
         severity = Severity.WARN if there and votes == 1 and whole in (None, there) else None
-        return Wanted(count, others, confidence=Confidence.STRONG, severity=severity)
+        return NpuExpectation(count, others, confidence=Confidence.STRONG, severity=severity)
     if whole:
         meant = f"as servers of {own.product} have; if it is to have {there}: --expect devices={there}"
-        return Wanted(whole, meant, confidence=Confidence.STRONG)
+        return NpuExpectation(whole, meant, confidence=Confidence.STRONG)
     if view == "host" and 0 in own.npus and (last := max(own.npus)) >= there:
         why = f"numbered 0 to {last}; if it is to have {there}: --expect devices={there}"
-        return Wanted(last + 1, why, "numbers of NPUs are left out", Confidence.STRONG, Severity.WARN)
-    return Wanted(1, "at least one, for an hccl job")
+        return NpuExpectation(last + 1, why, "numbers of NPUs are left out", Confidence.STRONG, Severity.WARN)
+    return NpuExpectation(1, "at least one, for an hccl job")
 
 
 def _counts(devices: Mapping[str, Devices]) -> Mapping[str, Counter[int]]:
@@ -161,7 +161,7 @@ def _counts(devices: Mapping[str, Devices]) -> Mapping[str, Counter[int]]:
     return counts
 
 
-def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:
+def _missing(host: str, own: Devices, wanted: NpuExpectation, plan: JobPlan) -> Problem:
     lost = sorted(set(range(min(wanted.count, MOST))) - set(own.npus))
     known = len(lost) == wanted.count - len(own.npus)
     shown = named(list(own.npus)) if own.npus else "none"

@@ -90,7 +90,7 @@ def device_speed_mismatch(
     plan: JobPlan,
     links: Mapping[str, PerDevice[bool]],
 ) -> Iterator[Problem]:
-    """The network link of an NPU runs at another speed than the others'.
+    """The network link of an NPU runs at a different speed from the others'.
 
     Why it matters: every collective is as fast as its slowest link. One that fell back to a lower speed (a
     bad cable or module, a wrong setting of the switch port) slows all ranks.

@@ -44,7 +44,7 @@ def device_ip_subnet(
     plan: JobPlan,
     gateways: Mapping[str, PerDevice[str | None]],
 ) -> Iterator[Problem]:
-    """The IP address of an NPU is in another segment than the NPUs that it must reach.
+    """The IP address of an NPU is in a different segment from the NPUs that it must reach.
 
     Why it matters: without a gateway, devices of different segments cannot reach each other: connections of
     HCCL time out on every rank (EI0006).
@@ -61,7 +61,7 @@ def device_ip_subnet(
     known, silent = of_cluster(addresses, plan)
     products = by_product(known, devices)
     if known and not products:
-        raise Skip("Atlas 950 joins its NPUs in another way")
+        raise Skip("Atlas 950 joins its NPUs in a different way")
     ways = {(host, n): way for host, said in gateways.items() for n, way in split_known(said)[0].items()}
     for product, own in products.items():
         held = {seat: address for seat, address in own.items() if address}

@@ -92,7 +92,7 @@ def device_optical(
             numbers,
             "its optical module is not as it should be",
             *(Evidence(f"hccn_tool -i {n} -optical -g", _readings(known[n])) for n in numbers[:SHOWN]),
-            expected="values inside of the module's own limits",
+            expected="values within the module's own limits",
             actual="; ".join(words),
             values={"device": tuple(str(number) for number in numbers)},
         )

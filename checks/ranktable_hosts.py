@@ -264,11 +264,11 @@ Words = tuple[str, str]
 """What is wrong, for one device and for several."""
 ABSENT: Words = ("of the rank table is not there", "of the rank table are not there")
 ADDRESS: Words = (
-    "has another address than the rank table says",
+    "has a different address than the rank table says",
     "have other addresses than the rank table says",
 )
 SUPER_DEVICE: Words = (
-    "has another super_device_id than the rank table says",
+    "has a different super_device_id than the rank table says",
     "have other super_device_ids than the rank table says",
 )
 

@@ -195,8 +195,8 @@ def probe_incomplete(cut: Mapping[str, PartialAnswer | None]) -> Iterator[Proble
     for host, lost in cut.items():
         if lost is not None:
             yield Problem(
-                f"its answer is not whole: {lost.reason}",
-                expected="the whole answer",
+                f"its answer is incomplete: {lost.reason}",
+                expected="the complete answer",
                 actual=f"missing: {', '.join(lost.facts)}"
                 if lost.facts
                 else "the end of the answer is missing",
@@ -204,4 +204,4 @@ def probe_incomplete(cut: Mapping[str, PartialAnswer | None]) -> Iterator[Proble
             )
     damaged = tuple(host for host, lost in cut.items() if lost is not None)
     if damaged:
-        raise Undecided("what is missing of the answer was not examined", damaged)
+        raise Undecided("the missing part of the answer was not examined", damaged)

@@ -117,7 +117,7 @@ def neighbour_fixed_wrong(
     """
     for wrong in wrong_neighbours(fixed, links, plan, mesh.between if mesh else {}):
         yield Problem(
-            f"it was told a wrong Ethernet address of {wrong.peer}",
+            f"it has a wrong Ethernet address for {wrong.peer}",
             expected=f"{wrong.address} at {', '.join(wrong.cards[:4])}",
             actual=f"{wrong.address} at {wrong.mac}, permanently",
             hosts=(wrong.host,),
@@ -180,7 +180,7 @@ def rule_diverts_traffic(
 
 
 def _delete(rule: str) -> str:
-    """The command that deletes this rule, and none that has the same priority."""
+    """The command that deletes this rule, but no other rule with the same priority."""
     priority, _, words = rule.partition(":")
     return f"sudo ip rule del priority {' '.join(map(quote, (priority, *words.split())))}"
 

@@ -119,7 +119,7 @@ def smoke_desync(seen: SmokeRounds) -> Iterator[Problem]:
     causes=("smoke-mask-divergence", *HARDWARE, *SOFTWARE),
 )
 def smoke_corruption(seen: SmokeRounds) -> Iterator[Problem]:
-    """A rank computed something else than its neighbours from the same numbers.
+    """A rank computed a different result from its neighbours with the same numbers.
 
     Why it matters: a device that is silently wrong spoils the gradients of all replicas at every step. ECC
     does not notice it, because the arithmetic fails and not the memory. Operators of large fleets report a

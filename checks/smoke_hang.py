@@ -146,7 +146,7 @@ def smoke_crash(seen: SmokeRounds) -> Iterator[Problem]:
     causes=("version-incompatible", "version-drift", "env-drift"),
 )
 def smoke_mismatch(seen: SmokeRounds) -> Iterator[Problem]:
-    """A rank called another collective than its peers: skipped, added, out of order or of another shape.
+    """A rank called a different collective from its peers: skipped, added, reordered or of another shape.
 
     Why it matters: collectives have no names. One that is skipped on one rank is silently paired with the
     next one of the others: the sums are wrong and training goes on, until it hangs somewhere else. A

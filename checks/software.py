@@ -201,7 +201,7 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
     version = python.packages.get(wanted)
     if wanted in python.unversioned:
         if expect.torch != "any":
-            raise Undecided(f"the torch of {python.path} does not say its version")
+            raise Undecided(f"the torch of {python.path} does not state its version")
     elif version is None:
         _refuse_another(python, wanted, plan)
         yield _lacking(python, wanted, f"no {FRAMEWORKS[wanted]}", expect)
@@ -239,7 +239,7 @@ def _lacking(python: Python, wanted: Framework, actual: str, expect: Expect) -> 
 
 
 def _name_other(python: Python) -> str | None:
-    """Nothing has to be installed where another interpreter has torch."""
+    """Nothing has to be installed if another interpreter has torch."""
     return "name-torch" if python.other else None
 
 

@@ -1,4 +1,5 @@
-"""Everything a check file may import besides `doctor.facts`: facts, givens, checks, problems, names, plans.
+"""Everything a check file may import besides `doctor.facts`: facts, run values, checks, problems, names,
+plans.
 
 A check is a function from typed facts to problems. It cannot reach a host, read a file or know the time;
 the engine collects what it needs, and reports "unknown" if a need cannot be met.
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
 
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.expect import Expect
 from doctor.job.plan import (
     GUESSES,
@@ -39,8 +40,8 @@ from doctor.model import (
     View,
 )
 from doctor.text.addresses import Holders, Stretch, fewest_networks
-from doctor.text.misspelled import probably
 from doctor.text.nodeset import fold, is_host
+from doctor.text.spelling import probably
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,7 +75,6 @@ __all__ = [
     "Holders",
     "JobPlan",
     "Need",
-    "NotUnderstood",
     "Place",
     "Problem",
     "Read",
@@ -86,6 +86,7 @@ __all__ = [
     "Sphere",
     "Stretch",
     "Undecided",
+    "UnreadableOutput",
     "Vendor",
     "View",
     "check",
@@ -195,7 +196,7 @@ class Need(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Need[T]):
-    """One thing to know about a host: how to get it and how to parse it. `parse` raises only NotUnderstood.
+    """One thing to know about a host: how to get it and parse it. `parse` raises only UnreadableOutput.
 
     `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one that
     never ends costs only itself. `cap` limits the output, in bytes; output that was cut off there or by the
@@ -424,6 +425,6 @@ def files(capture: Capture) -> dict[str, str]:
     for line in filter(None, capture.stdout.split("\n")):
         path, text = path_and_text(line)
         if not path.startswith("/"):
-            raise NotUnderstood(f"one of its lines belongs to no file: {line[:80]!r}")
+            raise UnreadableOutput(f"one of its lines belongs to no file: {line[:80]!r}")
         found.setdefault(path, []).append(text)
     return {path: "\n".join(lines) for path, lines in found.items()}

@@ -3,7 +3,7 @@
     DoctorError             a problem that a person can act on: what, where, and the next step
     ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
     │   └── InputErrors     all mistakes in the input files at once, each with file and line
-    └── NotUnderstood       output of a host that a parser could not read; becomes "unknown"
+    └── UnreadableOutput       output of a host that a parser could not read; becomes "unknown"
 
 No message contains a secret or a traceback.
 """
@@ -54,7 +54,7 @@ class InputErrors(UsageError):
         super().__init__("\n".join(str(m) for m in self.mistakes), hint)
 
 
-class NotUnderstood(DoctorError):
+class UnreadableOutput(DoctorError):
     """A host printed something that the parser of a fact cannot read."""
 
 

@@ -90,7 +90,7 @@ def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
 
 
 def _with_our_commands(recording: Recording) -> Recording:
-    """The recording with its commands made anew from facts; no command is taken from the file."""
+    """The recording with its commands rebuilt from facts; no command is taken from the file."""
     hosts = {host.name: host for host in recording.hosts}
     unreached = {name: read_back(why, hosts[name]) for name, why in recording.unreached.items()}
     smoke = tuple(

@@ -37,7 +37,7 @@ class SavedRun(Generic[T]):
     nonsense: Callable[[T], Iterable[str]]
     """Finds what no run would have saved, because a file may come from anywhere."""
     ours: Callable[[T], T]
-    """The run with its commands made anew: no text of the file is printed as a command."""
+    """The run with its commands rebuilt: no text of the file is printed as a command."""
     key: str = "schema"
     """A file without this key is something else."""
 

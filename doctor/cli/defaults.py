@@ -89,7 +89,7 @@ def _read(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:  # for instance sudo kept the HOME of another user
-        tell(f"doctor: {clean_line(str(path))}: may not be read, so there are no defaults.\n")
+        tell(f"doctor: {clean_line(str(path))}: cannot be read, so no defaults are used.\n")
         return None
     except OSError as error:
         raise UsageError(f"{path}: your defaults cannot be read: {error.strerror}.") from None
@@ -165,7 +165,7 @@ def _file(name: str, node: Node) -> str:
 
 
 def _python(name: str, node: Node) -> str:
-    """A path on the hosts, where ~ is another folder than on this machine."""
+    """A path on the hosts, where ~ is a different folder than on this machine."""
     path = _text(name, node)
     if "/" in path and not path.startswith("/"):
         raise UsageError(f"{name}: give the whole path, as it is on the hosts, of {shown(path)}")

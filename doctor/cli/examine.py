@@ -22,7 +22,7 @@ from doctor.text.terminal import put, tell
 
 SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
 INSIDE = ("bin/python", "python3", "python")
-"""Where a directory, such as a virtual environment, has its interpreter."""
+"""The place of the interpreter in a directory such as a virtual environment."""
 GONE_IN = 15
 """The seconds after which a host that has lost its controller is clean."""
 

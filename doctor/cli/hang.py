@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
+from msgspec import structs
+
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
 from doctor.hang.below import sentence, with_checks
@@ -30,10 +32,10 @@ from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
-from doctor.text.misspelled import probably
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
+from doctor.text.spelling import probably
 from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job
 
@@ -46,7 +48,8 @@ def hang(request: Request, wishes: HangWishes) -> int:
     request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)
-        return _report(Sight(evidence), judged(evidence, wishes), request, None)
+        evidence = structs.replace(evidence, choice=wishes.choice(evidence.choice))
+        return _report(Sight(evidence), judged(evidence), request, None)
     environ: Mapping[str, str] = os.environ
     if wishes.slurm_job is not None:
         request, wishes, environ = of_slurm(request, wishes)
@@ -83,7 +86,7 @@ def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
         quiet = session.request.outputs.quiet
         return watch(look, wishes, session.line, quiet=quiet, until=session.until)
     sight = look()
-    return sight, judged(sight.evidence, wishes)
+    return sight, judged(sight.evidence)
 
 
 def _report(sight: Sight, judgement: Judgement, request: Request, session: HostSession | None) -> int:

@@ -51,7 +51,7 @@ def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
 
 
 def _as_other(word: str, context: Any) -> str:
-    """What to type for a word that stands where a command belongs."""
+    """What to type for a word in the place of a command."""
     meant, inner = COMMANDS.get(word.lower()), _visible(context.command)
     if context.parent:
         of_file = f"check {shlex.quote(word)}" if os.path.isfile(word) and "check" in inner else ""

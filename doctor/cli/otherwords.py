@@ -63,7 +63,7 @@ LOGS = (
 
 _COMMANDS = {
     "--version": "version",
-    "check": "run test scan diagnose examine verify validate status health doctor inspect",
+    "check": "test scan diagnose examine verify validate status health doctor inspect",
     "smoke": "train training benchmark bench burn stress",
     "hang": "stack stacks stuck hung deadlock freeze",
     "facts": "info show inventory describe",

@@ -7,7 +7,7 @@ iptables' own view of nft tables is read only if nft shows such tables.
 
 from __future__ import annotations
 
-from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.firewall import Decision, Ruleset, combine, parse_iptables_save, parse_nft
 
 __all__ = ["RULES", "Decision", "Ruleset"]
@@ -69,7 +69,7 @@ def _sections(text: str) -> dict[str, str]:
     for line in text.splitlines():
         if line.startswith("== end "):
             if line != "== end 0":
-                raise NotUnderstood(f"{name} could not list its rules (it ended with {line[7:20]})")
+                raise UnreadableOutput(f"{name} could not list its rules (it ended with {line[7:20]})")
             found[name] = "\n".join(lines)
             name = ""
         elif line.startswith("== ") and not name:
@@ -77,7 +77,7 @@ def _sections(text: str) -> dict[str, str]:
         else:
             lines.append(line)
     if name:
-        raise NotUnderstood("the list of rules is incomplete")
+        raise UnreadableOutput("the list of rules is incomplete")
     return found
 
 

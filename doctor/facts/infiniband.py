@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def _ports(capture: Capture) -> tuple[InfinibandPort, ...]:
             seen.setdefault((device, port), {})[_KEYS[word["key"]]] = word["value"].strip()
     found = [_port(*key, values) for key, values in seen.items() if values.get("state")]
     if not found:
-        raise NotUnderstood("neither /sys/class/infiniband nor ibstat shows the state of a port")
+        raise UnreadableOutput("neither /sys/class/infiniband nor ibstat shows the state of a port")
     return tuple(sorted(found, key=lambda port: (port.device, port.number)))
 
 

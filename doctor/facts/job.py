@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from doctor.api import Capture, Fact, JobPlan, NotUnderstood, Run, RunValue
+from doctor.api import Capture, Fact, JobPlan, Run, RunValue, UnreadableOutput
 from doctor.facts.network import ResolvedNames
 from doctor.job.launch import TABLE_VARIABLES, Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import bare_program, kept_words, read_command
@@ -28,15 +28,15 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
     network namespace, the command line.
     """
     if not capture.stdout.startswith("jobs"):
-        raise NotUnderstood("the list of processes has no head")
+        raise UnreadableOutput("the list of processes has no head")
     if re.search(r"^more$", capture.stdout, re.MULTILINE):
-        raise NotUnderstood(f"there are more than {MOST} processes of jobs")
+        raise UnreadableOutput(f"there are more than {MOST} processes of jobs")
     found = []
     for part in re.split(r"^p ", capture.stdout, flags=re.MULTILINE)[1:]:
         head, *rows = part.split("\n")
         numbers = re.fullmatch(r"(\d{1,10}) (\d{1,10}) ([01])", head)
         if not numbers:
-            raise NotUnderstood("a process has no number")
+            raise UnreadableOutput("a process has no number")
         pairs = (row[2:].partition("=") for row in rows if row.startswith("e "))
         env = {name: value.replace("\x01", "\n") for name, equals, value in pairs if equals and is_kept(name)}
         folder = next((row[2:].replace("\x01", "\n") for row in rows if row.startswith("f /")), None)

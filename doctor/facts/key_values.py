@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 
 _PREFIX = re.compile(r"\s{0,80}\[\w{1,16} \d{1,4}\]")
 _NEXT = re.compile(r"(?<=\s\s)(?=[A-Za-z][^:]{0,40}:)")
@@ -40,7 +40,7 @@ def value_of(text: str, *keys: str) -> str:
     for key in keys:
         if found.get(key):
             return found[key]
-    raise NotUnderstood("")
+    raise UnreadableOutput("")
 
 
 def count(text: str) -> int | None:

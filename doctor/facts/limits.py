@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, NotUnderstood, Read, files
+from doctor.api import Capture, Fact, Read, UnreadableOutput, files
 
 INFINITE = 1 << 62
 """The number that stands for "unlimited"."""
@@ -62,14 +62,14 @@ def _ports(capture: Capture) -> Ports:
     def number(path: str) -> int:
         text = found.get(path, "").strip()
         if not re.fullmatch(r"\d{1,10}", text):
-            raise NotUnderstood(
+            raise UnreadableOutput(
                 f"{path} holds {text[:40]!r} instead of a number" if text else f"{path} is not there"
             )
         return int(text)
 
     span = re.fullmatch(r"(\d{1,5})\s+(\d{1,5})", found.get(_RANGE, "").strip())
     if not span:
-        raise NotUnderstood(f"{_RANGE} is not there or does not hold two numbers")
+        raise UnreadableOutput(f"{_RANGE} is not there or does not hold two numbers")
     return Ports(
         number("/proc/sys/net/core/somaxconn"),
         number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
@@ -108,7 +108,7 @@ def _limits(capture: Capture) -> Limits:
 
     def soft(name: str) -> int:
         if (limit := listed(name)) is None:
-            raise NotUnderstood(f"/proc/self/limits has no line {name!r}")
+            raise UnreadableOutput(f"/proc/self/limits has no line {name!r}")
         return limit
 
     return Limits(
@@ -179,7 +179,7 @@ def _cpus(capture: Capture) -> Cpus:
     allowed = re.search(r"^Cpus_allowed_list:\s*([\d,-]+)$", found.get("/proc/self/status", ""), re.MULTILINE)
     online = found.get(f"{_CPUS}/online", "")
     if not allowed or not online:
-        raise NotUnderstood("the kernel does not list the CPUs")
+        raise UnreadableOutput("the kernel does not list the CPUs")
     isolated = _numbers(found.get(f"{_CPUS}/isolated", ""))
     return Cpus(len(_numbers(allowed[1])), len(_numbers(online) - isolated))
 

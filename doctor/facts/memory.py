@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.api import Capture, Fact, Read, Run, UnreadableOutput, files
 
 MB = 1 << 20
 
@@ -29,7 +29,7 @@ def _memory(capture: Capture) -> Memory:
         )
     }
     if "MemTotal" not in kilobytes:
-        raise NotUnderstood("/proc/meminfo has no line MemTotal")
+        raise UnreadableOutput("/proc/meminfo has no line MemTotal")
     total = kilobytes["MemTotal"]
     available = kilobytes.get("MemAvailable", kilobytes.get("MemFree", 0))
     for limit, used, stat in _CGROUPS:
@@ -150,9 +150,9 @@ def _spaces(capture: Capture) -> Spaces:
             path, is_writable = asked.pop(0)
             places.append(Space(path, row[3], int(row[1]) * 1024, int(row[2]) * 1024, is_writable))
     if asked:
-        raise NotUnderstood(f"df printed no line for {asked[0][0][:80]}")
+        raise UnreadableOutput(f"df printed no line for {asked[0][0][:80]}")
     if not (places or remote or gone):
-        raise NotUnderstood("df printed nothing that can be read")
+        raise UnreadableOutput("df printed nothing that can be read")
     return Spaces(tuple(_with_inodes(places, files_left)), tuple(remote), tuple(gone))
 
 
@@ -185,7 +185,7 @@ echo full
 def _full(capture: Capture) -> tuple[Space, ...]:
     head, *rows = capture.stdout.splitlines() or [""]
     if head != "full":
-        raise NotUnderstood("the list of full file systems has no head")
+        raise UnreadableOutput("the list of full file systems has no head")
     found = (re.fullmatch(r"\S+\s+(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+\S+\s+(/.*)", row) for row in rows)
     return tuple(Space(row[3], row[3], int(row[1]) * 1024, int(row[2]) * 1024, True) for row in found if row)
 

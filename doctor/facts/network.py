@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.text.nodeset import is_ip
 
 
@@ -45,7 +45,7 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
     if plain:
         found = {UNNAMED: [word for word in plain[1].split() if _is_address(word)]}
     if not any(found.values()):
-        raise NotUnderstood("ip addr printed no address")
+        raise UnreadableOutput("ip addr printed no address")
     return {name: tuple(sorted(a, key=lambda x: ":" in x)) for name, a in found.items()}
 
 
@@ -234,7 +234,7 @@ def _ask_listeners(ask: Ask) -> str:
 
 def _listeners(capture: Capture) -> tuple[BoundPort, ...]:
     if not capture.stdout.startswith("listeners"):
-        raise NotUnderstood("the list of listeners has no head")
+        raise UnreadableOutput("the list of listeners has no head")
     owners = {
         inode: (pid, name)
         for inode, pid, name in re.findall(r"^owner (\d+) (\d{1,10}) (.*)$", capture.stdout, re.MULTILINE)
@@ -314,7 +314,9 @@ def _names(capture: Capture) -> ResolvedNames:
     if capture.rc and not current:
         found.pop(next(reversed(found), ""), None)  # its lookup was cut short
     if own not in found:
-        raise NotUnderstood("looking up names did not end in time" if capture.rc else "no name was looked up")
+        raise UnreadableOutput(
+            "looking up names did not end in time" if capture.rc else "no name was looked up"
+        )
     return ResolvedNames({name: tuple(addresses) for name, addresses in found.items()}, own)
 
 

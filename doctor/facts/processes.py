@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import every
 
 
@@ -56,7 +56,7 @@ def _processes(capture: Capture) -> Processes:
         DeviceProcess(int(p), int(pp), st, user, int(t), args.strip()) for p, pp, st, user, t, args in rows
     ]
     if not found and capture.stdout.strip() != "none":
-        raise NotUnderstood("ps printed no process")
+        raise UnreadableOutput("ps printed no process")
     init = next((process.command for process in found if process.pid == 1), "")
     return Processes(init, tuple(p for p in found if p.pid != 1 and not _OURSELVES.match(p.command)))
 

@@ -20,7 +20,7 @@ KERNELS = (MAIN, "default")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RoutingRule:
     """One line of `ip rule`, for packets that a program of this host sends without marks.
 
     `action` is a table, or how the packet is discarded. `unclear`: it is unknown to which packets the rule
@@ -43,7 +43,7 @@ class Rule:
 class TableWay:
     """The rule and the route that a packet takes; a rule may discard it without a route."""
 
-    rule: Rule
+    rule: RoutingRule
     route: Route | None
     kind: str = ""
 
@@ -55,7 +55,7 @@ class TableWay:
 class Policy:
     """The rules in order, without those that every host has, and the tables; empty on most hosts."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RoutingRule, ...] = ()
     tables: Mapping[str, tuple[Route, ...]] | None = None
 
     def way(self, source: str, target: str) -> TableWay | None:
@@ -110,7 +110,7 @@ def _policy(capture: Capture) -> Policy:
     return Policy(tuple(known), {name: tuple(own) for name, own in tables.items()})
 
 
-def _rule(text: str, words: list[str]) -> Rule | None:
+def _rule(text: str, words: list[str]) -> RoutingRule | None:
     """The rule; None if it never takes a packet that a program of this host sends without a mark."""
     inverted = words[:1] == ["not"]
     given = dict(zip(words[inverted::2], words[inverted + 1 :: 2], strict=False))
@@ -127,7 +127,7 @@ def _rule(text: str, words: list[str]) -> Rule | None:
         return None
     unclear = bool(rest - {"fwmark", "iif"}) or (inverted and not marked)
     ignores = given.get("suppress_prefixlength", "")
-    return Rule(text, source, target, action, unclear, int(ignores) if ignores.isdecimal() else -1)
+    return RoutingRule(text, source, target, action, unclear, int(ignores) if ignores.isdecimal() else -1)
 
 
 def _is_unmarked(mark: str) -> bool:

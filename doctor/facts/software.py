@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 
-from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.devices import EVERY_VISIBLE, VENDORS
 from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 from doctor.text.interpreter import to_type
@@ -60,7 +60,7 @@ def _python(capture: Capture) -> Python:
         return Python(absent[1], "", {}, elsewhere=elsewhere)
     head = re.search(r"^python (\d+\.\d+\S*) (.*)$", capture.stdout, re.MULTILINE)
     if not head:
-        raise NotUnderstood("the interpreter did not say its version")
+        raise UnreadableOutput("the interpreter did not print its version")
     there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
     packages = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
     hccl = re.search(r"^hccl (True|False)$", capture.stdout, re.MULTILINE)

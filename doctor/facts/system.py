@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.api import Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.devices import ASCEND, VENDORS, Vendor, every
 from doctor.model import View
 
@@ -14,7 +14,7 @@ from doctor.model import View
 def _identity(capture: Capture) -> str:
     name = files(capture).get("/proc/sys/kernel/hostname", "").strip()
     if not name or len(name) > 255:
-        raise NotUnderstood("the host does not say its name")
+        raise UnreadableOutput("the host does not report its name")
     return name
 
 
@@ -37,7 +37,7 @@ def _kernel(capture: Capture) -> Kernel:
     found = files(capture)
     release = found.get("/proc/sys/kernel/osrelease", "")
     if not release:
-        raise NotUnderstood("/proc/sys/kernel/osrelease is not readable")
+        raise UnreadableOutput("/proc/sys/kernel/osrelease is not readable")
     pretty = re.search(r'^PRETTY_NAME="?([^"\n]*)', found.get("/etc/os-release", ""), re.MULTILINE)
     return Kernel(release, found.get("/proc/sys/kernel/version", ""), pretty[1] if pretty else "")
 
@@ -50,7 +50,7 @@ KERNEL = Fact(
 def _clock(capture: Capture) -> float:
     match = re.fullmatch(r"(\d{9,11})(?:\.(\d{1,9}|%?N)?)?", capture.stdout.strip())
     if not match:
-        raise NotUnderstood(f"date printed {capture.stdout[:80]!r} instead of seconds")
+        raise UnreadableOutput(f"date printed {capture.stdout[:80]!r} instead of seconds")
     fraction = match[2] if match[2] and match[2].isdigit() else "5"  # busybox has no %N: half a second
     return float(f"{match[1]}.{fraction}")
 
@@ -198,7 +198,7 @@ def _view(capture: Capture) -> View:
     """Host or container. An overlay root file system alone proves nothing: diskless hosts have one too."""
     found = files(capture)
     if not found.keys() & {_CGROUP, _MOUNTS, _OLD_MOUNTS, *_MARKS}:
-        raise NotUnderstood("neither its control group nor its mounts can be read")
+        raise UnreadableOutput("neither its control group nor its mounts can be read")
     mounts = found.get(_OLD_MOUNTS, "")
     layers = re.search(r"^overlay / overlay .*", mounts, re.MULTILINE) or re.search(
         rf"{_ROOT}.* - overlay .*", found.get(_MOUNTS, ""), re.MULTILINE

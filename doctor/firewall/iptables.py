@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.firewall.iptables_match import header, match_module
 from doctor.firewall.iptables_target import target_steps
 from doctor.firewall.iptables_tokens import IptablesOption, IptablesWord, options, split
@@ -53,7 +53,7 @@ def parse_iptables_save(text: str, family: str, tool: str = "") -> tuple[RuleTab
             continue
         if draft is None:
             if not line.startswith("*") or len(line.split()) != 1:
-                raise NotUnderstood(f"iptables-save line {number} is outside of any table: {line[:80]!r}")
+                raise UnreadableOutput(f"iptables-save line {number} is outside of any table: {line[:80]!r}")
             draft = _IptablesDraft(line[1:])
         elif line == "COMMIT":
             tables.append(draft.table(family, tool))
@@ -63,21 +63,21 @@ def parse_iptables_save(text: str, family: str, tool: str = "") -> tuple[RuleTab
         else:
             _rule(draft, line, number)
     if draft is not None:
-        raise NotUnderstood(f"iptables-save ends inside table {draft.name[:40]!r}, without COMMIT")
+        raise UnreadableOutput(f"iptables-save ends inside table {draft.name[:40]!r}, without COMMIT")
     return tuple(tables)
 
 
 def _chain(draft: _IptablesDraft, line: str, number: int) -> None:
     match = CHAIN.match(line)
     if match is None or match[1] in draft.hooks:
-        raise NotUnderstood(f"iptables-save line {number} is not a chain, or repeats one: {line[:80]!r}")
+        raise UnreadableOutput(f"iptables-save line {number} is not a chain, or repeats one: {line[:80]!r}")
     name, policy = match.groups()
     draft.rules[name] = []
     if policy == "-":
         draft.hooks[name] = None
         return
     if policy not in ("ACCEPT", "DROP") or name not in HOOKS or draft.name not in PRIORITIES:
-        raise NotUnderstood(f"iptables-save line {number} is not a known base chain: {line[:80]!r}")
+        raise UnreadableOutput(f"iptables-save line {number} is not a known base chain: {line[:80]!r}")
     nat = draft.name == "nat"
     priority = 100 if nat and name in ("INPUT", "POSTROUTING") else PRIORITIES[draft.name]
     draft.hooks[name] = Hook(HOOKS[name], priority, nat, VerdictKind(policy.lower()))
@@ -87,7 +87,7 @@ def _rule(draft: _IptablesDraft, line: str, number: int) -> None:
     text = COUNTERS.sub("", line, count=1) if line.startswith("[") else line
     words = split(text)
     if words is None or len(words) < 2 or words[0].text != "-A" or words[1].text not in draft.hooks:
-        raise NotUnderstood(f"iptables-save line {number} is not a rule of a known chain: {line[:80]!r}")
+        raise UnreadableOutput(f"iptables-save line {number} is not a rule of a known chain: {line[:80]!r}")
     draft.rules[words[1].text].append(Rule(_steps(words[2:], draft), text))
 
 

@@ -6,8 +6,8 @@
       {"rule": {"family": "inet", "table": "filter", "chain": "input",
                 "expr": [{"match": …}, {"accept": null}]}}]}
 
-Text that is not a rule set at all raises NotUnderstood. An unknown statement is kept as a doubt: one strange
-rule must not hide all others.
+Text that is not a rule set at all raises UnreadableOutput. An unknown statement is kept as a doubt: one
+strange rule must not hide all others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.firewall.nft_devices import parse_devices
 from doctor.firewall.nft_match import NamedSet
 from doctor.firewall.nft_statement import statement_steps
@@ -94,7 +94,7 @@ def parse_nft(text: str, chains: str = "") -> tuple[RuleTable, ...]:
         _add_devices(drafts, parse_devices(chains))
         return tuple(_table(family, name, draft) for (family, name), draft in drafts.items())
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise NotUnderstood(f"`nft -j list ruleset` did not print a rule set: {error}") from None
+        raise UnreadableOutput(f"`nft -j list ruleset` did not print a rule set: {error}") from None
 
 
 def _gather(objects: list[_Object]) -> dict[tuple[str, str], _NftDraft]:
@@ -103,7 +103,7 @@ def _gather(objects: list[_Object]) -> dict[tuple[str, str], _NftDraft]:
     for one in objects:
         if one.table is not None:
             if one.table.family not in FAMILIES:
-                raise NotUnderstood(
+                raise UnreadableOutput(
                     f"nft lists a table of the family {one.table.family[:40]!r}, which is not known"
                 )
             drafts.setdefault((one.table.family, one.table.name), _NftDraft())
@@ -112,7 +112,9 @@ def _gather(objects: list[_Object]) -> dict[tuple[str, str], _NftDraft]:
                 continue
             draft = drafts.get((part.family, part.table))
             if draft is None:
-                raise NotUnderstood(f"nft lists a part of table {part.table[:40]!r} before the table itself")
+                raise UnreadableOutput(
+                    f"nft lists a part of table {part.table[:40]!r} before the table itself"
+                )
             _add(draft, part)
     return drafts
 
@@ -127,14 +129,14 @@ def _add(draft: _NftDraft, part: _Chain | _Set | _Rule) -> None:
     elif part.chain in draft.hooks:
         draft.rules[part.chain].append(part.expr)
     else:
-        raise NotUnderstood(f"nft lists a rule of the chain {part.chain[:40]!r} before the chain itself")
+        raise UnreadableOutput(f"nft lists a rule of the chain {part.chain[:40]!r} before the chain itself")
 
 
 def _hook(chain: _Chain) -> Hook | None:
     if chain.hook is None:
         return None
     if chain.policy not in ("accept", "drop"):
-        raise NotUnderstood(f"the nft chain {chain.name[:40]!r} has the policy {chain.policy[:40]!r}")
+        raise UnreadableOutput(f"the nft chain {chain.name[:40]!r} has the policy {chain.policy[:40]!r}")
     devices = (chain.dev,) if isinstance(chain.dev, str) else tuple(chain.dev or ())
     return Hook(chain.hook, chain.prio, chain.type == "nat", VerdictKind(chain.policy), devices)
 

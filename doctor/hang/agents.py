@@ -217,7 +217,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 host.looks[message.look.pid, message.which] = message.look
             elif len(between := host.between.setdefault(message.look.pid, [])) < MOST_BETWEEN:
                 between.append(message.look)
-        elif isinstance(message, messages.Library) and host.looking:
+        elif isinstance(message, messages.LibraryMessage) and host.looking:
             if len(host.libraries) < MOST_LIBRARIES:
                 host.libraries.append(message.text)
         elif isinstance(message, messages.LooksEnd) and host.looking:

@@ -138,6 +138,8 @@ class HangRankEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The line that it is at: `train.py:88`."""
     step: int | None
     """The training step, if its stack shows one."""
+    since_seconds: float | None
+    """Seconds since it exchanged anything with another rank; null if unknown."""
     does: str | None
     """What it does outside collectives."""
 

@@ -70,6 +70,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     line: Count
     source: Text = ""
     """The text of the line, if the host could read it within its limits."""
+    changed: bool = False
+    """The file is younger than the process: the line that ran is not known, so it has no text."""
 
 
 class PythonThread(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +198,22 @@ class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Connections of users whose processes may not be read, from the second look."""
 
 
+class HangChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a run that its judgement depends on."""
+
+    limit: Seconds | None = None
+    """None if it was not given."""
+    pid: Pid | None = None
+    master_port: Count | None = None
+    slurm_job: Word | None = None
+    user: Word | None = None
+
+    @property
+    def of_job(self) -> tuple[int | str | None, ...]:
+        """The options that choose a job."""
+        return self.pid, self.master_port, self.slurm_job, self.user
+
+
 class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the judgement is made from: the same evidence always gives the same judgement."""
 
@@ -214,4 +232,5 @@ class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """How long the run took; 0 if it was not recorded."""
     way: Way | None = None
     """The options with which the hosts were reached; None if they were not recorded."""
+    choice: HangChoice = HangChoice()
     schema: int = 1

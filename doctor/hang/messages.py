@@ -48,7 +48,7 @@ class LookMessage(Message, frozen=True, tag="look"):
     look: Look
 
 
-class Library(Message, frozen=True, tag="library"):
+class LibraryMessage(Message, frozen=True, tag="library"):
     text: LibraryText
 
 
@@ -84,7 +84,9 @@ class Trouble(Message, frozen=True, tag="trouble"):
     text: Text = ""
 
 
-HangMessage = MemberMessage | MembersEnd | PySpyStatus | LookMessage | Library | LooksEnd | ChildEnd | Trouble
+HangMessage = (
+    MemberMessage | MembersEnd | PySpyStatus | LookMessage | LibraryMessage | LooksEnd | ChildEnd | Trouble
+)
 DECODER: msgspec.json.Decoder[HangMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     HangMessage | NoInterpreter | Bye
 )

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
+
+from doctor.hang.evidence import HangChoice
 from doctor.text.option import any_option, live_option
+
+UNCHOSEN = HangChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +19,8 @@ class HangWishes:
     PANEL: ClassVar[str] = "The job"
 
     apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
-    limit: float = any_option(
-        "--limit S", "Seconds without progress that count as a hang.", default=60.0, min=1, max=86_400
+    limit: float | None = any_option(
+        "--limit S", "Seconds without progress that count as a hang. Default: 60.", min=1, max=86_400
     )
     pid: int | None = any_option("--pid PID", "Only the job of this process.", min=1, max=2**22)
     master_port: int | None = any_option(
@@ -28,3 +33,17 @@ class HangWishes:
     pyspy: tuple[Path, ...] = live_option(
         "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
     )
+
+    def choice(self, recorded: HangChoice = UNCHOSEN) -> HangChoice:
+        """What the judgement depends on. Options that were not given are those of the recording."""
+        limit = self.limit if self.limit is not None else recorded.limit
+        given = HangChoice(
+            limit=limit,
+            pid=self.pid,
+            master_port=self.master_port,
+            slurm_job=self.slurm_job,
+            user=self.user,
+        )
+        if any(each is not None for each in given.of_job):
+            return given
+        return msgspec.structs.replace(recorded, limit=limit)

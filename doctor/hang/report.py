@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import HangCulprit, HangJob, HangState, Judgement, RankStanding
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
     alike,
     chain_words,
+    duration,
     group_words,
     job_words,
     library_words,
@@ -24,6 +25,7 @@ from doctor.hang.words import (
 )
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
 
 WORDS = {
     HangState.HANG: ("Hangs", CardKind.FAIL),
@@ -36,6 +38,10 @@ WORDS = {
 _INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*)/")
 """The installation folder before the path of a library's file."""
 GROUPS = 6
+ALONE = 16
+"""The most ranks that each have a row in the table without -v, and the most rows if there are more."""
+FOLDED, MANY = 4, 6
+"""The most ranges of ranks, and fewer than this many hosts, in a row of several ranks."""
 JOBS = 20
 UNREAD = 4
 ONE_JOB = "For one job only: the same command with its --pid PID or --master-port PORT"
@@ -143,6 +149,7 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
 
 def _frame(frame: Frame) -> str:
     source = f": {frame.source.strip()}" if frame.source.strip() else ""
+    source = " (the file was changed since)" if frame.changed else source
     return f"{_INSTALLED.sub('', frame.file)}:{frame.line} in {frame.name}{source}"
 
 
@@ -165,20 +172,59 @@ def _words(label: str, words: str) -> Row:
 
 
 def _ranks(ranks: Sequence[RankStanding]) -> Iterator[Table]:
+    """All ranks, or without -v those of one stack together if there are many."""
+    many = len(ranks) > ALONE
+    heads = ("PID", "STATE", "STEP", "SINCE", "WHERE")
     if ranks:
-        yield Table("Ranks", ("RANK", "HOST", "PID", "STATE", "WHERE"), tuple(map(_rank, ranks)), Medium.FULL)
+        on = Medium.FULL if many else Medium.ALL
+        yield _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
+    if many:
+        alike: dict[object, list[RankStanding]] = {}
+        for each in ranks:
+            alike.setdefault((_where(each), each.frames), []).append(each)
+        groups = sorted(alike.values(), key=len)
+        rows = (*map(_folded, groups[:ALONE]), *_rest(groups[ALONE:]))
+        yield _filled(Table("Ranks", ("RANKS", "HOSTS", *heads[2:]), rows, Medium.BRIEF))
+
+
+def _filled(table: Table) -> Table:
+    """The table without columns that are empty."""
+    kept = [at for at in range(len(table.heads)) if any(row[at] for row in table.rows)]
+    heads, *rows = (tuple(row[at] for at in kept) for row in (table.heads, *table.rows))
+    return replace(table, heads=heads, rows=tuple(rows))
+
+
+def _rest(groups: Sequence[Sequence[RankStanding]]) -> Iterator[tuple[str, ...]]:
+    if groups:
+        yield f"{sum(map(len, groups))} more", "", "", "", f"at {len(groups)} other places; -v shows all"
+
+
+def _folded(of: Sequence[RankStanding]) -> tuple[str, ...]:
+    """Ranks at one place. The fewest come first: they are of interest."""
+    numbers = sorted(each.rank for each in of if each.rank is not None)
+    steps = sorted({each.step for each in of if each.step is not None})
+    since = [each.since for each in of if each.since is not None]
+    ranks = ranks_text(numbers, most=FOLDED).partition(" ")[2] if len(numbers) == len(of) else str(len(of))
+    step = f"{steps[0]}-{steps[-1]}" if len(steps) > 1 else "".join(map(str, steps))
+    hosts = list(dict.fromkeys(each.member.host for each in of))
+    named = fold(hosts) if len(hosts) < MANY else f"{len(hosts)} hosts"
+    return ranks, named, step, duration(min(since)) if since else "", _where(of[0])
 
 
 def _rank(each: RankStanding) -> tuple[str, ...]:
     look = each.member.b or each.member.a
-    at = f", {each.place}" if each.place else ""
-    if each.inside:
-        where = f"in {each.operation or 'a collective'}{at}"
-    elif each.inside is None:
-        where = f"unknown{at}"
-    else:
-        where = f"outside: {each.doing.words}{at}" if each.doing else f"outside{at}"
-    step = f", step {each.step}" if each.step is not None else ""
     rank = "?" if each.rank is None else str(each.rank)
     host, pid = fold((each.member.host,)), str(each.member.pid)
-    return rank, host, pid, look.state if look else "", where + step
+    step = "" if each.step is None else str(each.step)
+    since = "" if each.since is None else duration(each.since)
+    return rank, host, pid, look.state if look else "", step, since, _where(each)
+
+
+def _where(each: RankStanding) -> str:
+    at = f", {each.place}" if each.place else ""
+    if each.inside:
+        return f"in {each.operation or 'a collective'}{at}"
+    if each.inside is None:
+        return f"unknown{at}"
+    known = each.doing is not None and each.doing.cause is not Cause.ELSEWHERE
+    return f"outside: {each.doing.cause.value}{at}" if each.doing and known else f"outside{at}"

@@ -205,6 +205,7 @@ def _rank(each: RankStanding) -> HangRankEntry:
         operation=each.operation or None,
         place=each.place or None,
         step=each.step,
+        since_seconds=each.since,
         does=each.doing.words if each.doing else None,
     )
 

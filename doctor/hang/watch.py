@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import psutil
+from msgspec import structs
 
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
-from doctor.hang.judge import HangState, Judgement, judge
+from doctor.hang.judge import LIMIT, HangState, Judgement, judge
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
@@ -34,7 +35,7 @@ LEAST = 1.0
 def look_at(session: HostSession, wishes: HangWishes) -> Sight:
     """Look at the ranks of these hosts, or at those that the options choose."""
     way = session.request.way
-    return see(
+    sight = see(
         session.hosts,
         session.transport,
         wishes.apart,
@@ -46,12 +47,14 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,
     )
+    sight.evidence = structs.replace(sight.evidence, choice=wishes.choice())
+    return sight
 
 
 def whole(timeout: float, apart: float, age: float) -> float:
     """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
-    half of it. `age`: seconds since this program was started, which are many on a busy machine; to write
-    the report takes about half as long. A program that is older than --timeout was not starting all the time.
+    half of it. `age`: seconds since this program was started. Writing the report takes about half as long as
+    the start. An age above --timeout is not that of a start alone, so it does not count.
     """
     startup = age if age < timeout else 0.0
     return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
@@ -61,14 +64,16 @@ def _age() -> float:
     return max(0.0, time.time() - psutil.Process().create_time())
 
 
-def judged(evidence: HangEvidence, wishes: HangWishes) -> Judgement:
+def judged(evidence: HangEvidence) -> Judgement:
+    """The judgement by the options that the evidence holds."""
+    choice = evidence.choice
     return judge(
         evidence,
-        pid=wishes.pid,
-        master_port=wishes.master_port,
-        slurm_job=wishes.slurm_job,
-        user=wishes.user,
-        limit=wishes.limit,
+        pid=choice.pid,
+        master_port=choice.master_port,
+        slurm_job=choice.slurm_job,
+        user=choice.user,
+        limit=LIMIT if choice.limit is None else choice.limit,
     )
 
 
@@ -105,7 +110,8 @@ def watch(
         while True:
             began = time.monotonic()
             sight = look()
-            found = _of_the_same(job, sight.evidence, replace(wishes, limit=pace.limit(wishes.limit)))
+            limit = pace.limit(LIMIT if wishes.limit is None else wishes.limit)
+            found = _of_the_same(job, sight, replace(wishes, limit=limit))
             pace.add(found, time.monotonic())
             late.add(found)
             if found.verdict in (HangState.MOVES, HangState.WAITS):
@@ -132,16 +138,19 @@ def watch(
         return last
 
 
-def _of_the_same(before: HangJob | None, evidence: HangEvidence, wishes: HangWishes) -> Judgement:
-    """The judgement of the watched job, even if another job has started on these hosts."""
-    found = judged(evidence, wishes)
+def _of_the_same(before: HangJob | None, sight: Sight, wishes: HangWishes) -> Judgement:
+    """The judgement of the watched job, even if another job has started on these hosts. The evidence keeps
+    what was chosen.
+    """
+    sight.evidence = structs.replace(sight.evidence, choice=wishes.choice())
+    found = judged(sight.evidence)
     if before is None or found.verdict is not HangState.SEVERAL:
         return found
     own = _ranks(before)
     same = [job for job in found.jobs if own & _ranks(job)]
     others = {pid for job in found.jobs if job not in same for _, pid in _ranks(job)}
     pids = [pid for job in same for _, pid in sorted(own & _ranks(job)) if pid not in others]
-    return judged(evidence, replace(wishes, pid=pids[0])) if len(same) == 1 and pids else found
+    return _of_the_same(None, sight, replace(wishes, pid=pids[0])) if len(same) == 1 and pids else found
 
 
 def _ranks(job: HangJob) -> set[tuple[str, int]]:

@@ -11,14 +11,14 @@ from doctor.model import Place, Result, Status
 _SAID = {Status.SKIP: "it does not apply now", Status.UNKNOWN: "it could not be decided"}
 
 
-class Now(Enum):
+class RecheckState(Enum):
     FIXED = "fixed"
     STILL = "still there"
     OPEN = "not decided"
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierFinding:
     """A finding of an earlier run."""
 
     id: str
@@ -30,11 +30,11 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedAgain:
+class Recheck:
     """What has become of a finding."""
 
-    before: Before
-    now: Now
+    before: EarlierFinding
+    now: RecheckState
     still: tuple[str, ...] = ()
     """The hosts that still have it."""
     open: tuple[str, ...] = ()
@@ -44,8 +44,8 @@ class LookedAgain:
 
 
 def compare(
-    before: Iterable[Before], results: Sequence[Result], unheard: Mapping[str, str]
-) -> tuple[LookedAgain, ...]:
+    before: Iterable[EarlierFinding], results: Sequence[Result], unheard: Mapping[str, str]
+) -> tuple[Recheck, ...]:
     """What has become of each finding. `unheard`: hosts that did not answer the new run -> why."""
     return tuple(
         _compare(each, [result for result in results if result.check == each.check], unheard)
@@ -53,34 +53,37 @@ def compare(
     )
 
 
-def _compare(before: Before, own: Sequence[Result], unheard: Mapping[str, str]) -> LookedAgain:
+def _compare(before: EarlierFinding, own: Sequence[Result], unheard: Mapping[str, str]) -> Recheck:
     if not before.hosts:
         now, why = _state(before, "", own, unheard)
-        return LookedAgain(before, now, why=why)
+        return Recheck(before, now, why=why)
     states = {host: _state(before, host, own, unheard) for host in before.hosts}
     still, unsure = (
-        tuple(host for host, (now, _) in states.items() if now is wanted) for wanted in (Now.STILL, Now.OPEN)
+        tuple(host for host, (now, _) in states.items() if now is wanted)
+        for wanted in (RecheckState.STILL, RecheckState.OPEN)
     )
-    now = Now.STILL if still else Now.OPEN if unsure else Now.FIXED
-    return LookedAgain(before, now, still, unsure, states[unsure[0]][1] if unsure else "")
+    now = RecheckState.STILL if still else RecheckState.OPEN if unsure else RecheckState.FIXED
+    return Recheck(before, now, still, unsure, states[unsure[0]][1] if unsure else "")
 
 
-def _state(before: Before, host: str, own: Sequence[Result], unheard: Mapping[str, str]) -> tuple[Now, str]:
+def _state(
+    before: EarlierFinding, host: str, own: Sequence[Result], unheard: Mapping[str, str]
+) -> tuple[RecheckState, str]:
     """What has become of a finding on a host (in the whole run if it is empty), and why it is undecided."""
     touching = [result for result in own if not host or not result.hosts or host in result.hosts]
     if any(result.problem and _is_same(before, host, result) for result in touching):
-        return Now.STILL, ""
+        return RecheckState.STILL, ""
     if host in unheard:
-        return Now.OPEN, unheard[host]
+        return RecheckState.OPEN, unheard[host]
     for result in touching:
         if result.status in (Status.UNKNOWN, Status.CRASH, Status.SKIP):
-            return Now.OPEN, result.reason or _SAID.get(result.status, "the check broke")
+            return RecheckState.OPEN, result.reason or _SAID.get(result.status, "the check broke")
     if not own or (not host and unheard):
-        return Now.OPEN, next(iter(unheard.values()), "it was not examined")
-    return Now.FIXED, ""
+        return RecheckState.OPEN, next(iter(unheard.values()), "it was not examined")
+    return RecheckState.FIXED, ""
 
 
-def _is_same(before: Before, host: str, result: Result) -> bool:
+def _is_same(before: EarlierFinding, host: str, result: Result) -> bool:
     """Whether the result may show the same fault: a fault of another device of the host is another fault."""
     assert result.problem is not None
     was, now = _devices(before.where, host, before.hosts), _devices(result.problem.where, host, result.hosts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.api import EXPECT, HERE, RANKS, Check, Fact, Here, Need, OptionalNeed, RunValue, Skip, Undecided
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
 from doctor.judge.hung_tools import HungTools, hung_tools
@@ -73,7 +73,7 @@ class Facts:
 def _parse_capture(fact: Fact[Any], capture: Capture) -> Any:
     try:
         return fact.parse(capture)
-    except NotUnderstood as error:
+    except UnreadableOutput as error:
         return MissingFact(fact.name, error.message)
     except (Exception, SystemExit) as error:  # whatever one host printed must not stop the others
         return ParserCrash(fact.name, f"its parser broke ({type(error).__name__}: {error})")

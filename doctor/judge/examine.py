@@ -30,7 +30,7 @@ from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
-from doctor.judge.unapplied import Choice, find_unapplied
+from doctor.judge.selection import CheckSelection, find_unapplied
 from doctor.judge.unread_facts import unread_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
@@ -68,7 +68,7 @@ class PreparedExam:
     """Whether a smoke run is wanted."""
     no_smoke: str = ""
     """Why a wanted smoke run cannot be made; empty if it can."""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[CheckSelection, ...] = ()
     """What the user chose by name."""
 
     def asks(self, wanted: Need[Any]) -> bool:
@@ -244,7 +244,7 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts, plan: Job
         notes += [f"launch: {text}" for text in open_questions]
     if prepared.left_out and not recording.command.startswith("ranktable"):  # not a choice there
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
-        notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
+        notes.append(f"left out on request: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
     if lab:
         notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")

@@ -22,7 +22,7 @@ from doctor.job.launch import (
     told_tables,
 )
 from doctor.job.launch.command import read_command
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of, world_of_launch
 from doctor.job.plan import JobPlan, ServersByName
@@ -143,7 +143,7 @@ class _Seats:
         server = self._server(servers, self._book.host(each.host)) if is_by_device(each) else None
         if server is None:
             return each
-        device = ToldNumber(DEVICE, each.env[DEVICE]).value
+        device = LaunchNumber(DEVICE, each.env[DEVICE]).value
         ranks = {
             entry.device: entry.rank
             for entry in server.entries

@@ -102,5 +102,5 @@ def _offset(first: float, last: float, started: float, ended: float) -> Offset:
 
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
     if not plan.several_hosts:
-        return "there is one host only"
+        return "there is only one host"
     return recording.no_mesh or "fewer than two hosts could take part"

@@ -1,6 +1,6 @@
-"""Facts that a host was asked for in vain although no check says so; noted, so it does not look examined.
+"""Facts that a host did not give and that no check reports: they are noted, because they were not examined.
 
-A check says what it lacks, unless it can do without; the plan also does without facts that it cannot get.
+A check reports what it lacks, unless it can do without; the plan also does without facts that it cannot get.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def unread_facts(
     hung: HungTools,
     cut: Collection[str],
 ) -> Iterator[str]:
-    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so is
-    what a tool that `hung` did not answer.
+    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so
+    are the facts that a tool which `hung` did not answer.
     """
     tried = {result.check for result in results if result.status is not Status.SKIP}
     without = [

@@ -29,12 +29,12 @@ from functools import cached_property
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import SmokeRounds
 from doctor.job.plan import JobPlan
-from doctor.judge.again import LookedAgain, Now
+from doctor.judge.again import Recheck, RecheckState
 from doctor.judge.fact_table import FactRow
 from doctor.judge.hardware import Hardware
 from doctor.judge.npu_network import why_unread
 from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
-from doctor.judge.unapplied import Unapplied
+from doctor.judge.selection import InapplicableSelection
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
 from doctor.rules.smoke import named_by, passed
@@ -156,11 +156,11 @@ class Report:
     """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
     of_one_host: frozenset[str] = frozenset()
     """The checks that find the same on a host of this job if it is examined alone."""
-    unapplied: tuple[Unapplied, ...] = ()
+    unapplied: tuple[InapplicableSelection, ...] = ()
     """What was chosen by name, and applied to no host."""
     nothing_examined: bool = False
     """Whether nothing that was chosen applied to a host."""
-    again: tuple[LookedAgain, ...] = ()
+    again: tuple[Recheck, ...] = ()
     """What has become of the findings of an earlier run, if only these were looked at again: they decide."""
     again_from: str = ""
     """The file with the earlier run."""
@@ -229,10 +229,10 @@ class Report:
     @cached_property
     def verdict(self) -> Verdict:
         found = {each.now for each in self.again}
-        if any(self.rules.faults(finding) for finding in self.findings) or Now.STILL in found:
+        if any(self.rules.faults(finding) for finding in self.findings) or RecheckState.STILL in found:
             return Verdict.FAULTY
         if found and self.stopped_by is None:
-            return Verdict.INCONCLUSIVE if Now.OPEN in found else Verdict.HEALTHY
+            return Verdict.INCONCLUSIVE if RecheckState.OPEN in found else Verdict.HEALTHY
         if self.stopped_by is not None or self.other_hosts:
             return Verdict.INCONCLUSIVE
         return Verdict.HEALTHY
@@ -282,7 +282,7 @@ def host_reports(
     found: Sequence[Finding],
     rules: Rules,
     untrained: Mapping[str, str],
-    unapplied: Sequence[Unapplied] = (),
+    unapplied: Sequence[InapplicableSelection] = (),
 ) -> tuple[HostReport, ...]:
     """Each host's own verdict: healthy only if nothing speaks against it and nothing is left open."""
     blamed: dict[str, str] = {}

@@ -45,7 +45,7 @@ class RowForm(Enum):
 
     WORDS = "sentences"
     NUMBERED = "sentences in an order"
-    QUOTED = "the words of others"
+    QUOTED = "text that others wrote"
     TYPED = "commands; a sentence between them begins with #"
     HOSTS = "names of hosts, which are folded"
 

@@ -27,7 +27,7 @@ _INDENT = 17
 _CELL = 36
 """The most characters of a cell; files hold the whole text."""
 _NAMED = 4
-"""The most hosts shown that call themselves by another name than the user does."""
+"""The most hosts shown that call themselves by a different name than the user does."""
 _LONG = 60
 _MOST_NAMES = 400
 
@@ -88,7 +88,7 @@ def _value(row: FactRow, hosts: Sequence[str]) -> str:
 
 
 def _own_names(row: FactRow) -> str:
-    """The hosts that call themselves by another name than the user does; empty if there are none."""
+    """The hosts that call themselves by a different name than the user does; empty if there are none."""
     other = [
         f"{own} (of {host})" for host, own in row.shown.items() if own.split(".")[0] != host.split(".")[0]
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 
-from doctor.judge.again import Now
+from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.card import Card, CardKind, Medium, Page, Pairs, Row, RowForm
@@ -194,7 +194,7 @@ def looked_again(report: Report) -> Pairs:
 def _looked_again(report: Report) -> Iterator[tuple[str, str]]:
     for each in report.again:
         said = f"{each.before.headline} ({each.before.check})"
-        if each.now is Now.STILL and len(each.still) < len(each.before.hosts):
+        if each.now is RecheckState.STILL and len(each.still) < len(each.before.hosts):
             said += f"; on {fold(each.still)} only"
         if each.open:
             said += f"; not decided on {fold(each.open)}"

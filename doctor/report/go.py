@@ -100,7 +100,7 @@ def go_line(report: Report, hosts: Sequence[str]) -> str:
     seconds = report.run.seconds
     said = [f"{fold(hosts)}, {seconds:.{0 if seconds >= 10 else 1}f} s"]
     said += [f"{warnings} warning{'s' * (warnings > 1)}"] if warnings else []
-    said += ["nobody looked at the NPU network"] if report.npu_network_left_out else []
+    said += ["the NPU network was not examined"] if report.npu_network_left_out else []
     said += [f"spare: {fold(spares)}"] if spares else []
     said += [f"left out: {fold(report.other_hosts)}"] if report.other_hosts else []
     said += ["replayed"] if report.replayed else []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from doctor.judge.again import Now
+from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.areas import OTHER, area_of
@@ -147,13 +147,16 @@ def last_line(report: Report) -> str:
 
 def _looked_again(report: Report) -> str:
     """ "Fixed: all 3 findings of run.json.", or "1 still there, 2 fixed, of 3 findings of run.json." """
-    counts = {now: sum(each.now is now for each in report.again) for now in (Now.STILL, Now.OPEN, Now.FIXED)}
-    known = {each.before.check for each in report.again if each.now is Now.STILL}
+    counts = {
+        now: sum(each.now is now for each in report.again)
+        for now in (RecheckState.STILL, RecheckState.OPEN, RecheckState.FIXED)
+    }
+    known = {each.before.check for each in report.again if each.now is RecheckState.STILL}
     new = [f for f in report.findings if report.rules.faults(f) and f.check not in known]
     more = f" New: {_culprits_with_areas(new, report.called)}." if new else ""
     number = len(report.again)
     findings = f"{f'{number} findings' if number > 1 else 'finding'} of {report.again_from}"
-    if counts[Now.FIXED] == number:
+    if counts[RecheckState.FIXED] == number:
         return f"Fixed: {'all' if number > 1 else 'the'} {findings}.{more}"
     if number == 1:
         return f"{report.again[0].now.value.capitalize()}: the {findings}.{more}"
@@ -174,7 +177,7 @@ def _healthy(report: Report) -> str:
     warned = [finding for finding in report.findings if finding.status is Status.WARN]
     said = "Healthy"
     if left_out := ", ".join(report.npu_network_left_out):
-        said += f", except that nobody looked at the NPU network ({left_out} left out as asked for)"
+        said += f", except that the NPU network was not examined ({left_out} left out on request)"
     if not warned:
         names = named_or_counted(report.healthy_hosts, report.called)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."

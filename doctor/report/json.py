@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from doctor.job.plan import JobPlan
-from doctor.judge.again import LookedAgain, Now
+from doctor.judge.again import Recheck, RecheckState
 from doctor.judge.fact_table import facts_of_host
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, Result, Scope
@@ -87,7 +87,7 @@ class LookedAgainEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Its culprits."""
     headline: str
     """The culprit and the fault, in a few words."""
-    now: Now
+    now: RecheckState
     """What has become of it."""
     still: tuple[str, ...]
     """The culprits on which it is still there."""
@@ -144,7 +144,7 @@ def _way(way: Way | None) -> WayEntry | None:
     return WayEntry(named=way.named, reached=way.reached, asked=way.asked, users=dict(way.users))
 
 
-def _looked_again(found: LookedAgain) -> LookedAgainEntry:
+def _looked_again(found: Recheck) -> LookedAgainEntry:
     before = found.before
     return LookedAgainEntry(
         id=before.id,

@@ -58,7 +58,7 @@ def shown(cards: Iterable[Card]) -> list[Card]:
 
 
 def card_line(card: Card) -> str:
-    """The card in one line, which must not stand at the beginning of a line."""
+    """The card as text that must not be at the beginning of a line."""
     who = f"**{inline(card.who)}** " if card.who else ""
     tag = f" ({code(card.tag)})" if card.tag else ""
     return f"**{card.word}** {who}{inline(card.says)}{tag}"

@@ -27,7 +27,7 @@ _TICKS = re.compile("`+")
 
 
 def inline(text: str, most: int = LONGEST) -> str:
-    """The text for the middle of a line; it must not stand at the beginning."""
+    """The text for the middle of a line; it must not be at the beginning."""
     line = clean_line(" ".join(text.split()))
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     parts = groupby(line.split(), key=lambda word: _RISKY.search(word) is not None)

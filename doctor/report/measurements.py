@@ -64,7 +64,7 @@ class Measurement:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementGroups:
     """What is healthy, what is healthy except for an undecided part, and what was not tried, with reasons."""
 
     ticked: tuple[Measurement, ...]
@@ -72,7 +72,7 @@ class Measured:
     left: tuple[Measurement, ...]
 
 
-def measured(report: Report) -> Measured:
+def measured(report: Report) -> MeasurementGroups:
     said = _PassedResults(report)
     lines = {
         area: line
@@ -93,7 +93,7 @@ def measured(report: Report) -> Measured:
         left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
     if "training" in proved and (rates := said.unjudged_rates()):
         left.append(Measurement("link rates", rates, "not judged"))
-    return Measured(tuple(ticked), tuple(doubtful), tuple(left))
+    return MeasurementGroups(tuple(ticked), tuple(doubtful), tuple(left))
 
 
 class _PassedResults:
@@ -139,7 +139,7 @@ class _PassedResults:
         return covered >= set(self.hosts)
 
     def names_of_passed(self, area: str) -> str:
-        """What is said of an area of which nothing is measured that a line has."""
+        """The checks of an area that passed: its line shows them if nothing was measured there."""
         return _join(*filter(self.passes, self.checks(area)))
 
     def is_sound(self, area: str) -> bool:

@@ -15,7 +15,7 @@ from doctor.transport.way import Way
 
 DEFAULT_EXAM = "preflight"
 VERIFIES_ITSELF = ("name-torch",)
-"""Remedies that run doctor in another way; to run it as before would only show the same again."""
+"""Remedies that run doctor in a different way; running it as before would only show the same again."""
 
 
 def again(report: Report, command: str, *options: str, hosts: Sequence[str] = ()) -> str:

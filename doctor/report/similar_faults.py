@@ -13,7 +13,7 @@ from doctor.text.nodeset import fold
 MOST = 3
 """Up to this many different values are all shown; if there are more, the least and the largest."""
 _NUMBER = re.compile(r"(?<![\w./:-])\d+(?:\.\d+)?(?![\w:]|\.\d)")
-"""A number that stands alone, not one inside the name of a host, an address or a path."""
+"""A number by itself, not one inside the name of a host, an address or a path."""
 
 
 @dataclass(frozen=True, slots=True)

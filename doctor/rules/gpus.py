@@ -73,7 +73,7 @@ def _words(text: str, known: str, unknown: str, complaint: str) -> tuple[str, ..
     words = [word.strip() for word in text.split(",")]
     read = tuple(takewhile(lambda word: re.fullmatch(known, word), words))
     if any(word.startswith(unknown) for word in words[len(read) : len(read) + 1]):
-        raise Undecided(f"{complaint}, which are not looked at")
+        raise Undecided(f"{complaint}, which are not examined")
     return read
 
 

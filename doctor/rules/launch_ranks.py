@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import NUMBERS
 from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.process_env import ProcessEnv
@@ -59,21 +59,21 @@ def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
             f"{name} is not set",
             expected=f"{name}, as for the other {len(numbered)} ranks",
             actual=f"not set for {names.labels(without)}",
-            commands=(f"export {name}=$i  # $i: another number for each rank",),
+            commands=(f"export {name}=$i  # $i: a different number for each rank",),
         )
 
 
 def _duplicates(
-    names: LaunchNames, said: Sequence[tuple[ToldNumber | None, ProcessEnv]]
+    names: LaunchNames, said: Sequence[tuple[LaunchNumber | None, ProcessEnv]]
 ) -> Iterator[Problem]:
     """One problem for all duplicate numbers that occur on the same hosts."""
-    groups: dict[Hashable, list[tuple[ToldNumber, ProcessEnv]]] = {}
+    groups: dict[Hashable, list[tuple[LaunchNumber, ProcessEnv]]] = {}
     for number, process in said:
         if number is not None:
             groups.setdefault(number.text if number.value is None else number.value, []).append(
                 (number, process)
             )
-    alike: dict[Hashable, list[list[tuple[ToldNumber, ProcessEnv]]]] = {}
+    alike: dict[Hashable, list[list[tuple[LaunchNumber, ProcessEnv]]]] = {}
     for value, same in groups.items():
         hosts = tuple(sorted(process.host or "" for _, process in same))
         key = (same[0][0].said, hosts if any(hosts) and isinstance(value, int) else value)
@@ -86,7 +86,7 @@ def _duplicates(
 
 
 def _duplicate_problem(
-    names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequence[ProcessEnv]
+    names: LaunchNames, numbers: Sequence[LaunchNumber], processes: Sequence[ProcessEnv]
 ) -> Problem:
     number, times = numbers[0], len(processes) // len(numbers)
     what = f"{number.said}={number.text[:100]} is"
@@ -106,15 +106,15 @@ def _duplicate_problem(
         confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
         evidence=_number_evidence(names, processes, number),
         commands=(
-            remark(f"start with another {number.said} on each host")
+            remark(f"start with a different {number.said} on each host")
             if number.said.startswith("--")
-            else f"export {number.said}=$i  # $i: another number for each",
+            else f"export {number.said}=$i  # $i: a different number for each",
         ),
     )
 
 
 def _number_evidence(
-    names: LaunchNames, processes: Sequence[ProcessEnv], number: ToldNumber
+    names: LaunchNames, processes: Sequence[ProcessEnv], number: LaunchNumber
 ) -> tuple[Evidence, ...]:
     if number.said in processes[0].env:
         return names.evidence(processes, number.said)
@@ -122,7 +122,7 @@ def _number_evidence(
 
 
 def node_ranks(names: LaunchNames) -> Iterator[Problem]:
-    """Each host needs a node rank of its own if the launcher goes by them."""
+    """Each host needs a node rank of its own if the launcher uses node ranks."""
     fixed = [process for process in names.launch.told if not process.loop and goes_by_node_rank(process)]
     yield from _duplicates(names, [(_node_rank(process), process) for process in fixed])
     for process in fixed:
@@ -137,7 +137,7 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
             expected=f"0 to {size - 1} ({size} nodes)",
             actual=f"{number.said}={number.text[:100]}, for {process.source}",
             evidence=_number_evidence(names, [process], number),
-            commands=(remark(f"give each host another {number.said} from 0 to {size - 1}"),),
+            commands=(remark(f"give each host a different {number.said} from 0 to {size - 1}"),),
         )
 
 
@@ -156,13 +156,13 @@ def goes_by_node_rank(process: ProcessEnv) -> bool:
     return node_rank_of(process) is not None if agent is None else agent.launcher.goes_by_node_rank(agent)
 
 
-def _node_rank(process: ProcessEnv) -> ToldNumber | None:
+def _node_rank(process: ProcessEnv) -> LaunchNumber | None:
     """The node rank; if none is given, some launchers take the host for the first one."""
     agent, number = launcher(process), node_rank_of(process)
     first = agent.launcher.first_node if agent else ""
     if number is not None or agent is None or not first:
         return number
-    return None if agent.unknown("node_rank") else ToldNumber(agent.spelled("node_rank"), first)
+    return None if agent.unknown("node_rank") else LaunchNumber(agent.spelled("node_rank"), first)
 
 
 def wrong_roles(names: LaunchNames) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import RANK_NAMES
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import is_loopback_name, master_of, rank_of, role_variable
@@ -23,7 +23,7 @@ def wrong_world(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
     in_table = sum(len(server.entries) for server in plan.servers)
     if in_table and plan.told_tables and in_table != world.value:
         yield _problem(
-            names, names.launch.told, world, in_table, "the rank table has another number of ranks"
+            names, names.launch.told, world, in_table, "the rank table has a different number of ranks"
         )
     behind = [process for process in names.launch.told if process.behind]
     if behind and world.value > 1:
@@ -65,7 +65,7 @@ def _on_one_host(ranks: list[ProcessEnv], plan: JobPlan) -> bool | None:
     return True if masters or plan.servers else None
 
 
-def _fewer(names: LaunchNames, ranks: list[ProcessEnv], world: ToldNumber, certain: bool = True) -> Problem:
+def _fewer(names: LaunchNames, ranks: list[ProcessEnv], world: LaunchNumber, certain: bool = True) -> Problem:
     """The problem; only a suspicion if another host may start the others."""
     summary = "fewer ranks are started than there should be: they wait for the others until they give up"
     problem = _problem(names, ranks, world, len(ranks), summary)
@@ -77,7 +77,7 @@ def _fewer(names: LaunchNames, ranks: list[ProcessEnv], world: ToldNumber, certa
 def _problem(
     names: LaunchNames,
     processes: tuple[ProcessEnv, ...] | list[ProcessEnv],
-    world: ToldNumber,
+    world: LaunchNumber,
     found: int,
     summary: str,
     command: str = "",

@@ -9,7 +9,7 @@ from doctor.facts.tables import HostFile
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of
-from doctor.job.launch.told_table import ToldTable, told_tables
+from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.model import UNDECIDED, Confidence, Evidence, Problem
 from doctor.rules.launch_names import LaunchNames, remark
 from doctor.text.ranks import ranks_text
@@ -17,7 +17,7 @@ from doctor.text.ranks import ranks_text
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
 READ = "cksum "
 """Prefix of the description of a table that was read."""
-Told = Sequence[tuple[ProcessEnv, ToldTable]]
+Told = Sequence[tuple[ProcessEnv, TableReference]]
 
 
 def not_in_table(names: LaunchNames) -> Iterator[Problem]:
@@ -69,7 +69,7 @@ def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFi
     told = [(process, table) for process in ranks_of(names.launch) for table in told_tables([process])[:1]]
     if len({table.path or table.text for _, table in told}) < 2:
         return
-    groups: dict[str, list[tuple[ProcessEnv, ToldTable]]] = {}
+    groups: dict[str, list[tuple[ProcessEnv, TableReference]]] = {}
     for process, table in told:
         file = files.get(names.host(process) or "", {}).get(table.path)
         key = table.path or table.text
@@ -118,7 +118,7 @@ def _other_table(
     return names.problem(
         processes,
         table.said,
-        f"{table.said} names another rank table than for the other ranks",
+        f"{table.said} names a different rank table than for the other ranks",
         expected=f"{usual.path or usual.text}, as for {names.labels([process for process, _ in most])}",
         actual=f"{table.path or table.text}, for {names.labels(processes)}"
         + ("" if mine.startswith(READ) or mine in (table.path, table.text) else f": {mine}"),

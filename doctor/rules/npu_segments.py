@@ -46,7 +46,7 @@ def products_of(devices: Mapping[str, Devices]) -> tuple[str, ...]:
 def by_product(
     known: Mapping[HostDevice, T], devices: Mapping[str, Devices]
 ) -> dict[str, dict[HostDevice, T]]:
-    """Devices by product, without Atlas 950, which connects its devices in another way."""
+    """Devices by product, without Atlas 950, which connects its devices in a different way."""
     found: dict[str, dict[HostDevice, T]] = {}
     for seat, value in known.items():
         product = devices[seat[0]].product if seat[0] in devices else "ascend"

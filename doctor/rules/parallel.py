@@ -145,7 +145,7 @@ def not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
         yield f"dtype: what {job.plan.backend.value.value} reduces is not known here, only what HCCL does"
     yield from _not_scaled(job)
     if layout.world and not hccl and not layout.factors and not layout.ep:
-        yield "world: it is compared with dp, tp, pp and cp, and none is given"
+        yield "world: it is compared with dp, tp, pp and cp, and none of them is given"
     elif all(getattr(layout, key) is None for key in (*SAYS_SOMETHING, "devices_before", "world")):
         yield "there is nothing in it to compare with the devices"
 

@@ -31,7 +31,7 @@ class Detour:
 def detours(
     host: str, policy: Policy, job: str | None, plan: JobPlan, mesh: MeshResult | None
 ) -> list[Detour]:
-    """The rules that send packets out of another interface than `job`, or lose them.
+    """The rules that send packets out of a different interface from `job`, or lose them.
 
     A rule that discards packets does not affect the job if its connections succeed. A gateway on the way to a
     neighbour is at fault if it does not answer: the kernel then reports that there is no route. If the same
@@ -63,7 +63,8 @@ def detours(
 
 
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
-    """The interface with the host's data address. Hosts with BGP give it to lo: that tells of no way."""
+    """The interface with the host's data address. Hosts with BGP put the address on lo, which says nothing
+    about the way."""
     return next((name for name, own in held.items() if address in own and name != "lo"), None)
 
 

@@ -14,7 +14,7 @@ from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
 from doctor.text.interpreter import PLAIN
 
 QUEUED = 0.1
-"""The share of a rank's time from which on its waits for a processor explain why it was slow."""
+"""If a rank waited for a processor for at least this share of its time, the waits explain why it was slow."""
 
 
 def is_fault(charge: SmokeCharge) -> bool:

@@ -31,7 +31,7 @@ class WrongNeighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Peers:
+class UnreachablePeers:
     """Other hosts that a host cannot reach. Thousands of hosts may have such a list, so it is shortened."""
 
     number: int
@@ -52,7 +52,7 @@ def peers_in(
     plan: JobPlan,
     mesh: MeshResult | None,
     but: Set[str] = frozenset(),
-) -> Peers:
+) -> UnreachablePeers:
     """The hosts of these stretches, except those in `but`."""
     holders = plan.holders
     left_out = sum(holders.within(each, stretches) for each in {*but, host})
@@ -61,12 +61,12 @@ def peers_in(
         known = {peer for stretch in stretches for peer in stretch.others(host)}
     else:
         known = {peer for peer in (mesh.met.get(host, ()) if mesh else ()) if holders.within(peer, stretches)}
-    return Peers(number, tuple(holders.in_order(known - but)))
+    return UnreachablePeers(number, tuple(holders.in_order(known - but)))
 
 
 def lost_routes(
     host: str, routes: Routes, plan: JobPlan, mesh: MeshResult | None
-) -> dict[Route | None, Peers]:
+) -> dict[Route | None, UnreachablePeers]:
     """The routes of a host that lead nowhere, each with the hosts lost by it; None means "no route".
 
     If a connection succeeded, it does not use the routes of the main table.
@@ -79,7 +79,7 @@ def lost_routes(
             route = routes.route_to(str(address[peer]))
             if _unanswered(route, [link for link in met[peer] if link.source == host]):
                 unanswered[route].append(peer)
-    lost = {route: Peers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
+    lost = {route: UnreachablePeers(len(peers), tuple(peers)) for route, peers in unanswered.items()}
     for away, stretches in _discarding_routes(routes, plan).items():
         if (peers := peers_in(stretches, host, plan, mesh, works)).number:
             lost[away] = peers

@@ -232,7 +232,7 @@ class Collection:
         self.mesh = run_mesh(session, mesh, order.patience, progress=self.progress, until=order.until)
 
     def _try_offers(self) -> None:
-        """If ranks would offer another address than the one that was tried, try that one too."""
+        """If ranks would offer a different address than the one that was tried, try that one too."""
         if self.mesh is None or not self.mesh.links or self.left() <= 0:
             return
         reading = self.read()

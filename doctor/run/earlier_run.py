@@ -9,7 +9,7 @@ import msgspec
 
 from doctor.api import RANKS
 from doctor.errors import UsageError
-from doctor.judge.again import Before
+from doctor.judge.again import EarlierFinding
 from doctor.judge.registry import find_checks
 from doctor.model import HostStatus, Place, Status, Verdict
 from doctor.recording import load
@@ -38,7 +38,7 @@ class EarlierRun:
     exam: str
     hosts: tuple[str, ...]
     way: Way
-    failed: tuple[Before, ...]
+    failed: tuple[EarlierFinding, ...]
     """What failed; if nothing did, whatever had to be decided but was left undecided."""
     healthy: bool
     of_one_host: frozenset[str]
@@ -67,8 +67,8 @@ class _ReportFinding(msgspec.Struct, frozen=True):
     open: bool = False
 
 
-class _Asked(msgspec.Struct, frozen=True):
-    """How a run was asked, as its file has it: what it names is not taken over."""
+class _EarlierOptions(msgspec.Struct, frozen=True):
+    """The options in the file of an earlier run, and nothing else of it."""
 
     way: Way | None = None
 
@@ -108,7 +108,7 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
         report.plan.names,
         report.run.way or Way(),
         tuple(
-            Before(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
+            EarlierFinding(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
             for each in failed or tuple(filter(report.rules.open, report.findings))
         ),
         report.verdict is Verdict.HEALTHY,
@@ -137,7 +137,7 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
         names,
         read_back(report.way) if report.way else Way(),
         tuple(
-            Before(each.id, each.check, each.hosts, each.where, each.headline)
+            EarlierFinding(each.id, each.check, each.hosts, each.where, each.headline)
             for each in failed or undecided
             if each.check
         ),
@@ -148,11 +148,11 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
 
 def _refuse_without_its_checks(path: Path, request: Request) -> None:
     """A recording holds answers: without the checks of that run, what they found would seem to pass."""
-    way = msgspec.json.decode(read_saved(path), type=_Asked).way
+    way = msgspec.json.decode(read_saved(path), type=_EarlierOptions).way
     folders = [option[1] for option in (way.asked if way else ()) if option[0] == "--checks" and option[1:]]
     if folders and "--checks" not in request.typed:
         named = ", ".join(map(clean_line, folders))
-        raise UsageError(f"{path}: that run also made the checks of {named}.", "Name them with --checks.")
+        raise UsageError(f"{path}: that run also ran the checks of {named}.", "Name them with --checks.")
 
 
 def _refuse_others(path: Path, command: str) -> None:

@@ -32,7 +32,7 @@ from doctor.judge.playbook import (
 )
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find_checks
-from doctor.judge.unapplied import Choice
+from doctor.judge.selection import CheckSelection
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
 from doctor.mesh import MeshPatience
 from doctor.recording import Recording, load
@@ -54,7 +54,7 @@ from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
 TRAINING = ("smoke", "preflight")
-"""The commands that make a smoke run."""
+"""The commands that include a smoke run."""
 UNJUDGED = "facts"
 """The command that only shows what hosts report and judges nothing, so that it never misses a training."""
 SYSTEM = ("/usr", "/usr/local")
@@ -141,17 +141,17 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     )
 
 
-def _choices(request: Request, known: Sequence[Check], made: Sequence[Check]) -> Iterator[Choice]:
+def _choices(request: Request, known: Sequence[Check], made: Sequence[Check]) -> Iterator[CheckSelection]:
     """What each value of --only stands for; without --only, all that --skip leaves."""
     what, chosen = request.what, [check for check in made if not is_always_made(check)]
     if not what.only:
-        yield Choice("what --skip leaves", tuple(check.id for check in chosen))
+        yield CheckSelection("what --skip leaves", tuple(check.id for check in chosen))
     for named in what.only:
         globs, _ = widened("--only", [named], [check.id for check in known])
         own = [check for check in known if matches(check.id, globs)]
         trained = all(SMOKE in check.needs for check in own)
         why = "it needs a training: `doctor smoke` makes one" if trained else "the other options leave it out"
-        yield Choice(named, tuple(check.id for check in own if check in made), why)
+        yield CheckSelection(named, tuple(check.id for check in own if check in made), why)
 
 
 def _essential(request: Request, exam: Exam, ids: Sequence[str]) -> frozenset[str]:

@@ -42,7 +42,7 @@ class HostFlags:
         "--rank-table FILE", "The job's rank table; its servers are the hosts."
     )
     local: bool = host_option("--local", "This machine only.", default=False)
-    exclude: tuple[str, ...] = host_option("--exclude NODESET", "Take hosts out.", default=())
+    exclude: tuple[str, ...] = host_option("--exclude NODESET", "Leave hosts out.", default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class WayFlags:
 
     @property
     def logs_in(self) -> bool:
-        """Whether an option asks for SSH or Slurm, which may lead to another machine than this one."""
+        """Whether an option asks for SSH or Slurm, which may lead to a different machine from this one."""
         return self.asks_for_ssh("ssh_config", "accept_new") or self.transport in ("ssh", "srun")
 
     def asks_for_ssh(self, *more: str) -> bool:

@@ -69,7 +69,7 @@ def read_hostfile(path: Path) -> tuple[Host, ...]:
         lines += read
         room -= sum(len(line.hosts) for line in read)
         if room < 0:
-            mistakes.append(Mistake(file, number, f"names more than {MOST_NAMES:,} hosts: is it a slip?"))
+            mistakes.append(Mistake(file, number, f"names more than {MOST_NAMES:,} hosts: is that a typo?"))
             break
     if not lines and not mistakes:
         mistakes.append(Mistake(file, None, "names no host"))

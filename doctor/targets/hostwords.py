@@ -95,7 +95,7 @@ def _refuse_file(word: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileWord:
-    """A file that stands where a host or a command belongs."""
+    """A file that was named in the place of a host or a command."""
 
     called: str
     hint: str

@@ -150,7 +150,7 @@ class OtherKind(Mistake):
 
 
 def refuse_other(path: str, text: str, *wanted: InputKind) -> None:
-    """Raises InputErrors with one sentence and the right command if the file is certainly of another kind."""
+    """Raises InputErrors with one sentence and the right command if the file is surely of another kind."""
     kind = input_kind(text, path)
     if kind is not None and kind not in wanted:
         raise InputErrors([OtherKind(path, None, f"is {kind.called}. Type: {kind.command(path)}")])

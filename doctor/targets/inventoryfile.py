@@ -223,7 +223,7 @@ class _InventoryReader:
                 hosts[name] = Host(**{"name": name, "address": name, **made})
                 lines[name] = key.line
             if len(hosts) > MOST_HOSTS:
-                self._report(key.line, f"more than {MOST_HOSTS:,} hosts up to here: is it a slip?")
+                self._report(key.line, f"more than {MOST_HOSTS:,} hosts up to here: is that a typo?")
                 break
         if not hosts and not self.mistakes:
             self._report(node.line, "'hosts' names no host")

@@ -284,4 +284,4 @@ def _why_no_name(name: str) -> str:
 
 
 def _too_many(text: str) -> str:
-    return f"{shown(text)} names more than {MOST_HOSTS:,} hosts: is it a slip?"
+    return f"{shown(text)} names more than {MOST_HOSTS:,} hosts: is that a typo?"

@@ -26,7 +26,7 @@ PATIENCE = 60.0
 PIECE = 1 << 20
 
 MOST_MISTAKES = 100
-"""A file with more mistakes is probably of another kind, and a longer list does not help."""
+"""A file with more mistakes is probably of a different kind, and a longer list does not help."""
 
 BINARY = "is a binary file, not text"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")

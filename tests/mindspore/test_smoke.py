@@ -23,7 +23,7 @@ from tests.trials.kinds import INSIDE
 from tests.trials.outcome import Ran, Truth, judged
 
 PYTHON = os.environ.get("MINDSPORE_PYTHON", "")
-LIMIT = 150
+LIMIT = 240
 """Seconds for one run; on two busy cores it takes half a minute."""
 RANKS = 4
 

@@ -1,4 +1,4 @@
-"""The report of any command as it is written for programs."""
+"""The JSON report of any command."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def schema() -> dict[str, Any]:
 
 
 def wrong(data: dict[str, Any]) -> list[str]:
-    """Where a report does not fit the schema that is shipped."""
+    """The places where a report does not fit the shipped schema."""
     return list(misfits(data, schema()))

@@ -1,4 +1,4 @@
-"""The table of all trials, in Markdown that is readable as it is."""
+"""The table of all trials, in Markdown that is readable as plain text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ def conditions(hosts: int, ranks: int, steps: int) -> str:
         f"{ranks} ranks, {steps} steps, gloo, and the controller, "
         f"on one machine with {os.cpu_count()} cores, {kernel()}.\n"
         f"cluster-doctor {__version__}, Python {platform.python_version()}, torch {_torch()}.\n"
-        "The victim and the step are drawn anew for each trial. The interval (Clopper-Pearson) is of trials "
-        "that were right in all three: found, the culprit's host and rank named, nobody else blamed. "
-        "Latency is from the fault to the decision to end the run; what does not end it is told at its end. "
-        "Faults marked * come from outside the run, and those without a latency were there before it."
+        "The victim and the step are drawn at random for each trial. The interval (Clopper-Pearson) is "
+        "that of the trials in which the fault was found, the culprit's host and rank were named, and "
+        "nobody else was blamed. Latency is the time from the fault to the decision to end the run; a "
+        "fault that does not end the run is reported at its end. Faults marked * come from outside the "
+        "run, and those without a latency were there before it."
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from doctor.api import AMD, Capture, Fact, NotUnderstood, Read, files
+from doctor.api import AMD, Capture, Fact, Read, UnreadableOutput, files
 from doctor.facts.amd.smi import (
     AMD_SMI,
     GROUP,
@@ -37,7 +37,7 @@ def _gpus(capture: Capture) -> Gpus:
     try:
         call, tool = answer(capture)
         listed = _listed(call)
-    except NotUnderstood as error:
+    except UnreadableOutput as error:
         made = list(calls(capture.stdout, AMD_SMI))
         if all(call.unasked for call in made) or any(call.hung for call in made):
             raise
@@ -120,7 +120,7 @@ def _health(capture: Capture) -> Mapping[int, AmdHealth]:
             if gpu in found:
                 found[gpu] = replace(found[gpu], pending=_count(row, "pending"), stuck=_count(row, "un_res"))
     if not found:
-        raise NotUnderstood(complaint(call, tool))
+        raise UnreadableOutput(complaint(call, tool))
     return found
 
 
@@ -128,7 +128,7 @@ def _pages(call: ToolCall | None) -> Iterator[tuple[int, Row]]:
     if call and not call.failed:
         try:
             yield from by_gpu(call)
-        except NotUnderstood:  # the other values are still worth having
+        except UnreadableOutput:  # the other values are still worth having
             return
 
 
@@ -170,7 +170,7 @@ def _processes(capture: Capture) -> tuple[AmdProcess, ...]:
 def _of_amd_smi(call: ToolCall) -> Iterator[AmdProcess]:
     rows = list(by_gpu(call))
     if not rows:
-        raise NotUnderstood(complaint(call, AMD_SMI))
+        raise UnreadableOutput(complaint(call, AMD_SMI))
     for gpu, row in rows:
         listed = row.get("process_list")
         for entry in listed if isinstance(listed, list) else ():

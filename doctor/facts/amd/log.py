@@ -13,7 +13,7 @@ _WHERE = re.compile(r"\bamdgpu (?P<bus>[0-9A-Fa-f:.]{4,20}):")
 _KINDS = (
     (
         r"(?<!\d)[1-9]\d{0,17} (?:new )?uncorrectable hardware errors detected",
-        "errors of the hardware that could not be corrected",
+        "hardware errors that could not be corrected",
         True,
     ),
     (r"GPU reset(?:\(\d{1,9}\))? failed", "the GPU could not be reset", True),

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from doctor.api import Capture, Group, NotUnderstood, Run
+from doctor.api import Capture, Group, Run, UnreadableOutput
 from doctor.devices import AMD
 from doctor.facts.device_tools import ToolCall, calls, complaint, defining
 
@@ -51,13 +51,13 @@ done
 
 
 def answer(capture: Capture) -> tuple[ToolCall, str]:
-    """The call that was answered, and the tool's name. Raises NotUnderstood if none was."""
+    """The call that was answered, and the tool's name. Raises UnreadableOutput if none was."""
     made = [call for call in calls(capture.stdout, "the tool") if call.key in (AMD_SMI, ROCM_SMI)]
     if not made:
-        raise NotUnderstood(f"{AMD_SMI} did not answer in time")
+        raise UnreadableOutput(f"{AMD_SMI} did not answer in time")
     call = next((call for call in made if not call.failed and call.rc == 0), made[0])
     if call.failed:
-        raise NotUnderstood(call.failed.replace("the tool", call.key))
+        raise UnreadableOutput(call.failed.replace("the tool", call.key))
     return call, call.key
 
 
@@ -67,9 +67,9 @@ def document(call: ToolCall) -> Any:
     try:
         found: Any = json.JSONDecoder().raw_decode(call.text, begin.start())[0] if begin else None
     except (ValueError, RecursionError):
-        raise NotUnderstood(f"{call.key} did not print complete JSON") from None
+        raise UnreadableOutput(f"{call.key} did not print complete JSON") from None
     if not isinstance(found, (list, dict)):
-        raise NotUnderstood(complaint(call, call.key))
+        raise UnreadableOutput(complaint(call, call.key))
     return found
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TypeVar
 
-from doctor.api import Capture, Fact, Group, NotUnderstood, Run, fold
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput, fold
 from doctor.devices import ASCEND
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 
@@ -103,7 +103,7 @@ def hccn(
     writes: str = "",
     everywhere: bool = False,
 ) -> Fact[PerDevice[T]]:
-    """A fact about each device. `read` raises NotUnderstood for a text that it does not recognise.
+    """A fact about each device. `read` raises UnreadableOutput for a text that it does not recognise.
 
     `writes` is a key that the getter itself adds to /etc/hccn.conf if it is missing. The getter also works
     if it cannot write, so writing is prevented: nothing may be changed. `everywhere`: every product that is
@@ -115,7 +115,7 @@ def hccn(
     def parse(capture: Capture) -> PerDevice[T]:
         listed = re.match(r"devices((?: \d{1,3}){1,256})$", capture.stdout, re.MULTILINE)
         if not listed:
-            raise NotUnderstood("there is no /dev/davinciN")
+            raise UnreadableOutput("there is no /dev/davinciN")
         answers: dict[str, list[ToolCall]] = {}
         for call in calls(capture.stdout[listed.end() :], TOOL):
             answers.setdefault(call.key, []).append(call)
@@ -152,5 +152,5 @@ def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T], everywher
     call = ToolCall(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
     try:
         return read(call)
-    except NotUnderstood as error:
+    except UnreadableOutput as error:
         return SilentDevice(str(error) or complaint(call, TOOL))

@@ -17,7 +17,7 @@ from ipaddress import (
     ip_interface,
 )
 
-from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.facts.ascend.hccn_tool import HCCN, PerDevice, hccn
 from doctor.facts.device_tools import ToolCall
 from doctor.facts.key_values import value_of
@@ -48,9 +48,9 @@ def _ip(text: str) -> IPv4Address | IPv6Address | None:
     try:
         found = ip_address(text)
     except ValueError:
-        raise NotUnderstood("") from None
+        raise UnreadableOutput("") from None
     if "%" in text:
-        raise NotUnderstood("its address has a scope")  # a scope may be any text
+        raise UnreadableOutput("its address has a scope")  # a scope may be any text
     return None if found.is_unspecified else found
 
 
@@ -58,10 +58,10 @@ def _prefix(netmask: str) -> int:
     try:
         bits = int(IPv4Address(netmask))
     except ValueError:
-        raise NotUnderstood(f"its netmask is {netmask[:40]!r}") from None
+        raise UnreadableOutput(f"its netmask is {netmask[:40]!r}") from None
     ones = bits.bit_count()
     if bits != (0xFFFFFFFF << (32 - ones)) & 0xFFFFFFFF:
-        raise NotUnderstood(f"its netmask is {netmask!r}")
+        raise UnreadableOutput(f"its netmask is {netmask!r}")
     return ones
 
 
@@ -69,7 +69,7 @@ def _address(call: ToolCall) -> Address | None:
     if re.search(r"^(?:ipaddr|ipv6_address)\s{0,20}:", call.text, re.MULTILINE) is None:
         if "no ip was preset" in call.text:
             return None
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     ip = _ip(value_of(call.text, "ipaddr", "ipv6_address"))
     if ip is None:
         return None
@@ -77,7 +77,7 @@ def _address(call: ToolCall) -> Address | None:
         return Address(str(ip), _prefix(value_of(call.text, "netmask")))
     length = value_of(call.text, "prefix_length")
     if not re.fullmatch(r"[0-9]{1,3}", length) or int(length) > 128:
-        raise NotUnderstood(f"its prefix length is {length[:40]!r}")
+        raise UnreadableOutput(f"its prefix length is {length[:40]!r}")
     return Address(str(ip), int(length))
 
 
@@ -94,7 +94,7 @@ NPU_ADDRESSES: Fact[PerDevice[Address | None]] = hccn(
 def _link(call: ToolCall) -> bool:
     state = value_of(call.text, "link status").upper()
     if state not in ("UP", "DOWN"):
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return state == "UP"
 
 
@@ -144,7 +144,7 @@ def _tls(call: ToolCall) -> Tls:
         return Tls(on=False)
     switch = re.search(r"\btls switch\[([01])\]", call.text)
     if not switch:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     ends = re.findall(r"\bend_time\[([^\]\n]{1,60})\]", call.text)
     expired = "tls expiration status[2]" in call.text
     return Tls(switch[1] == "1", min(ends, key=_when, default="at an unknown time") if expired else "")
@@ -168,7 +168,7 @@ def _speed(call: ToolCall) -> int | None:
         return None
     number = re.match(r"([0-9]{1,9})\s?Mb/s", said)
     if not number:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return int(number[1])
 
 
@@ -181,7 +181,7 @@ _CONF = "/etc/hccn.conf"
 def _conf(capture: Capture) -> Mapping[int, Mapping[str, str]]:
     if capture.rc:
         absent = "No such file" in capture.stderr
-        raise NotUnderstood(f"{_CONF} {'is not there' if absent else 'cannot be read'}")
+        raise UnreadableOutput(f"{_CONF} {'is not there' if absent else 'cannot be read'}")
     found: dict[int, dict[str, str]] = {}
     for key, device, value in re.findall(
         r"^[ \t]{0,20}([a-z][a-z0-9_]{0,40})_([0-9]{1,3})[ \t]{0,20}=(.{0,200})", capture.stdout, re.MULTILINE
@@ -199,7 +199,7 @@ HCCN_CONF: Fact[Mapping[int, Mapping[str, str]]] = Fact(
 def _hccp_exists(call: ToolCall) -> bool:
     state = value_of(call.text, "device hccp process")
     if state not in ("exist", "not exist"):
-        raise NotUnderstood("it does not say whether the process exists")
+        raise UnreadableOutput("it does not say whether the process exists")
     return state == "exist"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.devices import ASCEND
 from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
@@ -46,7 +46,7 @@ def _each(
         answers = {call.key: call for call in calls(capture.stdout, TOOL)}
         listed = answers.get("map")
         if listed is None or listed.failed:
-            raise NotUnderstood(listed.failed if listed else f"{TOOL} did not answer in time")
+            raise UnreadableOutput(listed.failed if listed else f"{TOOL} did not answer in time")
         keys = _keys(listed.text)
         if what == "card":
             keys = {int(card): card for card in (key.partition("/")[0] for key in keys.values())}
@@ -58,7 +58,7 @@ def _each(
             said[number] = value
         known, why = split_known(said, what)
         if why or not said:
-            raise NotUnderstood(why or f"{TOOL} lists no device: {complaint(listed, TOOL)}")
+            raise UnreadableOutput(why or f"{TOOL} lists no device: {complaint(listed, TOOL)}")
         return known
 
     return Fact(
@@ -80,7 +80,7 @@ def _value(call: ToolCall | None, read: Callable[[str], T]) -> T | SilentDevice 
         return None
     try:
         return read(call.text)
-    except NotUnderstood:
+    except UnreadableOutput:
         return SilentDevice(complaint(call, TOOL))
 
 
@@ -107,7 +107,7 @@ def _ecc(text: str) -> int:
     given = (count(value) for key, value in pairs(text) if key.endswith("Double Bit Error Count"))
     counts = [number for number in given if number is not None]
     if not counts:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return sum(counts)
 
 
@@ -132,7 +132,7 @@ def _super_pod(text: str) -> SuperPodPlace:
     ]
     device, pod, server, size = numbers
     if device is None or pod is None or server is None or size is None:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return SuperPodPlace(device, pod, server, size)
 
 

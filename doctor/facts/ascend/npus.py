@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import ASCEND
 from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
 from doctor.facts.ascend.npu_smi_table import ChipRow, NpuProcess, is_box, read_box
@@ -57,12 +57,12 @@ while read -r c i; do q "$c/$i" info -t health -i "$c" ${{i:+-c $i}}; done"""
 def _npus(capture: Capture) -> tuple[Npu, ...]:
     answers = list(calls(capture.stdout, TOOL))
     if not answers:
-        raise NotUnderstood(f"{TOOL} did not answer in time")
+        raise UnreadableOutput(f"{TOOL} did not answer in time")
     if answers[0].failed:
-        raise NotUnderstood(answers[0].failed)
+        raise UnreadableOutput(answers[0].failed)
     rows = read_box(answers[0].text)
     if not rows and not is_box(answers[0].text):
-        raise NotUnderstood(f"{TOOL} lists no device: {complaint(answers[0], TOOL)}")
+        raise UnreadableOutput(f"{TOOL} lists no device: {complaint(answers[0], TOOL)}")
     ills = {call.key: _ill(call.text) for call in answers[1:]}
     return tuple(
         Npu(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Literal
 
-from doctor.api import Ask, Capture, Fact, NotUnderstood, Run
+from doctor.api import Ask, Capture, Fact, Run, UnreadableOutput
 from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, split_known
 from doctor.facts.ascend.network import Address
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
@@ -58,7 +58,7 @@ def _pings(capture: Capture) -> tuple[Ping, ...]:
     """
     planned = re.match(r"pings((?: \d{1,3}/\S{1,64}){1,20000})$", capture.stdout, re.MULTILINE)
     if not planned:
-        raise NotUnderstood("no ping was planned")
+        raise UnreadableOutput("no ping was planned")
     late: tuple[Outcome, str] = ("untested", why_not(TOOL, "unasked", "time"))
     heard: dict[str, tuple[Outcome, str]] = dict.fromkeys(planned[1].split(), late)
     for call in calls(capture.stdout[planned.end() :], TOOL):

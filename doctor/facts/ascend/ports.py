@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from doctor.api import Fact, NotUnderstood
+from doctor.api import Fact, UnreadableOutput
 from doctor.facts.ascend.hccn_tool import ONLY_950, PerDevice, hccn
 from doctor.facts.device_tools import ToolCall
 from doctor.facts.key_values import count, fields, pairs, table
@@ -44,7 +44,7 @@ def _optics(call: ToolCall) -> Optics | None:
         elif value:
             texts.setdefault(key, value[:200])
     if present is None and not values:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return Optics(present, values, flags, texts)
 
 
@@ -91,7 +91,7 @@ def _history(call: ToolCall) -> LinkHistory:
     found = fields(call.text)
     ups, downs = (count(found.get(f"link {way} count", "")) for way in ("up", "down"))
     if ups is None:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     now = _time(found.get("current time", ""))
     changes = []
     for at, way in _CHANGE.findall(call.text)[:200]:
@@ -111,7 +111,7 @@ def _counters(call: ToolCall) -> Mapping[str, int]:
         if re.fullmatch(r"[a-z]\w{0,63}", key) and re.fullmatch(r"[0-9]{1,20}", value)
     }
     if not found or "packet statistics" not in call.text:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return found
 
 
@@ -138,7 +138,7 @@ def _neighbour(call: ToolCall) -> Neighbour | None:
         name = port.partition(": ")[2] or port
         return Neighbour(name.strip()[:120], "" if system.endswith("TLV") else system[:120])
     if call.rc or lines:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return None
 
 
@@ -168,7 +168,7 @@ def _ports(call: ToolCall) -> tuple[NpuPort, ...]:
         speed, kind, media = count(row.get("Speed", "")), row.get("PortType", ""), row.get("Media Type", "")
         found.append(NpuPort(die, port, speed, kind[:40], state == "UP", media[:40]))
     if not found:
-        raise NotUnderstood("")
+        raise UnreadableOutput("")
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, NotUnderstood
+from doctor.api import Capture, Fact, UnreadableOutput
 from doctor.facts.device_tools import calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, table, told
@@ -21,17 +21,17 @@ def _gpus(capture: Capture) -> Gpus:
     denied = len(re.findall(r"^denied /dev/nvidia\d{1,4}$", capture.stdout, re.MULTILINE))
     made = list(calls(capture.stdout, TOOL))
     if not made or made[-1].unasked:
-        raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
+        raise UnreadableOutput(made[-1].failed if made else f"{TOOL} did not answer in time")
     call = made[-1]
     if call.hung:
-        raise NotUnderstood(call.failed)
+        raise UnreadableOutput(call.failed)
     if call.failed:
         return Gpus((), denied=denied, silent=call.failed)
     rows, rest = table(call.text, "index")
     listed = [gpu for row in rows if (gpu := _gpu(row))]
     said = [line[:200] for line in rest if not line.startswith("denied /dev/")][:_MOST_LINES]
     if not listed and not said:
-        raise NotUnderstood(complaint(call, TOOL))
+        raise UnreadableOutput(complaint(call, TOOL))
     return Gpus(tuple(listed), tuple(said), denied)
 
 
@@ -116,7 +116,7 @@ def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:
                 *(told(row.get(f"fabric.{what}", "")) for what in ("state", "status", "health.summary")),
             )
     if not found:
-        raise NotUnderstood(complaint(call, TOOL))
+        raise UnreadableOutput(complaint(call, TOOL))
     return found
 
 
@@ -149,7 +149,7 @@ class GpuProcess:
 def _processes(capture: Capture) -> tuple[GpuProcess, ...]:
     call = answer(capture)
     if not re.search(r"^gpu_uuid,", call.text, re.MULTILINE):
-        raise NotUnderstood(complaint(call, TOOL))
+        raise UnreadableOutput(complaint(call, TOOL))
     rows, _ = table(call.text, "gpu_uuid")
     return tuple(
         GpuProcess(

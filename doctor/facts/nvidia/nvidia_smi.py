@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from doctor.api import Capture, Group, NotUnderstood, Run
+from doctor.api import Capture, Group, Run, UnreadableOutput
 from doctor.devices import NVIDIA
 from doctor.facts.device_tools import ToolCall, calling, calls
 
@@ -28,10 +28,10 @@ def asking(seconds: int, *lines: str) -> Run:
 
 
 def answer(capture: Capture) -> ToolCall:
-    """The answer to the last call. Raises NotUnderstood if there is none or it failed."""
+    """The answer to the last call. Raises UnreadableOutput if there is none or it failed."""
     made = list(calls(capture.stdout, TOOL))
     if not made or made[-1].failed:
-        raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
+        raise UnreadableOutput(made[-1].failed if made else f"{TOOL} did not answer in time")
     return made[-1]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.facts.device_tools import complaint
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking
 
@@ -37,7 +37,7 @@ def _nvlinks(capture: Capture) -> Mapping[int, Links]:
         elif "all links are inactive" in line.lower() and current in names:
             links.setdefault(current, {})
     if not names and call.text:
-        raise NotUnderstood(complaint(call, TOOL))
+        raise UnreadableOutput(complaint(call, TOOL))
     return {index: _links(names[index], found) for index, found in links.items()}
 
 
@@ -67,7 +67,7 @@ def _topology(capture: Capture) -> Mapping[tuple[int, int], str]:
                     one, other = sorted((int(words[0][3:]), int(column[3:])))
                     found[one, other] = cell[:8]
     if not columns:
-        raise NotUnderstood(complaint(call, TOOL))
+        raise UnreadableOutput(complaint(call, TOOL))
     return found
 
 
@@ -97,7 +97,7 @@ grep -lsx nv-fabricmanage /proc/[0-9]*/comm
 def _manager(capture: Capture) -> FabricManager:
     counted = re.match(r"switches (\d{1,4})$", capture.stdout, re.MULTILINE)
     if not counted:
-        raise NotUnderstood("the NVSwitches were not counted")
+        raise UnreadableOutput("the NVSwitches were not counted")
     running = bool(re.search(r"^/proc/\d{1,10}/comm$", capture.stdout, re.MULTILINE))
     hidden = bool(re.search(r"^hidden$", capture.stdout, re.MULTILINE))
     return FabricManager(int(counted[1]), None if hidden else running)

@@ -149,7 +149,7 @@ def _judge_job(
         heard=heard,
         do=(*(told.sentences if told else ()), *stacks.sentences),
         commands=(*(told.commands if told else ()), *stacks.commands),
-        next_time=next_time(job) if hung and case.inside else (),
+        next_time=next_time(job, finding.named, stacks=rights.stacks) if hung and case.inside else (),
     )
 
 
@@ -193,7 +193,8 @@ def _unproved(named: tuple[HangCulprit, ...], still: str, pace: float) -> str:
     if all(each.cause is Cause.COMPUTES for each in named):
         computed = f"{who[:1].upper()}{who[1:]} {has} computed for {still}"
         if pace:
-            return f"{computed}; its log shows steps of {pace:.2g} s, so this is an endless loop, or no step."
+            what = "this is an endless loop, or not a training step"
+            return f"{computed}; its log shows steps of {pace:.2g} s, so {what}."
         return f"{computed}; if its steps are shorter than that, it is an endless loop."
     return f"Others have waited for {who} for {still}; what it does may be work that goes on."
 

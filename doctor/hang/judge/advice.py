@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.hang.evidence import HangEvidence
+from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob
+from doctor.hang.judge.places import frames_of, shown_frames
 from doctor.hang.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold
 from doctor.text.ranks import ranks_text
@@ -23,6 +24,8 @@ _OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.L
 """Causes inside the rank itself."""
 _ENDLESS = _OWN - {Cause.COMPUTES}
 """Causes that do not pass by themselves. A computation may end."""
+_OF_HOST = {Cause.KERNEL, Cause.STORAGE, Cause.GONE}
+"""Causes that may be of the host, whatever runs there."""
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
 
 
@@ -103,7 +106,7 @@ def advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
     return Advice(
-        tuple(_sentences(named, sure)),
+        (*_sentences(named, sure), *_without(job, named)),
         tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure)))),
     )
 
@@ -127,6 +130,15 @@ def _sentences(named: Sequence[HangCulprit], sure: bool) -> Iterator[str]:
 def _all_commands(job: HangJob, named: Sequence[HangCulprit], reach: Reach, sure: bool) -> Iterator[str]:
     for each in named[:MOST]:
         yield from _commands(each, job, named, reach, sure)
+
+
+def _without(job: HangJob, named: Sequence[HangCulprit]) -> Iterator[str]:
+    """How to leave out hosts that may keep every job waiting."""
+    sick = list(dict.fromkeys(each.host for each in named if each.cause in _OF_HOST))
+    rest = [host for host in job.hosts if host not in sick]
+    if sick and rest:
+        by_slurm = f" (sbatch --exclude={fold(sick)})" if any(rank.slurm_job for rank in job.ranks) else ""
+        yield f"to leave {fold(sick)} out, start the job again on {fold(rest)}{by_slurm}"
 
 
 def _check(job: HangJob, reach: Reach) -> str:
@@ -163,35 +175,55 @@ def _commands(
         return
     if each.pid is None or each.cause is Cause.ENDED:
         return
-    if each.cause is Cause.STOPPED and (each.host, each.pid) in job.bound:
+    if each.cause is Cause.STOPPED and each.key in job.bound:
         yield reach.on(each.host, f"kill -CONT {each.pid}")
     elif each.cause is Cause.MISMATCH:
         return
     elif each.cause in (Cause.KERNEL, Cause.STORAGE):
-        yield reach.on(each.host, f"sudo cat /proc/{each.pid}/stack")
+        seen = any(rank.b and rank.b.kernel for rank in job.ranks if (rank.host, rank.pid) == each.key)
+        unseen = f"sudo cat /proc/{each.pid}/stack"
+        yield reach.on(each.host, "journalctl -k -n 50 --no-pager" if seen else unseen)
     elif each.cause is Cause.LAST:
         yield reach.again(job)
-    elif not each.frames:
-        yield reach.on(each.host, f"py-spy dump --pid {each.pid}")
-    elif sure and each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
-        yield f"{end}    # ends the job, with an error in its log"
+    else:
+        yield _stack_again(each, job, reach)
+        if sure and each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
+            yield f"{end}    # ends the job, with an error in its log"
 
 
-def next_time(job: HangJob) -> tuple[str, ...]:
-    """Environment variables for the next start of the job. Nothing has to be installed."""
+def _stack_again(each: HangCulprit, job: HangJob, reach: Reach) -> str:
+    """How to see whether it is still there. This neither stops the process nor needs it to run."""
+    held = next((one.pid for one in job.helpers if each.place and _is_at(one, each)), each.pid)
+    typed = reach.on(each.host, f"py-spy dump --nonblocking --pid {held}")
+    return f"{typed}    # is it still there?" if typed and each.frames else typed
+
+
+def _is_at(helper: HangMember, each: HangCulprit) -> bool:
+    """Whether the stack of the culprit is that of this helper, for which it waits."""
+    same = (helper.host, helper.helps) == each.key
+    return same and shown_frames(frames_of(helper.b) or frames_of(helper.a)) == each.frames
+
+
+def next_time(job: HangJob, named: Sequence[HangCulprit], *, stacks: bool) -> tuple[str, ...]:
+    """Environment variables with which more would have been seen of this hang. Nothing has to be installed.
+    `stacks`: whether Python stacks were seen.
+    """
     looks = [rank.b for rank in job.ranks]
+    differ = any(each.cause is Cause.MISMATCH for each in named)
+    own = () if stacks else ("PYTHONFAULTHANDLER=1: then kill -ABRT prints the stack of each thread",)
+    if named and not differ and not any(each.cause in (Cause.LAST, Cause.BEHIND) for each in named):
+        return own
     if any(map(threads.uses_npu, looks)):
         return (
-            "PYTHONFAULTHANDLER=1 TORCH_HCCL_STATUS_SAVE_ENABLE=1 TORCH_HCCL_STATUS_SAVE_PATH=/shared/status",
+            *own,
+            "TORCH_HCCL_STATUS_SAVE_ENABLE=1 TORCH_HCCL_STATUS_SAVE_PATH=/shared/status",
             "leave HCCL_DFS_CONFIG as it is: its heartbeat names the rank in plog",
         )
     if any(map(threads.uses_device, looks)):
         return (
-            "PYTHONFAULTHANDLER=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+            *own,
+            "TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DESYNC_DEBUG=1",
             "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/shared/fr_ TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
-            "TORCH_NCCL_DESYNC_DEBUG=1",
         )
-    return (
-        "PYTHONFAULTHANDLER=1",
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL, in one slower run: it names collectives that differ",
-    )
+    detail = "TORCH_DISTRIBUTED_DEBUG=DETAIL, in one slower run: it names collectives that differ"
+    return (*own, *((detail,) if differ else ()))

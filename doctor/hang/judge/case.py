@@ -12,8 +12,9 @@ from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
+from doctor.hang.judge.unrecognised import unrecognised
 from doctor.hang.judge.waiting import stuck_in_kernel
-from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
+from doctor.hang.judge.wires import Key, Wire, cut, edges, key, quiet_for, received_between, silent_for, wires
 from doctor.waits import graph
 
 LOOKS_APART = 2.0
@@ -36,6 +37,8 @@ class HangCase:
     """Whether no rank of it may be read."""
     timed: bool
     """Whether `still` comes from the connections. Otherwise it is only the time between the looks."""
+    away: tuple[Key, ...] = ()
+    """Ranks that are connected to a local process that was not recognised: it may be a rank."""
 
     @property
     def moves(self) -> bool:
@@ -88,7 +91,11 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     else:
         timed, still = _still(job, standings, after, gap)
     waits = edges(after) if timed else frozenset()
-    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed)
+    quiet = quiet_for(after) if timed else {}
+    standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
+    return HangCase(
+        job, standings, lost, waits, cut(after), gap, still, strange, timed, unrecognised(evidence, job)
+    )
 
 
 def _still(

@@ -294,11 +294,19 @@ def _at_another(each: RankStanding) -> HangCulprit:
 
 def _below(case: HangCase) -> HangFinding:
     """The finding if all ranks are inside the same operation and no TCP connection is lost."""
-    if case.job.missing:
-        return HangFinding(sentence="Every rank that was found waits in the same operation.")
+    if case.job.missing or case.away:
+        said = "Every rank that was found waits in the same operation."
+        return HangFinding(sentence=said, notes=tuple(_away(case)))
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
     said = f"Every rank waits in the same operation: the fault is below Python, in {what}."
     return HangFinding(sentence=said, below=True)
+
+
+def _away(case: HangCase) -> Iterator[str]:
+    for host in dict.fromkeys(host for host, _ in case.away):
+        number = sum(of == host for of, _ in case.away)
+        ranks = f"{number} ranks are" if number > 1 else "a rank is"
+        yield f"{host}: {ranks} connected to a local process that was not recognised, and that may be a rank"
 
 
 def _on_device(case: HangCase) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
@@ -65,7 +67,7 @@ def _parent(rank: HangMember) -> tuple[int, ...]:
 
 
 def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
-    ranks = ranks_of(part.members)
+    ranks = _numbered(ranks_of(part.members), part.world)
     ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
     here = {each.host for each in ranks}
     world = part.world
@@ -85,6 +87,28 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
         bound=part.bound & {key(each) for each in ranks},
         stray=part.stray,
     )
+
+
+def _numbered(ranks: list[HangMember], world: int | None) -> list[HangMember]:
+    """The ranks. One without a number is rank 0 if it holds the store, or has the only number left."""
+    left = set(range(min(world or 0, MOST_MISSING))) - {each.rank for each in ranks}
+    without = [each for each in ranks if each.rank is None]
+    store = [each for each in without if _holds_store(each)]
+    chosen: HangMember | None = None
+    if len(store) == 1 and all(each.rank != 0 for each in ranks):
+        chosen, number = store[0], 0
+    elif len(without) == len(left) == 1 and len(ranks) == world:
+        chosen, number = without[0], *left
+    if chosen is None:
+        return ranks
+    return _numbered([replace(each, rank=number) if each is chosen else each for each in ranks], world)
+
+
+def _holds_store(rank: HangMember) -> bool:
+    """Whether others reach it at the port of the rendezvous. A launcher would hold that itself."""
+    port = rank.master.rpartition(":")[2]
+    ends = (each.local.rpartition(":")[2] for look in rank.looks for each in look.connections)
+    return bool(port) and rank.launched is None and port in ends
 
 
 def _missing(ranks: Sequence[HangMember], world: int | None) -> tuple[int, ...]:

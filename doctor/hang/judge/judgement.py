@@ -97,6 +97,8 @@ class RankStanding:
     went: bool = False
     """It was at different lines in different looks."""
     doing: Activity | None = None
+    since: float | None = None
+    """Seconds since it exchanged anything with another rank; None if unknown."""
 
     @property
     def rank(self) -> int | None:
@@ -119,6 +121,10 @@ class HangCulprit:
     """What it is doing, without its name: "sleeps in forward, train.py:57"."""
     place: str = ""
     frames: tuple[Frame, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, int | None]:
+        return self.host, self.pid
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import threads
 from doctor.hang.judge.strangers import same_by_connections
 from doctor.hang.judge.wires import SHORT, Key, Wire, key, wires
+from doctor.hang.onhost.launchers import NAMELESS
 
 MOST_OWNERS = 64
 """The most owners of one name that are compared, to find one person under several names."""
@@ -44,7 +45,7 @@ def parts(evidence: HangEvidence) -> Iterator[JobPart]:
 
 def _by_name(evidence: HangEvidence) -> dict[str, list[list[HangMember]]]:
     """The members of each name, one list for each owner. A helper has the owner of its rank."""
-    same = same_by_connections(evidence)
+    same = {**same_by_connections(evidence), **_same_by_wires(evidence)}
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
     found: dict[str, dict[str, list[HangMember]]] = {}
     for host in evidence.hosts:
@@ -52,6 +53,39 @@ def _by_name(evidence: HangEvidence) -> dict[str, list[list[HangMember]]]:
             owner = owners.get((each.host, each.helps or each.pid), each.user)
             found.setdefault(same.get(each.job, each.job), {}).setdefault(owner, []).append(each)
     return {name: list(owned.values()) for name, owned in found.items()}
+
+
+def _same_by_wires(evidence: HangEvidence) -> dict[str, str]:
+    """The name of the whole job for each job without a name of its own that is connected to other ranks of
+    its user, such as actors of Ray on several hosts.
+    """
+    owned: dict[str, list[HangMember]] = {}
+    for host in evidence.hosts:
+        for each in ranks_of(host.members):
+            if not each.hidden:
+                owned.setdefault(each.user, []).append(each)
+    same: dict[str, str] = {}
+    for ranks in owned.values():
+        names = {key(each): each.job for each in ranks}
+        if len({*names.values()}) < 2 or not any(map(_is_nameless, names.values())):
+            continue
+        for wire in wires(ranks):
+            if min(wire.here.received, wire.there.received) < SHORT:
+                continue
+            one, other = sorted(
+                (same.get(names[end], names[end]) for end in (wire.of, wire.to)), key=_named_first
+            )
+            if one != other and _is_nameless(other):
+                same = {name: one if of == other else of for name, of in same.items()} | {other: one}
+    return same
+
+
+def _is_nameless(name: str) -> bool:
+    return name.startswith(NAMELESS)
+
+
+def _named_first(name: str) -> tuple[bool, str]:
+    return _is_nameless(name), name
 
 
 def ranks_of(members: Sequence[HangMember]) -> list[HangMember]:

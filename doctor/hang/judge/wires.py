@@ -88,6 +88,16 @@ def silent_for(after: Iterable[Wire]) -> float | None:
     return min(ages) / 1000 if ages else None
 
 
+def quiet_for(after: Iterable[Wire]) -> dict[Key, float]:
+    """For each rank, the seconds since it sent anything to another, or received anything."""
+    found: dict[Key, float] = {}
+    for wire in after:
+        if wire.here.received >= SHORT:
+            age = min(wire.here.last_sent, wire.here.last_received) / 1000
+            found[wire.of] = min(found.get(wire.of, age), age)
+    return found
+
+
 def cut(after: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
     """Pairs of ranks between which data is retransmitted without an answer."""
     lost = {

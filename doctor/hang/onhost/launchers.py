@@ -26,6 +26,21 @@ class LaunchSeat:
         self.size = number(size)
         """How many ranks its host has, if they are numbered consecutively."""
         self.launcher = launcher
+        self.node = None  # type: int | None
+        """The number of its host, if its variables give only that and its number there."""
+
+    def first(self) -> "LaunchSeat":
+        """The first seat of its host."""
+        seat = LaunchSeat(
+            self.weight, "", "" if self.world is None else str(self.world), "0", "", self.launcher
+        )
+        seat.node = self.node
+        return seat
+
+    def count_on_hosts_of(self, size: int) -> None:
+        """Number it, if every host has so many ranks."""
+        if self.node == 0 or (self.node and self.world and self.world % size == 0):
+            self.rank = self.node * size + (self.local or 0)
 
     def same(self, other: "LaunchSeat") -> bool:
         return (self.rank, self.world) == (other.rank, other.world)
@@ -104,7 +119,9 @@ class Launchers:
         """The seat of a process with these variables; None if they give it no rank."""
         rows = self._rows(env)
         row = next((row for row in rows if _counts(row, env)), None)
-        if row is None or any(env.get(name) in others for name, others in self._table["roles"].items()):
+        if row is None:
+            return next(filter(None, (_on_host(row, env) for row in rows)), None)
+        if any(env.get(name) in others for name, others in self._table["roles"].items()):
             return None
         launcher = next((r["launcher"] for r in rows if r["launcher"] and _counts(r, env)), "")
         numbered = [name for name in row["rank"] if number(env.get(name, "")) is not None]
@@ -143,6 +160,18 @@ class Launchers:
                 yield env[job]
             if env.get(array) and env.get(task):
                 yield f"{env[array]}_{env[task]}"
+
+
+def _on_host(row: Row, env: "Mapping[str, str]") -> "LaunchSeat | None":
+    """The seat of a process that is told its number only on its host."""
+    node, local = number(env.get(row["node"], "")), env.get(row["local"], "")
+    if node is None or number(local) is None or _first(env, row["rank"]):
+        return None
+    world = _first(env, row["world"])
+    seat = LaunchSeat(1, "", world, local, "", row["launcher"]) if number(world) is not None else None
+    if seat is not None:
+        seat.node = node
+    return seat
 
 
 def _first(env: "Mapping[str, str]", names: "Sequence[str]") -> str:

@@ -10,6 +10,8 @@ from typing import Any
 from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
+from doctor.hang.onhost.recognise import candidates
+from doctor.hang.onhost.tree import Tree
 from doctor.hang.onhost.turns import OwnerTurns
 
 EARLY = 1 << 19
@@ -21,6 +23,8 @@ MOST_BETWEEN = 7
 BUSY_LOOKS = 5
 """The least number of looks in between, at processes that compute: another line shows that they go on."""
 MOST_BUSY = 16
+ROUND = 0.1
+"""Seconds by which the start of a process, or the time of a file, may be rounded."""
 COMPARED = ("files", "positions", "kernel")
 """What only the first and the last look have, besides connections."""
 ROWS, WHOLE = 14.0, 22.0
@@ -58,7 +62,7 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
         known,
         rows,
         own,
-        ports=_ports(ranks.candidates(known, rows, own), owners, over),
+        ports=_ports(candidates(Tree(known, rows, own)), owners, over),
         ticks=proc.TICKS,
         uptime=proc.uptime(),
         users=users,
@@ -113,6 +117,9 @@ class Looks:
         """`within`: seconds that the looks may take, without the time between them."""
         self.members = members
         self.users = {member["pid"]: member["user"] for member in members}
+        starts = {member["pid"]: member["start"] for member in members}
+        self.starts = {m["pid"]: starts.get(m.get("helps"), m["start"]) for m in members}
+        """When each process got its code: a helper may have been forked long after its rank started."""
         self.hidden = {member["user"] for member in members if member.get("hidden")}
         self.pyspy = pyspy
         self.say = say
@@ -272,20 +279,25 @@ class Looks:
 
     def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
         """Read the text of the innermost lines of the users' code."""
-        frames = {}  # type: dict[tuple[str, Any], list[dict[str, Any]]]
+        frames = {}  # type: dict[tuple[str, Any, float], list[dict[str, Any]]]
+        booted = time.time() - proc.uptime()
         for pid, threads in found.items():
             rights = proc.rights(pid)
+            since = round(booted + self.starts[pid] / float(proc.TICKS) + ROUND, 1)
             for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
-                frames.setdefault((_inside(pid) + frame["file"], rights), []).append(frame)
-        items = [(at[0], sorted({f["line"] for f in some}), at[1]) for at, some in frames.items()][
-            :MOST_LINES
-        ]
-        for (path, _, rights), texts in carefully(
+                frames.setdefault((_inside(pid) + frame["file"], rights, since), []).append(frame)
+        items = [
+            (path, sorted({f["line"] for f in some}), rights, since)
+            for (path, rights, since), some in frames.items()
+        ][:MOST_LINES]
+        for (path, _, rights, since), texts in carefully(
             source.lines, items, owners=[at[2][0] for at in items], until=until
         ):
-            for frame in frames[path, rights]:
+            for frame in frames[path, rights, since]:
                 if texts and str(frame["line"]) in texts:
                     frame["source"] = texts[str(frame["line"])]
+                elif texts and source.CHANGED in texts:
+                    frame["changed"] = True
 
 
 def _until(over: float, most: float, share: float) -> float:

@@ -85,6 +85,7 @@ def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, A
             "start": int(fields[19]),
             "uid": os.stat(home).st_uid,
             "command": [],
+            "exe": "",
             "env": {},
             "hidden": False,
             "groups": False,
@@ -103,7 +104,10 @@ def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, A
         except OSError:
             found["hidden"] = bool(found["command"])
         found["typed"] = _reads_terminal(home)
-        found["groups"] = "python" in " ".join([name, *found["command"][:1]]) and _has_groups(home)
+        found["exe"] = _program(home)
+        titled = not found["exe"] and found["command"] and int(fields[17]) > 1
+        python = "python" in " ".join([name, found["exe"], *found["command"][:1]])
+        found["groups"] = bool(python or titled) and _has_groups(home)
     return found
 
 
@@ -116,6 +120,13 @@ def rights(pid: int) -> "tuple[int, int, tuple[int, ...]] | None":
         users, groups = ([int(word) for word in said[name].split()[:2]] for name in ("Uid", "Gid"))
         return users[1] or users[0], groups[1], tuple(map(int, said["Groups"].split()))
     return None
+
+
+def _program(home: str) -> str:
+    """The name of the file that it runs, which no title hides; empty if it may not be read."""
+    with contextlib.suppress(OSError):
+        return os.path.basename(os.readlink(home + "/exe"))[:LONGEST_WORD]
+    return ""
 
 
 def _reads_terminal(home: str) -> bool:

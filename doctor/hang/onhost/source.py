@@ -13,14 +13,18 @@ MOST = 4 << 20
 LONGEST = 400
 
 
-def lines(item: "tuple[str, Sequence[int], Rights | None]") -> "dict[str, str]":
+CHANGED = "changed"
+"""In place of all lines: the file is younger than the process, which runs what was there before."""
+
+
+def lines(item: "tuple[str, Sequence[int], Rights | None, float]") -> "dict[str, str]":
     """The lines with these numbers. The path comes from the memory of a process that anybody may have
     written. So the file must be a regular one whose real name ends in .py, and it is read with the rights of
-    that process.
+    that process. The last part of the item is when the process started, in seconds since 1970.
     """
-    path, numbers, rights = item
+    path, numbers, rights, since = item
     with acting_as(rights):
-        return _lines(path, numbers)
+        return _lines(path, numbers, since)
 
 
 @contextlib.contextmanager
@@ -42,7 +46,7 @@ def acting_as(rights: "Rights | None") -> "Iterator[None]":
         os.setgroups(before[1])
 
 
-def _lines(path: str, numbers: "Sequence[int]") -> "dict[str, str]":
+def _lines(path: str, numbers: "Sequence[int]", since: float) -> "dict[str, str]":
     real = os.path.realpath(path)
     if not (path.startswith("/") and real.endswith(".py")):
         return {}
@@ -54,6 +58,8 @@ def _lines(path: str, numbers: "Sequence[int]") -> "dict[str, str]":
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode) or about.st_size > MOST:
             return {}
+        if max(about.st_mtime, about.st_ctime) > since:
+            return {CHANGED: ""}
         with open(handle, "rb", closefd=False) as file:
             found = file.read(MOST).split(b"\n")
     except OSError:

@@ -14,8 +14,8 @@ from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch, ProcessEnv, TableSeat
 from doctor.job.launch.processes import JobProcess, launch_of_processes
-from doctor.job.launch.told_table import VARIABLES as TABLE_VARIABLES
-from doctor.job.launch.told_table import ToldTable, is_by_device, told_tables
+from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
+from doctor.job.launch.table_reference import TableReference, is_by_device, told_tables
 
 __all__ = [
     "TABLE_VARIABLES",
@@ -23,8 +23,8 @@ __all__ = [
     "JobProcess",
     "Launch",
     "ProcessEnv",
+    "TableReference",
     "TableSeat",
-    "ToldTable",
     "as_address",
     "common_env",
     "is_by_device",

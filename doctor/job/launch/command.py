@@ -82,7 +82,7 @@ def strange_start(words: Sequence[str]) -> str:
         return " ".join(words[: 2 * _SHOWN])
     if not bare_program(words) or _HANDLES.fullmatch(name):
         return ""
-    script = name in SHELLS or name.endswith(SCRIPTS)  # told if it is not here
+    script = name in SHELLS or name.endswith(SCRIPTS)  # reported if it is not here
     for at, word in enumerate(words[1:_MOST_WORDS], start=1):
         code = is_python(program_name(word)) and any(
             re.search(r"\.py$|^-m$", w) for w in words[at + 1 : at + 5]

@@ -12,19 +12,19 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words
+from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_address, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
-from doctor.job.launch.given_elsewhere import configuration
+from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
-from doctor.job.launch.mentioned import Mentioned, mentioned, own_address, starter
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
-from doctor.job.launch.told_table import is_by_device, told_tables
+from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.launch.unknowns import other_jobs
 from doctor.job.launch.variables import kept
 from doctor.text.redact import redact
@@ -50,7 +50,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
     told: list[ProcessEnv] = []
     beside: list[NearbyTable] = []
     unread: list[str] = []
-    mentions: list[Mentioned] = []
+    mentions: list[EndpointMention] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
@@ -88,7 +88,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FileContents:
     """The contents of one file: its processes, the tables it leaves behind, what was not understood (in
     words), and the ports and addresses in its text.
     """
@@ -96,17 +96,17 @@ class _Found:
     told: Sequence[ProcessEnv]
     beside: Sequence[NearbyTable] = ()
     unread: Sequence[str] = ()
-    mentioned: Sequence[Mentioned] = ()
+    mentioned: Sequence[EndpointMention] = ()
 
 
-def _read_file(path: Path, name: str, slots: Slots) -> _Found:
+def _read_file(path: Path, name: str, slots: Slots) -> _FileContents:
     text = read_text(path, LIMIT)
     dos, text = "\r\n" in text, text.replace("\r\n", "\n")
     file, home = str(path), os.path.dirname(os.path.abspath(path))
     if path.suffix.lower() in (".yaml", ".yml"):
         return _read_yaml(text, file, name, home, slots)
     if is_dump(text):
-        return _Found([_of_variables(file, name, *read_dump(text))])
+        return _FileContents([_of_variables(file, name, *read_dump(text))])
     try:
         script = read_script(text, home, _read_sourced)
     except ShellError as error:
@@ -114,7 +114,9 @@ def _read_file(path: Path, name: str, slots: Slots) -> _Found:
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
         script = ShellScript((), {})
     if not script.lines and is_env_file(text):
-        return _Found([_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name))
+        return _FileContents(
+            [_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name)
+        )
     found = _of_script(script, text, file, name, home, slots)
     if cut := _cut_line(script, text):
         message = "ends with a backslash and a blank: the shell does not join it with the next line"
@@ -133,7 +135,7 @@ def _cut_line(script: ShellScript, text: str) -> int | None:
     return next((number for number, line in lines if re.search(r"\\[ \t]+$", line)), None)
 
 
-def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
+def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _FileContents:
     """A configuration of a launcher, or a Kubernetes manifest."""
     commands = script_of(text, file)
     for launcher in () if commands is not None else LAUNCHERS:
@@ -146,11 +148,15 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Fou
         return _of_script(ShellScript((), {}), text, file, name, home, slots)
     found = _of_script(read_script(commands, home, _read_sourced), commands, file, name, home, slots)
     told = [replace(each, source=name, folder=None) for each in found.told]
-    default = [Mentioned("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
+    default = (
+        [EndpointMention("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
+    )
     return replace(found, told=told, mentioned=[*default, *_mentions(text, name)])
 
 
-def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> _Found:
+def _of_script(
+    script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots
+) -> _FileContents:
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name)
     marks = marks_in(text)
@@ -171,10 +177,10 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         for folder in dict.fromkeys(gone)
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
-    return _Found(*_find_tables(told, script.copied, name), unread, mentions)
+    return _FileContents(*_find_tables(told, script.copied, name), unread, mentions)
 
 
-def _mentions(text: str, name: str) -> list[Mentioned]:
+def _mentions(text: str, name: str) -> list[EndpointMention]:
     own = own_address(text)
     found = (*mentioned(text), *([own] if own else ()))
     return [replace(each, file=name, words=redact(each.words)) for each in found]

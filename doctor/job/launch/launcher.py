@@ -22,7 +22,7 @@ DEFAULT_OF = "the default of "
 
 
 @dataclass(frozen=True, slots=True)
-class ToldNumber:
+class LaunchNumber:
     """A number as it was given; `said` is the variable or option. `value` is None if it is not a number."""
 
     said: str
@@ -93,7 +93,8 @@ class RankVariables:
 
     If `only_with` is set, they count only together with one of these, because others set them too; they do
     not count if a variable has a value that is in `unless`. `by_hand`: people and platforms set them too, so
-    they may be wrong. `may_be_name`: the rank need not be a number; then `spare` may be.
+    they may be wrong. `may_be_name`: the rank need not be a number; then `spare` may be. `node`: a rank that
+    starts the others of its host sets this with `local_rank` for them, in place of `rank`.
 
     For --in-job, `identity` is what all ranks of one job have in common and no other job has; without it,
     these variables do not lead to rank 0. Those in `secret` are random, and only the job's user can read
@@ -110,6 +111,7 @@ class RankVariables:
     only_with: tuple[str, ...] = ()
     unless: tuple[tuple[str, str], ...] = ()
     spare: str = ""
+    node: str = ""
     by_hand: bool = False
     may_be_name: bool = False
     identity: tuple[str, ...] = ()
@@ -169,15 +171,15 @@ class LauncherAgent:
             value = self.env.get(f"{variables}{name.upper()}")
         return value
 
-    def setting(self, name: str) -> ToldNumber | None:
+    def setting(self, name: str) -> LaunchNumber | None:
         """The value of an option, or its default if the option is certainly absent."""
         given = self.given(name)
         if given is not None:
-            return ToldNumber(self.spelled(name), given)
+            return LaunchNumber(self.spelled(name), given)
         default = self.launcher.options.defaults.get(name)
         if default is None or self.unknown(name):
             return None
-        return ToldNumber(f"{DEFAULT_OF}{self.launcher.name}", default)
+        return LaunchNumber(f"{DEFAULT_OF}{self.launcher.name}", default)
 
     def unknown(self, *names: str) -> bool:
         """Whether one of these options, or the variable in its place, may have an unknown value."""
@@ -203,21 +205,21 @@ class LauncherAgent:
         return nodes_in(number.text) if number else None
 
     @property
-    def world(self) -> ToldNumber | None:
+    def world(self) -> LaunchNumber | None:
         ranks = self.setting("ranks")
         if ranks is not None:
             return ranks
         nodes, each = self.nodes, self.local_world or self.setting("each")
         if nodes and each and nodes[0] == nodes[1] and each.value is not None:
-            return ToldNumber("nnodes × nproc_per_node", str(nodes[0] * each.value))
+            return LaunchNumber("nnodes × nproc_per_node", str(nodes[0] * each.value))
         return None
 
     @property
-    def local_world(self) -> ToldNumber | None:
+    def local_world(self) -> LaunchNumber | None:
         return self.setting("nproc_per_node")
 
     @property
-    def node_rank(self) -> ToldNumber | None:
+    def node_rank(self) -> LaunchNumber | None:
         return self.setting("node_rank")
 
 
@@ -253,7 +255,7 @@ class Launcher:
     """Where its ranks will meet; None if the variables of the ranks say so."""
     goes_by_node_rank: Callable[[LauncherAgent], bool] = lambda _: False
     """Whether each host must be given its own number."""
-    port: Callable[[LauncherAgent], ToldNumber | None] = lambda agent: agent.setting("master_port")
+    port: Callable[[LauncherAgent], LaunchNumber | None] = lambda agent: agent.setting("master_port")
     """The port where its ranks will meet, also if their address is unknown."""
     derived: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
     """Its options, with those that follow from others."""
@@ -297,6 +299,10 @@ class Launcher:
     own: str = ""
     """Variables that must not be inherited by a program that a rank starts and that is not itself a rank."""
 
+    on_hosts: tuple[str, ...] = ()
+    """Its options for the hosts that take part, with the placeholders of `doctor run`."""
+    elsewhere: bool = False
+    """It may start its ranks on machines that its command line does not name."""
     forms: Mapping[str, LaunchForm] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
     framework: Framework | None = None

@@ -1,7 +1,7 @@
 """The commands of a Kubernetes manifest (PyTorchJob, Job, MPIJob and others), as a shell would type them.
 
-What the operator of a PyTorchJob sets for torchrun stands before the command; what it sets for each pod is
-left unknown.
+The variables that the operator of a PyTorchJob sets for torchrun come before the command; what it sets for
+each pod is left unknown.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from doctor.job.launch.launchers import (
     PER_HELPER,
     ROLES,
 )
-from doctor.job.launch.told_table import VARIABLES as TABLES
+from doctor.job.launch.table_reference import VARIABLES as TABLES
 from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 from doctor.job.launch.wrappers import PREFIXES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.marks import Mark
-from doctor.job.launch.mentioned import Mentioned
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,4 @@ class Launch:
     beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()
     met: bool = False
-    mentioned: tuple[Mentioned, ...] = ()
+    mentioned: tuple[EndpointMention, ...] = ()

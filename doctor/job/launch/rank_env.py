@@ -11,7 +11,7 @@ import re
 from typing import Literal
 
 from doctor.job.launch.command import read_command
-from doctor.job.launch.launcher import LauncherAgent, Master, RankVariables, Role, ToldNumber, nodes_in
+from doctor.job.launch.launcher import LauncherAgent, LaunchNumber, Master, RankVariables, Role, nodes_in
 from doctor.job.launch.launchers import LAUNCHERS, LOCAL_WORLDS, MEETINGS, NUMBERS, PORTS, ROLES
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import ProcessEnv
@@ -40,17 +40,17 @@ def role_variable(told: ProcessEnv) -> str | None:
     return next((name for name in ROLES if name in told.env), None)
 
 
-def rank_of(told: ProcessEnv) -> ToldNumber | None:
+def rank_of(told: ProcessEnv) -> LaunchNumber | None:
     if told.seat is not None:
-        return None if told.seat.rank is None else ToldNumber(DEVICE, str(told.seat.rank))
+        return None if told.seat.rank is None else LaunchNumber(DEVICE, str(told.seat.rank))
     variables = _variables(told)
     return _number(told, variables.rank) if variables else None
 
 
-def world_of(told: ProcessEnv) -> ToldNumber | None:
+def world_of(told: ProcessEnv) -> LaunchNumber | None:
     """How many ranks there are, from the variables that go with its own rank."""
     if told.seat is not None:
-        return ToldNumber("ranks in the rank table", str(told.seat.world))
+        return LaunchNumber("ranks in the rank table", str(told.seat.world))
     agent, variables = launcher(told), _variables(told)
     if agent is not None:
         return agent.world
@@ -59,7 +59,7 @@ def world_of(told: ProcessEnv) -> ToldNumber | None:
     return next((size for each in NUMBERS.values() if (size := _number(told, each.world[0]))), None)
 
 
-def local_world_of(told: ProcessEnv) -> ToldNumber | None:
+def local_world_of(told: ProcessEnv) -> LaunchNumber | None:
     """How many ranks run on its host."""
     agent = launcher(told)
     if agent is not None:
@@ -67,7 +67,7 @@ def local_world_of(told: ProcessEnv) -> ToldNumber | None:
     return next((size for name in LOCAL_WORLDS if (size := _number(told, name))), None)
 
 
-def node_rank_of(told: ProcessEnv) -> ToldNumber | None:
+def node_rank_of(told: ProcessEnv) -> LaunchNumber | None:
     """The node rank of an agent, or of a file that describes a node."""
     agent = launcher(told)
     if agent is not None:
@@ -92,7 +92,7 @@ def master_of(told: ProcessEnv) -> Master | None:
     return None
 
 
-def port_of(told: ProcessEnv) -> ToldNumber | None:
+def port_of(told: ProcessEnv) -> LaunchNumber | None:
     """The port where the ranks meet, even if the address is unknown."""
     agent = launcher(told)
     if agent is not None and agent.launcher.master is not None:
@@ -143,5 +143,5 @@ def _variables(told: ProcessEnv) -> RankVariables | None:
     return next((each for each in NUMBERS.values() if each.number_in(told.env)), None)
 
 
-def _number(told: ProcessEnv, name: str) -> ToldNumber | None:
-    return ToldNumber(name, told.env[name]) if told.env.get(name) else None
+def _number(told: ProcessEnv, name: str) -> LaunchNumber | None:
+    return LaunchNumber(name, told.env[name]) if told.env.get(name) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     launcher,
@@ -15,7 +15,7 @@ from doctor.job.launch.rank_env import (
     world_of,
 )
 from doctor.job.launch.ranks import MOST_RANKS, ranks_of
-from doctor.job.launch.told_table import told_tables
+from doctor.job.launch.table_reference import told_tables
 from doctor.job.launch.wrappers import SCRIPTS
 
 _SOURCE = re.compile(r"(.*):(\d+)(?: \([^()]*\))?", re.DOTALL)
@@ -50,7 +50,7 @@ def ranks_by_script(launch: Launch) -> dict[str, list[ProcessEnv]]:
     return found if all(len(ranks) > 1 for ranks in found.values()) else {}
 
 
-def world_said(launch: Launch) -> ToldNumber | None:
+def world_said(launch: Launch) -> LaunchNumber | None:
     """How many ranks there are, if all processes that say so agree.
 
     WORLD_SIZE alone does not count: for a program that starts its own ranks it may be the number of hosts.
@@ -91,9 +91,9 @@ def ranks_of_a_host(launch: Launch, hosts: int) -> int | None:
     return world.value // hosts if hosts and world.value % hosts == 0 else None
 
 
-def asked_for(process: ProcessEnv) -> ToldNumber | None:
+def asked_for(process: ProcessEnv) -> LaunchNumber | None:
     """How many ranks a program is asked to start, if it is neither a launcher nor a rank."""
-    number = ToldNumber("NPROC_PER_NODE", process.env.get("NPROC_PER_NODE", ""))
+    number = LaunchNumber("NPROC_PER_NODE", process.env.get("NPROC_PER_NODE", ""))
     return number if number.value and launcher(process) is None and rank_of(process) is None else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.devices import EVERY_VISIBLE
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
@@ -20,7 +20,7 @@ from doctor.job.launch.rank_env import (
     role_variable,
     world_of,
 )
-from doctor.job.launch.told_table import is_by_device
+from doctor.job.launch.table_reference import is_by_device
 from doctor.text.ranks import ranks_text
 
 MOST_RANKS = 200_000
@@ -42,7 +42,7 @@ def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tupl
     found = []
     for told in ranks_of(launch):
         rank = rank_of(told)
-        said = ToldNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
+        said = LaunchNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
         if rank is None or rank.value is None or said.value is None or visible_devices(told) is not None:
             continue
         expected = devices_by_rank.get(rank.value)
@@ -60,7 +60,7 @@ def ranks_of(launch: Launch) -> list[ProcessEnv]:
     return [told for told in launch.told if role_of(told) == "rank" and not told.loop]
 
 
-def world_of_launch(launch: Launch) -> ToldNumber | None:
+def world_of_launch(launch: Launch) -> LaunchNumber | None:
     """How many ranks there are, if at least one process says so and all agree."""
     said = [world for told in ranks_of(launch) if (world := world_of(told)) is not None]
     values = {world.value for world in said}
@@ -129,7 +129,7 @@ def missing_ranks(
     return found, ""
 
 
-def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: ToldNumber | None) -> str:
+def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: LaunchNumber | None) -> str:
     """Why the missing ranks are unknown, if no table maps the devices to ranks.
 
     On one host with as many devices as ranks, each device is one of them.
@@ -142,8 +142,8 @@ def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: ToldNumber |
     return f"{launch.name}: which ranks these are is in the rank table, and that could not be read"
 
 
-def _device_of(told: ProcessEnv) -> ToldNumber:
-    return ToldNumber(DEVICE, told.env[DEVICE])
+def _device_of(told: ProcessEnv) -> LaunchNumber:
+    return LaunchNumber(DEVICE, told.env[DEVICE])
 
 
 def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]) -> tuple[str, ...] | None:
@@ -174,8 +174,8 @@ def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Missi
         if told.host is not None and told.seat is not None:
             found.setdefault(told.host, set()).update(told.seat.ranks.values())
             continue
-        rank, own = rank_of(told), ToldNumber("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
-        size = ToldNumber("LOCAL_WORLD_SIZE", told.env.get("LOCAL_WORLD_SIZE", ""))
+        rank, own = rank_of(told), LaunchNumber("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
+        size = LaunchNumber("LOCAL_WORLD_SIZE", told.env.get("LOCAL_WORLD_SIZE", ""))
         if told.host is None or rank is None or None in (rank.value, own.value, size.value):
             continue
         first = (rank.value or 0) - (own.value or 0)
@@ -230,7 +230,7 @@ def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
     return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
 
 
-def _is_by_hand(number: ToldNumber) -> bool:
+def _is_by_hand(number: LaunchNumber) -> bool:
     """Whether a number may be set by hand; a launcher never sets DEVICE_ID."""
     return number.said == DEVICE or NUMBERS[number.said].by_hand
 

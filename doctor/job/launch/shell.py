@@ -19,7 +19,7 @@ from doctor.job.launch.expand import (
     moved,
     unknown,
 )
-from doctor.job.launch.given_elsewhere import Directives, Read, completed, read_directives
+from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.launchers.plain import PLAIN

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from doctor.job.launch.expand import FOLDER, Value, moved, unknown
-from doctor.job.launch.given_elsewhere import Read
+from doctor.job.launch.indirect_options import Read
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellFlow
 from doctor.job.launch.shell_tokens import ShellError, tokens
 from doctor.job.launch.variables import is_kept
-from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, Wrapped
+from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, InnerCommand
 
 _OF_A_MACHINE = re.compile(
     r"(?:^|/)(?:\.?bashrc|\.?(?:bash_)?profile|activate|conda\.sh|setvars\.sh|lmod\.sh|modules\.sh)$"
@@ -55,7 +55,8 @@ class ShellWithScripts(ShellFlow):
         self.values["BASH_SOURCE"] = before
 
     def doubt_figures(self) -> None:
-        """What is read here may set any variable anew. Places are kept: scripts are found by them."""
+        """The commands that are read here may change any variable. Places are kept: scripts are found by
+        them."""
         for name, value in self.values.items():
             if isinstance(value, str) and "/" not in value and re.fullmatch(r"[A-Z]\w*", name):
                 self.values[name] = None
@@ -85,7 +86,7 @@ class ShellWithScripts(ShellFlow):
         del self.frames[depth - 1 :]
         self.leaving = "" if self.leaving == "return" else self.leaving
 
-    def _child(self, found: Blocks, line: int, wrapped: Wrapped = ITSELF) -> bool:
+    def _child(self, found: Blocks, line: int, wrapped: InnerCommand = ITSELF) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
         before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
         known, exported = dict(self.values), set(self.exported)
@@ -103,7 +104,7 @@ class ShellWithScripts(ShellFlow):
             self.lines[lines:] = [replace(each, background=True) for each in self.lines[lines:]]
         return len(self.lines) > lines
 
-    def starts_inside(self, wrapped: Wrapped, line: int) -> bool:
+    def starts_inside(self, wrapped: InnerCommand, line: int) -> bool:
         """Whether what a wrapper starts can be read and starts ranks."""
         found = parsed(wrapped.text)
         return found is not None and self._child(found, line, wrapped)

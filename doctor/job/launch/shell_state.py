@@ -22,7 +22,7 @@ from doctor.job.launch.expand import (
     written,
 )
 from doctor.job.launch.shell_tokens import ShellError, Word
-from doctor.job.launch.told_table import VARIABLES as TABLES
+from doctor.job.launch.table_reference import VARIABLES as TABLES
 from doctor.job.launch.variables import is_kept
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")

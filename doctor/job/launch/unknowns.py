@@ -1,17 +1,17 @@
-"""What is not known about a launch, and what stands in its text although it may not be used."""
+"""What is not known about a launch, and ports and addresses in its text that it may not use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from doctor.job.launch.command import read_command
-from doctor.job.launch.launcher import DEFAULT_OF, LauncherAgent, ToldNumber
-from doctor.job.launch.mentioned import Mentioned
+from doctor.job.launch.endpoint_mentions import EndpointMention
+from doctor.job.launch.launcher import DEFAULT_OF, LauncherAgent, LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher, local_world_of, master_of, port_of, world_of
 from doctor.job.launch.rank_starts import asked_for, file_of, may_start_more, world_said
 from doctor.job.launch.ranks import ranks_of
-from doctor.job.launch.told_table import is_by_device
+from doctor.job.launch.table_reference import is_by_device
 
 _MEETING = ("master_addr", "master_port", "rdzv_endpoint")
 
@@ -90,24 +90,24 @@ def _mentioned(launch: Launch) -> Iterator[str]:
         yield f"{_where(each)}, but may not be used"
 
 
-def _where(each: Mentioned) -> str:
+def _where(each: EndpointMention) -> str:
     if not each.line:
         return f"{each.kind} {each.text} is {each.words}"
     return f"{each.kind} {each.text} is in line {each.line} of {each.file} (`{each.words}`)"
 
 
-def port_mentioned(launch: Launch) -> tuple[Mentioned, ...]:
+def port_mentioned(launch: Launch) -> tuple[EndpointMention, ...]:
     """The ports in its text, if it is not known where the ranks meet."""
     if _ports(launch) or any(agent.standalone for process in launch.told if (agent := launcher(process))):
         return ()
     return tuple(each for each in launch.mentioned if each.kind == "port")
 
 
-def _told_ports(launch: Launch) -> list[ToldNumber]:
+def _told_ports(launch: Launch) -> list[LaunchNumber]:
     return [port for process in launch.told if (port := port_of(process))]
 
 
-def _address_mentioned(launch: Launch) -> tuple[Mentioned, ...]:
+def _address_mentioned(launch: Launch) -> tuple[EndpointMention, ...]:
     if any(map(master_of, launch.told)):
         return ()
     return tuple(each for each in launch.mentioned if each.kind == "address")

@@ -1,6 +1,7 @@
-"""What may stand before a launcher: containers, other hosts, shells, and programs that pass a command on.
+"""What may come before a launcher: containers, other hosts, shells, and programs that pass a command on.
 
-One table. Nothing in it is run: a wrapper is taken off, and what it starts is read as if it stood alone.
+One table. Nothing in it is run: a wrapper is removed, and the command that it starts is read as if there were
+no wrapper.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Wrapper:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapped:
+class InnerCommand:
     """What a wrapper starts, as the text of a shell. `outer` are the words of launchers around it."""
 
     text: str
@@ -56,7 +57,7 @@ class Wrapped:
     detached: bool = False
 
 
-ITSELF = Wrapped("")
+ITSELF = InnerCommand("")
 """Stands for a command without a wrapper."""
 
 
@@ -128,7 +129,7 @@ def is_python(name: str) -> bool:
     return re.fullmatch(PYTHON, name) is not None
 
 
-def unwrapped(words: Sequence[str], deepest: int = 4) -> Wrapped | None:
+def unwrapped(words: Sequence[str], deepest: int = 4) -> InnerCommand | None:
     """What the outermost wrapper starts; None if there is no wrapper or nothing that it starts."""
     name = program_name(words[0]) if words and deepest else ""
     if name in PREFIXES:
@@ -140,16 +141,16 @@ def unwrapped(words: Sequence[str], deepest: int = 4) -> Wrapped | None:
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
     known = _behind_unknown(words) if words and is_open(words[0]) else _shell_in(words)
-    return Wrapped(shlex.join(known)) if known else None
+    return InnerCommand(shlex.join(known)) if known else None
 
 
-def _script_in(words: Sequence[str]) -> Wrapped | None:
+def _script_in(words: Sequence[str]) -> InnerCommand | None:
     """A script of a shell, which may be here."""
     is_script = words and (program_name(words[0]) in SHELLS or words[0].endswith(SCRIPTS))
-    return Wrapped(shlex.join(words)) if is_script else None
+    return InnerCommand(shlex.join(words)) if is_script else None
 
 
-def _behind_prefix(words: Sequence[str], deepest: int) -> Wrapped | None:
+def _behind_prefix(words: Sequence[str], deepest: int) -> InnerCommand | None:
     sets: dict[str, str | None] = {}
     for at, word in enumerate(words[1:MOST_WORDS], start=1):
         if variable := _VARIABLE.fullmatch(word):
@@ -163,7 +164,7 @@ def _behind_prefix(words: Sequence[str], deepest: int) -> Wrapped | None:
     return None
 
 
-def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
+def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
     if wrapper.after:
         at = next((n for n, word in enumerate(words[:MOST_WORDS]) if word in wrapper.after), None)
         if at is None:
@@ -188,7 +189,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
             variable, equals, said = value.partition("=")
             sets[variable] = said if equals else None
     if wrapper.text and (text is not None or not wrapper.places):
-        return None if text is None else Wrapped(text, (), sets, wrapper.passes, detached)
+        return None if text is None else InnerCommand(text, (), sets, wrapper.passes, detached)
     if rest[:1] == ["--"]:
         rest.pop(0)
     if any(map(is_open, words[: len(words) - len(rest)])) and not _is_program(rest[:1], wrapper.joins):
@@ -198,7 +199,7 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> Wrapped | None:
     joins = wrapper.joins or " " in rest[0]  # no program is called that
     if wrapper.fills:
         rest = [_FILLED.sub(r"${OF_HOST_\1}", word) for word in rest]
-    return Wrapped(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
+    return InnerCommand(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
 
 
 def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | None]:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TypeVar
 
 from doctor.job.framework import told_framework
-from doctor.job.launch import ProcessEnv, ToldTable, common_env, told_tables
+from doctor.job.launch import ProcessEnv, TableReference, common_env, told_tables
 from doctor.job.launch.common import default_of, port_is_drawn
-from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import world_of
 from doctor.job.launch.rank_starts import ranks_of_a_host, understood
@@ -76,7 +76,9 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     )
 
 
-def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTable]) -> SourcedValue[Backend]:
+def _backend(
+    wishes: JobWishes, table: RankTable | None, told: Sequence[TableReference]
+) -> SourcedValue[Backend]:
     """The backend; only HCCL reads a rank table."""
     if wishes.backend and _is_flag(wishes.backend):
         return wishes.backend
@@ -87,7 +89,7 @@ def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTabl
     return wishes.backend or SourcedValue(Backend.GLOO, "default")
 
 
-def _told_tables(wishes: JobWishes) -> tuple[ToldTable, ...]:
+def _told_tables(wishes: JobWishes) -> tuple[TableReference, ...]:
     """The rank tables of the launch, or else of the inventory.
 
     A rank of a running job speaks only for its own table, so in that case all ranks must agree.
@@ -99,7 +101,7 @@ def _told_tables(wishes: JobWishes) -> tuple[ToldTable, ...]:
     return told or told_tables([ProcessEnv("inventory", None, wishes.env)])
 
 
-def _table_paths(wishes: JobWishes, told: Sequence[ToldTable]) -> tuple[str, ...]:
+def _table_paths(wishes: JobWishes, told: Sequence[TableReference]) -> tuple[str, ...]:
     said = [table.path for table in told if table.path]
     return tuple(dict.fromkeys([*said, *([wishes.table.path] if wishes.table else [])]))
 
@@ -127,7 +129,7 @@ def _worlds_told(wishes: JobWishes) -> Iterator[SourcedValue[int]]:
     told = [(f"of {launch.name}", each) for each in launch.told] if launch else []
     told.append(("in the inventory", ProcessEnv("inventory", None, wishes.env)))
     for where, each in told:
-        plain = (ToldNumber(name, each.env[name]) for name in WORLDS if name in each.env)
+        plain = (LaunchNumber(name, each.env[name]) for name in WORLDS if name in each.env)
         for number in (world_of(each), *plain):
             if number and number.value and 0 < number.value <= MOST_RANKS_OF_A_JOB:
                 yield SourcedValue(number.value, f"{number.said} {where}")
@@ -142,7 +144,8 @@ def _is_flag(value: SourcedValue[T] | None) -> bool:
 
 
 def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int]:
-    """The port from the flag, the launch or the inventory; or one that only stands in the launch's text."""
+    """The port from the flag, the launch or the inventory; or one that is only mentioned in the launch's
+    text."""
     launch, given = wishes.launch, wishes.master_port
     if _is_flag(given):
         return given or _DEFAULT_PORT
@@ -159,7 +162,7 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> SourcedValue[int
 
 
 def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:
-    """Whether the port only stands in the text of the launch."""
+    """Whether the port is only mentioned in the text of the launch."""
     found = port_mentioned(wishes.launch) if wishes.launch else ()
     return any(port.source == each.source for each in found)
 

@@ -28,7 +28,8 @@ def is_untold(wish: str) -> bool:
 def missing_interfaces(variable: str, wish: str, interfaces: Mapping[str, object]) -> str:
     """The part of a *_SOCKET_IFNAME variable that names no interface; empty if there is none.
 
-    gloo needs each interface of a list, the others one. gloo and NCCL ignore a value of one character.
+    gloo needs every interface of a list, the other libraries only one. gloo and NCCL ignore a value of one
+    character.
     """
     if not wish or is_untold(wish) or (len(wish) == 1 and not variable.startswith("HCCL")):
         return ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from doctor.devices import Vendor
-from doctor.job.launch import ToldTable
+from doctor.job.launch import TableReference
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
@@ -67,12 +67,12 @@ class JobPlan:
     vendor: Vendor | None = None
     """The vendor of the devices that the job uses; None if no host shows any."""
     master_port_guessed: bool = False
-    """Nobody is known to use this port: it is a default, or only stands in the text of the launch."""
+    """Nobody is known to use this port: it is a default, or is only mentioned in the text of the launch."""
     master_port_drawn: bool = False
     """The launch draws its port at random, so nobody can keep it free beforehand."""
     launch: str = ""
     """What was understood of the launch, in words."""
-    told_tables: tuple[ToldTable, ...] = ()
+    told_tables: tuple[TableReference, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
     """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""

@@ -133,7 +133,7 @@ class _Counts:
         if count:
             return SourcedValue(min(count, self._most), FOUND)
         if count is None and self._usual:
-            return SourcedValue(self._usual, "as the other hosts")
+            return SourcedValue(self._usual, "like the other hosts")
         plugged = min(sight.plugged_in.get(self._vendor, 0), self._most) if sight else 0
         return SourcedValue(plugged, ON_BUS) if plugged else SourcedValue(DEFAULT_CPU_RANKS, DEFAULT_RANKS)
 

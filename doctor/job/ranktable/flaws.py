@@ -1,7 +1,7 @@
 """The positions of things in a JSON text, and the flaws found there.
 
 The text was already parsed by json.loads, so tokens are enough to find positions. A position is computed only
-for the flaws that are shown: a file of another kind may have thousands.
+for the flaws that are shown: a file of a different kind may have thousands.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ DEEPEST = 12
 LONGEST_PART = 120
 """The most bytes of a file or folder name here."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-TOO_MUCH = "its answer was more than asked, and only its beginning counts"
+TOO_MUCH = "its answer was longer than requested, and only its beginning counts"
 UNREADABLE = "its answer cannot be unpacked, and only its beginning counts"
 _ODD = re.compile(r"[^\w.+,@=-]")
 _NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")

@@ -14,10 +14,10 @@ from doctor.logs.judge.decide import decide
 from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.lag import fell_silent
+from doctor.logs.judge.line_ranking import ranked
 from doctor.logs.judge.parties import is_name, key
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
-from doctor.logs.judge.telling import ranked
 from doctor.logs.judge.unknowns import openings
 from doctor.logs.judge.words import aftermath, titled, told
 from doctor.logs.model import Conclusion, Form, LogCause, LogOutcome, Logs, Role

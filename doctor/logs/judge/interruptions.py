@@ -51,9 +51,7 @@ def interrupted(case: LogCase) -> LogBlame | None:
     waits = ", ".join(f"{who(parties)} in {name}" for name, parties in inside.items())
     verb = "were" if len(outside) > 1 else "was"
     says = f"{who(outside)} {verb} elsewhere while others waited ({waits}), when {_ENDED}"
-    how.append(
-        "if the job hung, they waited for those that did not come; without times nobody can tell that it hung"
-    )
+    how.append("if the job hung, they waited for those that did not come; without times this is unknown")
     return LogBlame(
         says, tuple(dict.fromkeys(outside)), events, Confidence.SUSPECT, tuple(how), nameless=True,
         checks=("stuck-process",), brief="did not join before Ctrl-C",

@@ -106,7 +106,7 @@ def _other_size(case: LogCase, suspect: Suspect) -> LogBlame:
     parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
     beside = ranks_text(near - at, most=MOST_RANGES) if near - at else ""
     beside = f" ({beside})" * bool(beside)
-    says = f"{who(wrote)} or a neighbour{beside} issued another collective than the others"
+    says = f"{who(wrote)} or a neighbour{beside} issued a different collective from the others"
     taken = suspect.events[0].sighting.taken
     came, room = taken.get("received"), taken.get("expected")
     sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""

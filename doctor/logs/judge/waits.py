@@ -189,15 +189,16 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         return LogBlame(
             says, chosen, carried, Confidence.STRONG, (*how, "no such line of its own is in these logs")
         )
-    if len(edges) == 1:
-        chosen = (said[0][1], said[0][0]) if said else chosen
-    if len(chosen) > 1:
-        circles = [[parties[end] for end in sorted(each, key=str)] for each in cycles(waits) if cycle]
-        sides = ", and ".join(map(who, circles or [list(chosen)]))
-        says = f"{sides} found no way to each other: {title}{UNDECIDED}"
-        return LogBlame(says, chosen, carried, Confidence.SUSPECT, how)
-    says = f"{who(chosen)} is the last that others wait for: {title}"
-    return LogBlame(says, chosen, carried, Confidence.SUSPECT, how)
+    if len(edges) == 1 and said:
+        chosen = (said[0][1], said[0][0])
+        says = f"{who(chosen[1:])} waited in vain for {who(chosen[:1])}"
+    elif cycle:
+        circles = [[parties[end] for end in sorted(each, key=str)] for each in cycles(waits)]
+        says = f"{', and '.join(map(who, circles))} waited for each other"
+    else:
+        says = f"{who(chosen)} {'are' if len(chosen) > 1 else 'is'} the last that others wait for"
+    doubt = UNDECIDED if len(chosen) > 1 else ""
+    return LogBlame(f"{says}: {title}{doubt}", chosen, carried, Confidence.SUSPECT, how)
 
 
 def _latest(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:

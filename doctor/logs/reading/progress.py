@@ -85,7 +85,7 @@ def counted(text: str) -> tuple[str, Value]:
     return f"{words}/{total}", (float(epoch[1]) if epoch else -1.0, int(step[1]) if step else -1)
 
 
-class Progress:
+class PartProgress:
     """The progress in one part of a file. Each window is searched from its end, until the last advance of
     each of its writers is found.
     """

@@ -29,7 +29,7 @@ from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.neighbours import values_around
-from doctor.logs.reading.progress import Progress, says_step
+from doctor.logs.reading.progress import PartProgress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import INTERRUPTED, NO_SPACE, PIPELINE, in_semlock, of_pipeline, stopped_at
 from doctor.logs.reading.window import KEPT, Window, states, windows
@@ -84,7 +84,7 @@ class _Scanner:
         self._table = table
         self._loss = loss
         self._losses: Losses | None = None
-        self._progress = Progress(self._parse)
+        self._progress = PartProgress(self._parse)
         self._clock = Clock(found.written)
         self._layout: PrefixLayout | None = None
         self._looked = self._learned = 0

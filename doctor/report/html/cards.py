@@ -1,4 +1,4 @@
-"""Cards and parts as HTML: quotes stand apart, long lists are cut."""
+"""Cards and parts as HTML: quotes are set apart, long lists are cut."""
 
 from __future__ import annotations
 

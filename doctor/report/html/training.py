@@ -94,7 +94,7 @@ def _phases(run: JudgedRun, net: float | None) -> Html:
 
 
 def _bar(share: float, fail: bool = False) -> Html:
-    """A bar; the number stands beside it."""
+    """A bar with the number beside it."""
     return tag("span", class_="bar fail" if fail else "bar", style=f"--share:{share:.3f}", aria_hidden="true")
 
 

@@ -9,7 +9,16 @@ from rich.text import Text
 
 from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.report.terminal.losses import print_losses
-from doctor.report.terminal.page import LABEL, CleanHook, put_edged, put_line, put_rows, put_wrapped, wrapped
+from doctor.report.terminal.page import (
+    LABEL,
+    NARROWEST,
+    CleanHook,
+    put_edged,
+    put_line,
+    put_rows,
+    put_wrapped,
+    wrapped,
+)
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 
@@ -92,7 +101,7 @@ def print_card(card: Card, console: Console, on: Medium) -> None:
             ("  " * bool(card.who) + clean_line(card.says), "bold"),
             clean_line(card.aside),
         )
-        if card.tag:  # an id may stand alone on its line, other words may not
+        if card.tag:  # an id may be alone on its line, other words may not
             tag = Text(clean_line(card.tag), "dim")
             put_edged(head, tag, console, indent, together="-" not in card.tag)
         else:
@@ -216,5 +225,11 @@ def _print_table(part: Table, console: Console) -> None:
     wide = [max(len(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
     for number, row in enumerate(rows):
         cells = "".join(f"{cell:<{size}}  " for cell, size in zip(row, wide, strict=False))
-        text = Text(cells + row[-1], style="" if number else "dim")
-        put_wrapped(text, console, 0, sum(wide) + 2 * len(wide), wide=True)
+        style, used = "" if number else "dim", sum(wide) + 2 * len(wide)
+        if console.width - used < NARROWEST:
+            put_wrapped(Text(cells + row[-1], style=style), console, 0, NARROWEST, wide=True)
+            continue
+        for again, line in enumerate(wrapped(Text(row[-1], style=style), console, used, wide=True)):
+            whole = Text(" " * used if again else cells, style=style) + line
+            whole.rstrip()
+            put_line(whole, console)

@@ -59,7 +59,7 @@ def find_head(seat: JobRank, until: float) -> FoundHead | str:
                 except (OSError, Stranger) as error:
                     connection.close()
                     said = str(error) if isinstance(error, Stranger) else ""
-                    strangers[f"port {port} is somebody else's" + (f": {said}" if said else "")] = None
+                    strangers[f"port {port} is another program's" + (f": {said}" if said else "")] = None
         time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
 
 
@@ -148,5 +148,5 @@ def _words(error: OSError, head: str) -> str:
     if isinstance(error, TimeoutError):
         return "no answer, as when a firewall drops the connection"
     if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
+        return "nothing listens there"
     return error.strerror or "no connection"

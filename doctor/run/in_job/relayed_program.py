@@ -89,7 +89,7 @@ class RelayedProgram:
             if self._flooded:
                 raise CannotReach(
                     UnreachedKind.FLOOD,
-                    f"The host sent more than {MOST_UNREAD // 1024**2} MiB that nobody had read yet.",
+                    f"The host sent more than {MOST_UNREAD // 1024**2} MiB that had not been read yet.",
                     "Find out what prints there without end, and whether that rank runs this doctor.",
                 )
             out, err = bytes(self._out), bytes(self._err)

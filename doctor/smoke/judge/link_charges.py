@@ -21,7 +21,7 @@ MANY_SEGMENTS = 1000
 
 
 @dataclass(frozen=True)
-class Measured:
+class CellMeasurements:
     """All that was measured in one cell."""
 
     result: SmokeResult
@@ -37,7 +37,7 @@ class Measured:
         return hosts_of(self.stages)
 
 
-def host_charge(seen: Measured, host: str, slow: bool, late: bool) -> SmokeCharge:
+def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool) -> SmokeCharge:
     stages = seen.stages
     own_trip, other_trip = _medians([stage.trips for stage in stages], host)
     found = []
@@ -82,7 +82,7 @@ def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None
     return f"{what} arrives at {_rate(own)}, and at {_rate(back)} the other way", _rate(back), _rate(own)
 
 
-def way_charge(seen: Measured, one_way: OneWayRates, way: Way) -> SmokeCharge:
+def way_charge(seen: CellMeasurements, one_way: OneWayRates, way: Way) -> SmokeCharge:
     """One direction between two hosts: either end may limit it, or what is between them."""
     own, back = one_way.middle[way], one_way.middle[way[::-1]]
     return SmokeCharge(
@@ -108,7 +108,7 @@ def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, 
     return median(chain(*own)), median(chain(*others))
 
 
-def pair_charge(seen: Measured, pair: Pair) -> SmokeCharge:
+def pair_charge(seen: CellMeasurements, pair: Pair) -> SmokeCharge:
     stages = seen.stages
     own = median(stage.rates[pair] for stage in stages)
     usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
@@ -129,7 +129,7 @@ def pair_charge(seen: Measured, pair: Pair) -> SmokeCharge:
     )
 
 
-def _evidence(seen: Measured, host: str) -> Iterator[Evidence]:
+def _evidence(seen: CellMeasurements, host: str) -> Iterator[Evidence]:
     table = _turns(seen.one_way) if seen.one_way else _table(seen.stages, host)
     yield Evidence("transfers between hosts", table)
     segments = {way: said for way, said in sent_again(seen.result).items() if {*way} <= {*seen.hosts}}

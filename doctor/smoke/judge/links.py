@@ -12,7 +12,13 @@ from statistics import median, median_high, median_low
 
 from doctor.smoke.judge.cells import cells
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.link_charges import LEAST_FOR_PAIR, Measured, host_charge, pair_charge, way_charge
+from doctor.smoke.judge.link_charges import (
+    LEAST_FOR_PAIR,
+    CellMeasurements,
+    host_charge,
+    pair_charge,
+    way_charge,
+)
 from doctor.smoke.judge.link_stages import Pair, PairStage, Way, split, stages_of
 from doctor.smoke.judge.one_way import one_way_rates
 from doctor.smoke.judge.speed import MAD, spread, waited
@@ -39,7 +45,7 @@ def judge_links(result: SmokeResult) -> Iterator[SmokeCharge]:
         yield from _judge(seen, LATE_IF_SHARED if shared else LATE_SECONDS)
 
 
-def _judge(seen: Measured, least: float) -> Iterator[SmokeCharge]:
+def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
     stages, one_way = seen.stages, seen.one_way
     noise = _repeat_noise(stages)
     trips = {pair: min(stage.trips[pair] for stage in stages) for pair in stages[0].trips}
@@ -59,12 +65,12 @@ def _judge(seen: Measured, least: float) -> Iterator[SmokeCharge]:
                 yield pair_charge(seen, pair)
 
 
-def measured_cells(result: SmokeResult) -> Iterator[Measured]:
+def measured_cells(result: SmokeResult) -> Iterator[CellMeasurements]:
     """The cells in which hosts can be compared: three or more, or two that sent one way at a time."""
     for cell in cells(result):
         one_way = one_way_rates(result.plan, cell)
         if stages := stages_of(result.plan, cell):
-            seen = Measured(result, stages, one_way)
+            seen = CellMeasurements(result, stages, one_way)
             if one_way or len(seen.hosts) >= LEAST_HOSTS:
                 yield seen
 

@@ -52,7 +52,7 @@ REFUSALS = (
     Refusal(
         r"permission denied while trying to connect to the docker|docker\.sock: connect: permission denied"
         r"|permission denied while trying to connect to the Docker daemon",
-        "this login may not speak to the engine",
+        "this login may not use the engine",
         "Put the login into the engine's group, or enter by sudo: --enter 'sudo -n docker exec -i NAME'.",
     ),
     Refusal(

@@ -9,7 +9,7 @@ from doctor.transport.errors import CannotReach, quoted, rounded
 from doctor.transport.slurm.output import NODE_FAILURE, DownNode, SrunMessages
 
 _FATES = {
-    "cancelled": ("The Slurm job was cancelled while the host was asked.", "Submit it again."),
+    "cancelled": ("The Slurm job was cancelled while the host was being examined.", "Submit it again."),
     "time-limit": ("The time limit of the Slurm job was reached.", "Give the job more time (--time)."),
     "preempted": ("The Slurm job was preempted.", "Wait until it runs again."),
     "node-failure": (

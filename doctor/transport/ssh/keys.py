@@ -27,7 +27,7 @@ AGENT_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class KeyOffer:
     """One key to try. `label` names it for the user and holds no secret."""
 
     label: str
@@ -38,7 +38,7 @@ class Offer:
 class KeyFile:
     """The contents of a file: keys to offer (with its certificate first), or why there are none."""
 
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[KeyOffer, ...] = ()
     public: bytes | None = None
     problem: str = ""
     locked: bool = False
@@ -57,7 +57,7 @@ class KeyRing:
         self._agents: dict[str, _Agent | None] = {}
         self._worked: paramiko.PKey | None = None
 
-    def worked(self, offer: Offer) -> None:
+    def worked(self, offer: KeyOffer) -> None:
         """Note a key that worked, to try it first on the next host: clusters often use one key for all."""
         self._worked = offer.key
 
@@ -69,10 +69,10 @@ class KeyRing:
             if agent is not None:
                 agent.hang_up()
 
-    def offers(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[Offer]:
+    def offers(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[KeyOffer]:
         """Keys in the order to try; nothing is read before it is needed. Fills `unusable` (file: why)."""
         in_order = self._in_order(settings, unusable)
-        later: list[Offer] = []
+        later: list[KeyOffer] = []
         for offer in in_order if (worked := self._worked) else ():
             if offer.key is worked:
                 yield offer
@@ -81,20 +81,20 @@ class KeyRing:
         yield from later
         yield from in_order
 
-    def _in_order(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[Offer]:
+    def _in_order(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[KeyOffer]:
         home = os.path.expanduser("~/.ssh")
         named = bool(settings.identities)
         files = settings.identities or tuple(os.path.join(home, name) for name in DEFAULTS)
         offered: set[bytes] = set()
 
-        def fresh(offer: Offer) -> bool:
+        def fresh(offer: KeyOffer) -> bool:
             mark = _identity(offer.key)
             if mark in offered:
                 return False
             offered.add(mark)
             return True
 
-        def from_files() -> Iterator[Offer]:
+        def from_files() -> Iterator[KeyOffer]:
             for name in files:
                 found = self._file(name, settings.certificates)
                 if found.offers:
@@ -111,7 +111,7 @@ class KeyRing:
         if not named:
             yield from filter(fresh, from_files())
 
-    def _from_agent(self, agent: str | None, public: bytes) -> Offer | None:
+    def _from_agent(self, agent: str | None, public: bytes) -> KeyOffer | None:
         return next((o for o in self._agent(agent) if o.key.asbytes() == public), None)
 
     def _file(self, name: str, certificates: tuple[str, ...]) -> KeyFile:
@@ -121,7 +121,7 @@ class KeyRing:
                 known = self._files[name, certificates] = _load(Path(name), certificates)
             return known
 
-    def _agent(self, path: str | None) -> tuple[Offer, ...]:
+    def _agent(self, path: str | None) -> tuple[KeyOffer, ...]:
         if not path:
             return ()
         with self._lock:
@@ -142,7 +142,7 @@ class _Agent(AgentSSH):
             conn.settimeout(AGENT_SECONDS)
             conn.connect(path)
             self._connect(conn)  # type: ignore[attr-defined]
-            self.offers = tuple(Offer(f"{_comment(key)} (agent)", key) for key in self.get_keys())
+            self.offers = tuple(KeyOffer(f"{_comment(key)} (agent)", key) for key in self.get_keys())
         except BaseException:
             conn.close()
             raise
@@ -193,7 +193,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
         return KeyFile(public=public, problem="needs a passphrase, and no agent has it", locked=True)
     except UnusableKey as error:
         return KeyFile(public=public, problem=str(error))
-    offers = [Offer(str(path), plain)]
+    offers = [KeyOffer(str(path), plain)]
     for certificate in dict.fromkeys([str(path.with_name(path.name + "-cert.pub")), *certificates]):
         if os.path.isfile(certificate):
             try:
@@ -202,7 +202,7 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
             except (ValueError, OSError, IndexError, paramiko.SSHException, UnusableKey):
                 # A certificate of another key, or not a certificate: the key alone is still good.
                 continue
-            offers.insert(0, Offer(certificate, signed))
+            offers.insert(0, KeyOffer(certificate, signed))
     return KeyFile(offers=tuple(offers), public=plain.asbytes())
 
 

@@ -14,7 +14,7 @@ from paramiko.ssh_exception import PartialAuthentication
 from doctor.transport import errors
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
-from doctor.transport.ssh.keys import KeyRing, Offer
+from doctor.transport.ssh.keys import KeyOffer, KeyRing
 from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, KnownKeys, fingerprint, known_as
 from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 
@@ -88,7 +88,7 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
     """Offer keys until one is accepted. `left` returns the seconds that remain. Raises CannotReach."""
     to = settings.destination()
     unusable: dict[str, str] = {}
-    offered: list[Offer] = []
+    offered: list[KeyOffer] = []
     allowed: list[str] = []
     for offer in keys.offers(settings, unusable):
         if not wire.is_active():

@@ -22,7 +22,7 @@ def clock(offset: float, status: str, says: str) -> Fault:
 
 
 def wrong_name(host: Host) -> None:
-    """One name that is not its own."""
+    """The host has a name that is not its own."""
     other = "node2" if host.name != "node2" else "node3"
     host.names({other: "198.18.0.99"})
 
@@ -33,24 +33,24 @@ FAULTS = {
     "a peer's name is another address": Fault(
         "names-disagree",
         wrong_name,
-        says=(r"resolves node[23] otherwise", r"198\.18\.0\.99", "/etc/hosts", r"name node[23]"),
+        says=(r"resolves node[23] differently", r"198\.18\.0\.99", "/etc/hosts", r"name node[23]"),
     ),
     "the head's name is another address": Fault(
         "names-disagree",
         lambda host: host.names({HEAD: "198.18.0.99"}),
-        says=("resolves node1 otherwise", r"node1 is 198\.18\.0\.11"),
+        says=("resolves node1 differently", r"node1 is 198\.18\.0\.11"),
         on="peer",
     ),
     "the head's name is unknown": Fault(
         "names-disagree",
         lambda host: host.names({HEAD: None}),
-        says=("resolves node1 otherwise", "not found"),
+        says=("resolves node1 differently", "not found"),
         on="peer",
     ),
     "no peer's name is known": Fault(
         "names-disagree",
         lambda host: host.names({f"node{n}": None for n in range(1, 5) if host.name != f"node{n}"}),
-        says=(r"resolves node[12] and 2 more names otherwise",),
+        says=(r"resolves node[12] and 2 more names differently",),
     ),
     "five seconds ahead": clock(5, "warn", r"its clock is [45]\.\d s ahead"),
     "five seconds behind": clock(-5, "warn", r"its clock is [45]\.\d s behind"),
@@ -83,7 +83,7 @@ def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> 
 def test_one_machine_under_two_names_is_a_mistake_of_the_list(
     second: str, lab: Lab, examine: Examiner
 ) -> None:
-    """Neither a host to be renamed nor one to be given another address; leaving the name out heals it."""
+    """No host must be renamed or get another address; leaving out one of the names is the repair."""
     outcome = examine(hosts=f"node1 node2 {second} node3")
     (found,) = outcome.trouble
     assert (outcome.code, found["check"], found["hosts"]) == (1, "host-named-twice", [second])

@@ -1,4 +1,4 @@
-"""`doctor logs` over hosts of the lab whose users are hostile, or which are hostile themselves."""
+"""`doctor logs` on hosts of the lab with hostile users, and on hostile hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ mkfifo /tmp/torchelastic_a/fifo /tmp/torchelastic_f
 
 
 def plant(host: Host) -> None:
-    """By root what is root's, and the rest by an ordinary user, whom no test logs in as."""
+    """Root's files are made by root, the others by an ordinary user whom no test uses to log in."""
     host.do('umask 077; mkdir /tmp/rootonly; printf "%s\\n%s\\n" "$1" "$2" >/tmp/rootonly/key', SECRET, FAULT)
     host.do('setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "$1" sh "$2"', PLANT, FAULT)
 
@@ -80,5 +80,5 @@ def test_a_hostile_host_costs_the_others_nothing(lab: Lab, tmp_path: Path) -> No
     assert done.returncode == 1, done.stderr
     said = json.loads(done.stdout)
     assert [finding["hosts"] for finding in said["findings"]] == [["node1"]]
-    assert "node2: its answer was more than asked" in done.stdout + done.stderr
+    assert "node2: its answer was longer than requested" in done.stdout + done.stderr
     assert sum(path.stat().st_size for path in saved.rglob("*") if path.is_file()) < 10_000_000

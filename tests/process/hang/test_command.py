@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.hang.named import culprits
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import JOB, HangJob, make_job
 from tests.support.paths import ROOT
 
 __all__ = ["make_job"]
@@ -44,23 +44,41 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
     assert (code, said["hang"]["state"]) == (1, "hang")
     assert (culprit["rank"], culprit["pid"], culprit["cause"]) == (1, job.pids[1], "sleeps")
     assert culprit["hang"]["stack"][0]["source"] == "time.sleep(1000)"
-    (end,) = said["hang"]["commands"]
-    assert end.startswith(f"kill -ABRT {job.pids[1]}    # "), "no login to this machine"
+    again, end = said["hang"]["commands"]
+    assert again.startswith(f"py-spy dump --nonblocking --pid {job.pids[1]}    # "), (
+        "no login to this machine"
+    )
+    assert end.startswith(f"kill -ABRT {job.pids[1]}    # ")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "swordfish" not in kept.read_text()
-    chosen = ("--master-port", str(job.port), "--json", "-")
-    again = hang("--replay", str(kept), "--limit", "1", *chosen)
-    assert (again.returncode, json.loads(again.stdout)) == (1, said)
-    by_pid = hang("--replay", str(kept), "--limit", "1", "--pid", str(job.pids[0]))
+    replayed = hang("--replay", str(kept), "--json", "-")
+    assert (replayed.returncode, json.loads(replayed.stdout)) == (1, said), (
+        "it keeps --limit and --master-port"
+    )
+    by_pid = hang("--replay", str(kept), "--pid", str(job.pids[0]))
     assert by_pid.returncode == 1
     assert "rank 1" in by_pid.stdout
-    patient = hang("--replay", str(kept), *chosen)
+    patient = hang("--replay", str(kept), "--limit", "60", "--json", "-")
     assert (patient.returncode, json.loads(patient.stdout)["hang"]["state"]) == (0, "waits")
+
+
+def test_the_line_of_a_file_that_was_edited_since_is_not_shown(
+    make_job: Callable[..., HangJob], tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(JOB.read_text())
+    job = make_job(world=2, script=script, FAULT="sleep")
+    job.hangs()
+    script.write_text(script.read_text().replace("time.sleep(1000)", "time.sleep(1)"))
+    code, said = judged(job, "--limit", "1")
+    (culprit,) = culprits(said)
+    assert (code, culprit["rank"], culprit["cause"]) == (1, 1, "sleeps")
+    assert {frame["source"] for frame in culprit["hang"]["stack"]} == {None}
 
 
 @pytest.mark.parametrize("chain", ["irecv", pytest.param("recv", marks=pytest.mark.long)])
 def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob], chain: str) -> None:
-    """Of a pipeline. gloo's worker threads are idle then, and of irecv the stack shows only `wait`."""
+    """As in a pipeline. gloo's worker threads are idle then, and for irecv the stack only shows `wait`."""
     job = make_job(FAULT="sleep", CHAIN=chain)
     job.hangs()
     code, said = judged(job, "--limit", "1")
@@ -75,7 +93,7 @@ def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob],
 def test_only_the_job_that_is_asked_for_is_looked_at(
     make_job: Callable[..., HangJob], tmp_path: Path
 ) -> None:
-    """A process beside it that looks like a rank costs nothing, and is not kept."""
+    """A process beside it that looks like a rank costs nothing and is not kept."""
     job = make_job(world=2, FAULT="sleep")
     env = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "1", "PATH": "/usr/bin:/bin"}
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], env=env)
@@ -129,7 +147,7 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJ
 def test_a_given_py_spy_that_shows_nothing(
     own: str, make_job: Callable[..., HangJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job is judged without stacks, or by the installed one where the file is for other hosts."""
+    """The job is judged without stacks, or with the installed py-spy if the file is for other hosts."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     job, given = make_job(world=2, FAULT="sleep"), tmp_path / "py-spy"
     header = bytearray(Path("/bin/true").read_bytes())

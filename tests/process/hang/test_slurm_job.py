@@ -20,7 +20,7 @@ BARE = Request("hang")
 
 @pytest.fixture
 def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Slurm in which a task of an array runs."""
+    """A Slurm in which a task of a job array runs."""
     for name, said in (("squeue", f"4713|4712|2|RUNNING|{os.getuid()}|node[1-2]"), ("srun", "")):
         (tmp_path / name).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\necho "{said}"\n')
         (tmp_path / name).chmod(0o755)

@@ -18,6 +18,7 @@ from tests.support.hang.ranks import PATIENCE
 from tests.support.injob import TORCHRUN, free_port
 from tests.support.paths import ROOT
 
+FORKED = ROOT / "tests" / "support" / "hang" / "forked.py"
 SPAWNED = ROOT / "tests" / "support" / "hang" / "spawned.py"
 
 pytestmark = pytest.mark.slow
@@ -27,11 +28,16 @@ Start = Callable[[Sequence[str]], psutil.Process]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a program, and ends it with all that it started."""
+    """Starts a program; it is ended with everything that it started."""
     started: list[subprocess.Popen[bytes]] = []
 
     def make(argv: Sequence[str]) -> psutil.Process:
-        env = {"PATH": os.defpath, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        env = {
+            "PATH": os.defpath,
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "GLOO_SOCKET_IFNAME": "lo",
+        }
         started.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env))
         return psutil.Process(started[-1].pid)
 
@@ -69,6 +75,21 @@ def test_the_rank_of_multiprocessing_that_sleeps_is_named(method: str, start: St
     (culprit,) = culprits(said)
     assert (culprit["rank"], culprit["cause"]) == (2, "sleeps")
     assert culprit["hang"]["stack"][0]["function"] == "work"
+
+
+@pytest.mark.parametrize("title", ["", "ray::Worker.train"])
+def test_a_rank_that_forks_the_others_is_one_itself(title: str, start: Start, tmp_path: Path) -> None:
+    """It was dropped for its children, and the network was blamed. A title hides none of them."""
+    hit = tmp_path / "hit"
+    parent = start([sys.executable, str(FORKED), "3", "0", str(free_port()), str(hit), title])
+    until(lambda: hit.exists() and hit.read_text() != "")
+    time.sleep(2.0)
+    done = hang("--pid", str(parent.pid), "--json", "-")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["hang"]["state"]) == (1, "hang"), said
+    (culprit,) = culprits(said)
+    assert (culprit["pid"], culprit["cause"]) == (parent.pid, "sleeps")
+    assert said["hang"]["job"]["found"] == 3
 
 
 def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:

@@ -27,7 +27,7 @@ BAD = int(os.environ.get("VICTIM", "1")) == RANK
 FOLDER = Path(os.environ["FOLDER"])
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 LONG = float(os.environ.get("LONG", "900"))
-"""Seconds that the work takes, as long as nothing else bounds it."""
+"""Seconds that the work takes, unless something else limits it."""
 
 
 def mark(name: str, text: str = "1") -> None:
@@ -81,7 +81,7 @@ def count_words() -> None:
 
 
 def small_reads() -> None:
-    """4 KB each 0.4 s."""
+    """4 KB every 0.4 s."""
     goes_on = until()
     path = FOLDER / "samples"
     path.write_bytes(bytes(1 << 24))
@@ -99,7 +99,7 @@ def many_files() -> None:
 
 
 def checkpoint() -> None:
-    """To a disk that takes 40 KB a second."""
+    """To a disk that accepts 40 KB a second."""
     goes_on = until()
     with (FOLDER / "checkpoint").open("wb", buffering=0) as file:
         while goes_on():
@@ -117,7 +117,7 @@ def slow_checkpoint() -> None:
 
 
 def _sink() -> int:
-    """A service that takes what is sent to it; its port."""
+    """A service that accepts whatever is sent to it; returns its port."""
     server = socket.create_server(("127.0.0.1", 0))
     code = (
         "import socket,sys,time\n"
@@ -176,7 +176,7 @@ def upload_by_thread() -> None:
 
 
 def _service(seconds: float) -> int:
-    """A judge that answers after some time."""
+    """A service that judges, and answers after some time."""
     server = socket.create_server(("127.0.0.1", 0))
     code = (
         "import socket,time\n"
@@ -323,7 +323,7 @@ def lock() -> None:
 
 
 def sleep_with_heartbeat() -> None:
-    """A thread writes a log and talks to a monitor."""
+    """A thread writes a log and reports to a monitor."""
     port = _sink()
 
     def beat() -> None:

@@ -1,4 +1,4 @@
-"""What agents say: lines spoilt, lost, repeated and out of order, whatever they were asked."""
+"""Messages of agents: lines that are spoilt, lost, repeated or out of order, whatever was asked."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def seeds() -> Sequence[bytes]:
 
 
 def another_seed(dice: Random, _: bytes, __: Sequence[bytes]) -> bytes:
-    """What is said depends on what is asked: the case is how it is spoilt."""
+    """The messages depend on the requests, so a case is a way to spoil them."""
     return dice.randbytes(8).hex().encode()
 
 
 class Spoiler:
-    """One line of an agent -> what arrives of it, now or later."""
+    """One line of an agent -> the lines that arrive in its place, now or later."""
 
     def __init__(self, seed: bytes) -> None:
         self.dice = Random(seed)
@@ -76,7 +76,7 @@ class Spoiler:
 
 
 class Feed:
-    """A session over agents that are functions: what is sent -> what they answer."""
+    """A session with functions as agents: a request -> their answers."""
 
     def __init__(self, seed: bytes) -> None:
         self.spoil = Spoiler(seed)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, Read
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from tests.support.captures import as_read, every_fact, sample
 from tests.support.limits import within
 
@@ -95,7 +95,7 @@ UNITS = (
 
 
 def tolerate(fact: Fact[Any], text: str) -> None:
-    with contextlib.suppress(NotUnderstood):
+    with contextlib.suppress(UnreadableOutput):
         fact.parse(Capture(fact.name, 0, text))
 
 
@@ -123,7 +123,7 @@ def test_any_text(name: str, text: str) -> None:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """A real answer with some pieces replaced, repeated or taken out."""
+    """A real answer with some parts replaced, repeated or removed."""
     text = draw(st.sampled_from(SEEDS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))

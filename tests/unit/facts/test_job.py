@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.api import Capture
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.job.launch import JobProcess
 from tests.support.captures import printed
@@ -32,7 +32,7 @@ def test_tools_in_a_pod_are_not_ranks(words: list[str]) -> None:
 
 
 def test_what_a_step_of_slurm_calls_is_no_rank() -> None:
-    """srun gives its variables to every program of a step, as to those of an examination beside this one."""
+    """srun gives its variables to every program of a step, including an examination beside the job."""
     given = "e SLURM_PROCID=0\ne SLURM_STEP_NUM_TASKS=4\ne SLURM_NTASKS=4\ne MASTER_ADDR=node1\n"
     step = f"jobs\np 7 1 0\n{given}a\t"
     for words in ("sed", "/usr/bin/cat", "hccn_tool"):
@@ -69,5 +69,5 @@ def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:
     "text", ["", "p 1 1 0\n", "jobs\np x 1 0\n", "jobs\np 1 1 0\nmore\n", "jobs\np 1 1\n"]
 )
 def test_what_is_not_understood(text: str) -> None:
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnreadableOutput):
         PROCESSES_OF_JOBS.parse(Capture(PROCESSES_OF_JOBS.name, 0, text))

@@ -9,7 +9,7 @@ import pytest
 
 from doctor.api import Fact
 from doctor.devices import AMD, ASCEND, NVIDIA
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports
 from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, MACHINE, VIEW, Devices
 from doctor.model import View
@@ -25,7 +25,7 @@ Max locked memory         unlimited            unlimited            bytes
 
 
 def sysctls(**changed: str) -> dict[str, str]:
-    """The sampled values as the files that PORTS reads; `None` for a key removes its file."""
+    """The sampled values, as the files that PORTS reads; `None` for a key removes its file."""
     found = dict(re.findall(r"^(\S+) = (.*)$", sample("host/sysctl_keys.txt"), re.MULTILINE))
     found |= {key.replace("__", "."): value for key, value in changed.items()}
     return {f"/proc/sys/{key.replace('.', '/')}": value for key, value in found.items() if value != "gone"}
@@ -60,7 +60,7 @@ def test_reserved_ports(reserved: str, yes: tuple[int, ...], no: tuple[int, ...]
     ],
 )
 def test_missing_port_settings_are_named(changed: dict[str, str], why: str) -> None:
-    with pytest.raises(NotUnderstood, match=why):
+    with pytest.raises(UnreadableOutput, match=why):
         held(PORTS, sysctls(**changed))
 
 
@@ -69,7 +69,7 @@ def test_limits() -> None:
 
 
 def test_a_missing_limit_is_named() -> None:
-    with pytest.raises(NotUnderstood, match="Max open files"):
+    with pytest.raises(UnreadableOutput, match="Max open files"):
         held(LIMITS, {"/proc/self/limits": LIMITS_FILE.replace("Max open files", "最大打开文件")})
 
 
@@ -107,7 +107,7 @@ def test_identity() -> None:
 
 @pytest.mark.parametrize("name", ["", "  ", "n" * 300])
 def test_identity_not_understood(name: str) -> None:
-    with pytest.raises(NotUnderstood, match="its name"):
+    with pytest.raises(UnreadableOutput, match="its name"):
         held(IDENTITY, {"/proc/sys/kernel/hostname": name})
 
 
@@ -126,7 +126,7 @@ def test_kernel() -> None:
         True,
     )
     assert not held(KERNEL, {"/proc/sys/kernel/osrelease": "4.4", "/proc/sys/kernel/version": "#1"}).smp
-    with pytest.raises(NotUnderstood, match="osrelease"):
+    with pytest.raises(UnreadableOutput, match="osrelease"):
         held(KERNEL, {})
 
 
@@ -145,7 +145,7 @@ def test_clock(text: str, now: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "Fri Nov 20", "-5", "1795167475.12x", "1" * 400])
 def test_clock_not_understood(text: str) -> None:
-    with pytest.raises(NotUnderstood, match="date printed"):
+    with pytest.raises(UnreadableOutput, match="date printed"):
         printed(CLOCK, text)
 
 
@@ -266,11 +266,11 @@ def test_view(contents: dict[str, str], view: View) -> None:
 @pytest.mark.parametrize("text", ["noise", "0::/docker/0123abcd", "/proc/1/cgroup:0::/docker/0\nnoise"])
 @pytest.mark.parametrize("fact", [VIEW, DEVICES], ids=["view", "devices"])
 def test_what_is_no_text_of_files_says_nothing(fact: Fact[object], text: str) -> None:
-    """A host without devices is not what is left of a damaged answer."""
-    with pytest.raises(NotUnderstood, match="belongs to no file"):
+    """A damaged answer must not look like that of a host without devices."""
+    with pytest.raises(UnreadableOutput, match="belongs to no file"):
         printed(fact, text)
 
 
 def test_where_nothing_can_be_read_no_view_is_taken_for_granted() -> None:
-    with pytest.raises(NotUnderstood, match="control group"):
+    with pytest.raises(UnreadableOutput, match="control group"):
         printed(VIEW, "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.memory import FULL, MB, MEMORY, SEGMENTS, SPACES, SWAP, Memory, Segment, Space, Swap
 from tests.support.captures import held, printed, sample
 
@@ -49,7 +49,7 @@ def test_memory(files: dict[str, str], memory: Memory) -> None:
 def test_memory_of_an_old_kernel_and_without_a_total() -> None:
     old = "\n".join(line for line in MEMINFO.splitlines() if "Available" not in line)
     assert held(MEMORY, {"/proc/meminfo": old}).available == 23645104 * 1024
-    with pytest.raises(NotUnderstood, match="MemTotal"):
+    with pytest.raises(UnreadableOutput, match="MemTotal"):
         held(MEMORY, {"/proc/meminfo": "MemTotal: [N/A]"})
 
 
@@ -84,14 +84,14 @@ def test_spaces() -> None:
 
 @pytest.mark.parametrize("row", ["", "df: /tmp: No such file", "/dev/vda [N/A] 0 0 - /", "磁盘已满"])
 def test_spaces_without_a_row_of_df(row: str) -> None:
-    with pytest.raises(NotUnderstood, match="df printed no line for /tmp"):
+    with pytest.raises(UnreadableOutput, match="df printed no line for /tmp"):
         printed(SPACES, f"path yes /tmp\n{row}\n")
 
 
 def test_only_remote_file_systems_are_an_answer_too() -> None:
     spaces = printed(SPACES, "remote nfs4 /tmp\nremote nfs4 /home/u\ngone /dev/shm\n")
     assert (spaces.places, spaces.gone) == ((), ("/dev/shm",))
-    with pytest.raises(NotUnderstood, match="nothing"):
+    with pytest.raises(UnreadableOutput, match="nothing"):
         printed(SPACES, "sh: not found\n")
 
 
@@ -114,5 +114,5 @@ def test_file_systems_without_room() -> None:
     row = "/dev/nvme1n1   1055762868 1055762868         0     100% /data"
     assert printed(FULL, f"full\n{row}\n") == (Space("/data", "/data", 1055762868 * 1024, 0, True),)
     assert printed(FULL, "full\n") == ()
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnreadableOutput):
         printed(FULL, "sh: awk: not found\n")

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 import pytest
 
 from doctor.api import Capture
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.network import ADDRESSES, LINKS, LISTENERS, NAMES, ROUTES, BoundPort, Counters, Route
 from tests.support.captures import held, printed, sample
 
@@ -46,7 +46,7 @@ def test_addresses_of_a_container_interface_and_old_ones() -> None:
 
 
 def test_an_address_with_a_name_of_its_own_is_listed_under_both() -> None:
-    """Libraries find it by that name, and the link, the routes and the firewall know the interface alone."""
+    """Libraries find it by that name; the link, the routes and the firewall only know the interface."""
     text = (
         "2: eth0    inet 10.0.0.8/24 brd 10.0.0.255 scope global eth0\\       valid_lft forever\n"
         "2: eth0    inet 10.0.0.9/24 scope global secondary eth0:1\\       valid_lft forever\n"
@@ -61,7 +61,7 @@ def test_an_address_with_a_name_of_its_own_is_listed_under_both() -> None:
 
 @pytest.mark.parametrize("text", ["", "[N/A]", "1: lo: <LOOPBACK,UP>", "命令未找到", "\x1b[2J"])
 def test_addresses_not_understood(text: str) -> None:
-    with pytest.raises(NotUnderstood, match="no address"):
+    with pytest.raises(UnreadableOutput, match="no address"):
         printed(ADDRESSES, text)
 
 
@@ -136,7 +136,7 @@ def test_what_a_listener_covers(bound: str, own: str | None, collides: bool) -> 
 
 def test_no_listeners_and_no_table() -> None:
     assert printed(LISTENERS, "listeners\n") == ()
-    with pytest.raises(NotUnderstood, match="no head"):
+    with pytest.raises(UnreadableOutput, match="no head"):
         printed(LISTENERS, "")
 
 
@@ -152,20 +152,20 @@ def test_names() -> None:
 
 
 def test_no_names() -> None:
-    with pytest.raises(NotUnderstood, match="no name"):
+    with pytest.raises(UnreadableOutput, match="no name"):
         printed(NAMES, "getent: not found\n")
 
 
 def test_addresses_without_ip() -> None:
     assert printed(ADDRESSES, "no ip: 10.0.0.1 fd00::1 \n") == {"?": ("10.0.0.1", "fd00::1")}
-    with pytest.raises(NotUnderstood, match="no address"):
+    with pytest.raises(UnreadableOutput, match="no address"):
         printed(ADDRESSES, "no ip: \n")
 
 
 def test_names_that_were_looked_up_before_the_time_ran_out() -> None:
-    """A name whose look-up was cut off was not looked up, and is not "not found"."""
+    """A name whose look-up was cut off was not looked up, so it is not "not found"."""
     text = "? node1\n10.0.0.1 STREAM node1\n? gone\n? node2\n"
     found = NAMES.parse(Capture("names", 137, text)).addresses
     assert found == {"node1": ("10.0.0.1",), "gone": ()}
-    with pytest.raises(NotUnderstood, match="did not end in time"):
+    with pytest.raises(UnreadableOutput, match="did not end in time"):
         NAMES.parse(Capture("names", 137, "? node1\n"))

@@ -10,7 +10,7 @@ from checks.software import torch_npu_unusable, version_drift
 from doctor.api import Expect, Skip
 from doctor.devices import AMD, NVIDIA, Vendor
 from doctor.devices import ASCEND as ASCEND_ROW
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Versions
 from doctor.facts.system import Devices, FoundDevices
@@ -103,7 +103,7 @@ def test_torch_missing(said: str, expected: str, outcome: str) -> None:
 
 @pytest.mark.parametrize(("path", "found"), [("/opt/no/python", ["node1"]), ("python3", [])])
 def test_an_interpreter_that_was_named_and_is_not_there(path: str, found: list[str]) -> None:
-    """Also where no torch is expected: nobody names an interpreter that a job does not use."""
+    """Even if no torch is expected: nobody names an interpreter that a job does not use."""
     made = recording(["node1"], heard={"node1": heard(1, ["node1"], python=f"absent {path}\n")})
     assert [host for f in report(made).findings if f.check == "torch-missing" for host in f.hosts] == found
 
@@ -184,7 +184,7 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
     ("vendor", "name", "driver", "told"),
     [
         (NVIDIA, "nvidia-driver", "", False),  # it is not loaded, which gpu-missing reports
-        (AMD, "amdgpu-driver", "loaded", True),  # the one that came with the kernel says no version
+        (AMD, "amdgpu-driver", "loaded", True),  # the one that came with the kernel has no version
         (NVIDIA, "cuda", "", True),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_driver_that_is_not_loaded_is_no_other_version(
     "text", ["", "Python 3.10.12", "python three /usr/bin/python3", "Segmentation fault"]
 )
 def test_python_not_understood(text: str) -> None:
-    with pytest.raises(NotUnderstood, match="did not say its version"):
+    with pytest.raises(UnreadableOutput, match="did not print its version"):
         printed(PYTHON, text)
 
 
@@ -230,7 +230,7 @@ def test_processes() -> None:
         (2222, 1, "D", "root", 7200),
         (2223, 2222, "Zl", "anna", 10),
     ]
-    with pytest.raises(NotUnderstood, match="no process"):
+    with pytest.raises(UnreadableOutput, match="no process"):
         printed(PROCESSES, "ps: bad -o argument 'etimes'\n")
 
 

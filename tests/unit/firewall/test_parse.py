@@ -1,4 +1,4 @@
-"""Whatever a host prints, the parsers answer with tables or NotUnderstood, and questions are answered."""
+"""Whatever a host prints, the parsers return tables or raise UnreadableOutput, and questions are answered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
 from doctor.firewall.nft_devices import parse_devices
 from tests.support.firewall import decide
@@ -43,7 +43,7 @@ statements = st.recursive(
 
 
 def ask(tables: tuple[RuleTable, ...]) -> None:
-    """Any rule set that was read can be asked."""
+    """Any rule set that could be read can be queried."""
     rules = combine(tables)
     decide(rules, "198.18.0.2", "198.18.0.1", 29500, "eth0")
     decide(rules, "fd00::2", "fd00::1", 29500)
@@ -53,7 +53,7 @@ def ask(tables: tuple[RuleTable, ...]) -> None:
 def read_nft(text: str) -> None:
     try:
         tables = parse_nft(text)
-    except NotUnderstood:
+    except UnreadableOutput:
         return
     ask(tables)
 
@@ -61,7 +61,7 @@ def read_nft(text: str) -> None:
 def read_save(text: str) -> None:
     try:
         tables = parse_iptables_save(text, "ip")
-    except NotUnderstood:
+    except UnreadableOutput:
         return
     ask(tables)
 
@@ -75,7 +75,7 @@ def test_empty_output_means_no_rules() -> None:
 def test_recorded_json_is_understood_and_cut_json_is_not(name: str) -> None:
     assert parse_nft(JSON[name])
     for part in (3, 2):
-        with pytest.raises(NotUnderstood):
+        with pytest.raises(UnreadableOutput):
             parse_nft(JSON[name][: len(JSON[name]) // part])
 
 
@@ -85,7 +85,7 @@ def test_recorded_saves_are_understood_and_cut_saves_are_not(name: str) -> None:
     assert {table.tool for table in tables} == {
         "iptables-legacy" if name.endswith("legacy4") else "iptables-nft"
     }
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnreadableOutput):
         parse_iptables_save(SAVES[name].rstrip().rpartition("COMMIT")[0], "ip")
 
 
@@ -100,7 +100,7 @@ def test_recorded_saves_are_understood_and_cut_saves_are_not(name: str) -> None:
      ' {"chain": {"family": "ip", "table": "t", "name": "c", "hook": "input", "policy": "?"}}]}'],
 )  # fmt: skip
 def test_json_that_is_not_a_rule_set(text: str) -> None:
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnreadableOutput):
         parse_nft(text)
 
 
@@ -112,7 +112,7 @@ def test_json_that_is_not_a_rule_set(text: str) -> None:
      '*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment "open -j DROP\nCOMMIT'],
 )  # fmt: skip
 def test_text_that_is_not_a_save(text: str) -> None:
-    with pytest.raises(NotUnderstood):
+    with pytest.raises(UnreadableOutput):
         parse_iptables_save(text, "ip")
 
 
@@ -177,7 +177,7 @@ table inet x {
 
 
 def test_the_devices_of_chains_that_json_leaves_out() -> None:
-    """nft 1.0.6 does; newer versions name them, which counts."""
+    """nft 1.0.6 does; newer versions name them, and these names count."""
     assert parse_devices(CHAINS) == {
         ("netdev", "card", "in"): ("eth0", "eth1"),
         ("inet", "x", "out"): ("eth0",),

@@ -1,4 +1,4 @@
-"""How much one host may say, and what becomes of a host that says more: the others are judged as if alone."""
+"""How much one host may send, and what happens if it sends more: the others are judged as if alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("node1", "node2")
 
 
 class Said:
-    """A session with hosts whose lines are known: those until they are asked to look, and those after."""
+    """A session with hosts whose lines are known: those before the request to look, and those after it."""
 
     def __init__(self, lines: Mapping[str, tuple[Iterable[bytes], Iterable[bytes]]]) -> None:
         self.lines = lines
@@ -104,10 +104,21 @@ def test_nobody_takes_the_room_of_others() -> None:
     place = room.Room(1 << 20, ["root", "mallory"])
     assert not all(place.takes("mallory", "x" * 10_000) for _ in range(100))
     assert place.takes("root", "x" * 500_000)
-    row = {"state": "S", "name": "python", "start": 1, "command": ["python", "x.py"], "hidden": False}
+    row = {
+        "state": "S",
+        "name": "python",
+        "start": 1,
+        "command": ["python", "x.py"],
+        "exe": "",
+        "hidden": False,
+    }
     rows = [
         {**row, "pid": pid, "parent": 1, "uid": uid, "groups": False, "ours": False, "blocked": False}
-        | {"typed": False, "env": {"RANK": str(pid % 99), "WORLD_SIZE": "99", "MASTER_PORT": str(pid)}}
+        | {
+            "typed": False,
+            "exe": "",
+            "env": {"RANK": str(pid % 99), "WORLD_SIZE": "99", "MASTER_PORT": str(pid)},
+        }
         for pid, uid in [*((pid, 65534) for pid in range(10, 6_000)), (7_000, 0)]
     ]
     found = ranks.members(KNOWN, rows)

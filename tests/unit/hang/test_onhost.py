@@ -1,4 +1,4 @@
-"""What runs on hosts: what it makes of the output of ss and py-spy, and what it leaves out."""
+"""What runs on hosts: how it reads the output of ss and py-spy, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 
 
 def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller counts from when it asked; what it sent meanwhile arrives with the command."""
+    """The controller counts from its request; messages that it sent meanwhile arrive with the command."""
     within: list[float] = []
     monkeypatch.setattr(agent.HangAgent, "hold", lambda *_: None)
     monkeypatch.setattr(agent.HangAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
@@ -129,7 +129,7 @@ def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:
 
 
 def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
-    """Its user has chosen it."""
+    """Its user has chosen the name."""
     plain = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1 {}<-> ts bytes_received:9 lastsnd:3"
     odd = plain.format("cgroup:/a ino:999 uid:0 unacked:7 backoff:5 timer:(persist,1sec,0) <-> b ")
     assert sockets.parse(odd) == sockets.parse(plain.format("")) != {}
@@ -139,7 +139,7 @@ def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
 
 
 def test_numbers_that_are_lent_to_a_person_are_the_persons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not those of root and of services, which run containers of anybody."""
+    """Except those of root and of services, whose containers may belong to anybody."""
     files = {
         "/etc/passwd": "root:x:0:0::\nsvc:x:999:0::\nalice:x:1001:0::\nbob:x:1002:0::\n",
         "/etc/subuid": "root:100000:10\nsvc:200000:10\nalice:300000:10\n1002:300010:10\nodd:x:\n",
@@ -200,15 +200,30 @@ def test_py_spy_never_stops_anybody() -> None:
     assert "--native" not in argv
 
 
+AFTER = 2.0**33
+"""Seconds since 1970, later than any file."""
+
+
 def test_lines_of_source_are_those_of_python_files_alone(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\n  two\nthree\n")
     (tmp_path / "secret").write_text("hidden\n")
     (tmp_path / "link.py").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe.py")
-    assert source.lines((str(tmp_path / "a.py"), [2, 9], None)) == {"2": "two"}
+    assert source.lines((str(tmp_path / "a.py"), [2, 9], None, AFTER)) == {"2": "two"}
     for other in ("secret", "link.py", "pipe.py", "none.py"):
-        assert source.lines((str(tmp_path / other), [1], None)) == {}
-    assert source.lines(("a.py", [1], None)) == {}
+        assert source.lines((str(tmp_path / other), [1], None, AFTER)) == {}
+    assert source.lines(("a.py", [1], None, AFTER)) == {}
+
+
+def test_no_line_of_a_file_that_is_younger_than_the_process(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\n")
+    written = (tmp_path / "a.py").stat().st_mtime
+    assert source.lines((str(tmp_path / "a.py"), [1], None, written + 1)) == {"1": "one"}
+    assert source.lines((str(tmp_path / "a.py"), [1], None, written - 1)) == {source.CHANGED: ""}
+    os.utime(tmp_path / "a.py", (0, 0))
+    assert source.lines((str(tmp_path / "a.py"), [1], None, written - 1)) == {source.CHANGED: ""}, (
+        "as by cp -p"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
@@ -222,7 +237,7 @@ def test_root_reads_a_line_with_the_rights_of_its_process_alone() -> None:
         os.chown(folder / "of_group.py", 0, 4711)
 
         def read(file: str, *groups: int) -> bool:
-            return bool(source.lines((str(folder / file), [1], (65534, 65534, groups))))
+            return bool(source.lines((str(folder / file), [1], (65534, 65534, groups), AFTER)))
 
         assert read("open.py")
         assert not read("of_root.py")

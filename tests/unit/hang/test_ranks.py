@@ -9,10 +9,16 @@ from typing import Any
 import pytest
 
 from doctor.hang.onhost import ranks as of_ranks
+from doctor.hang.onhost import recognise
 from doctor.hang.onhost.programs import is_doctor
+from doctor.hang.onhost.tree import Tree
 from tests.support.hang.known import KNOWN
 
-candidates = partial(of_ranks.candidates, KNOWN)
+
+def candidates(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    return recognise.candidates(Tree(KNOWN, rows))
+
+
 members = partial(of_ranks.members, KNOWN)
 unseen = partial(of_ranks.unseen, KNOWN)
 without_ranks = partial(of_ranks.without_ranks, KNOWN)
@@ -29,6 +35,7 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "name": command.split()[0].rpartition("/")[2],
         "start": 1000,
         "uid": 0,
+        "exe": "",
         "command": [] if state == "Z" else command.split(),
         "env": env,
         "hidden": False,
@@ -45,7 +52,7 @@ def torch_rank(pid: int, parent: int, rank: int, command: str = TRAIN, **more: s
 
 
 def shown(rows: Sequence[Mapping[str, Any]], **more: Any) -> list[tuple[int, int | None, int | None]]:
-    """Pid, rank and whom it helps."""
+    """PID, rank, and the process that it helps."""
     return [(m["pid"], m["rank"], m.get("helps")) for m in members(rows, **more)]
 
 
@@ -67,7 +74,7 @@ def test_ranks_of_torchrun_and_their_helpers() -> None:
 
 
 def test_torchrun_inside_of_a_slurm_step() -> None:
-    """Its own number is Slurm's, and may be that of one of its ranks."""
+    """Its own number is Slurm's, and may equal that of one of its ranks."""
     slurm = {"SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
     bash = row(9, 1, "/bin/bash run.sh", **slurm)
     agent = row(10, 9, "/opt/python -m torch.distributed.run train.py", **slurm)
@@ -79,10 +86,65 @@ def test_torchrun_inside_of_a_slurm_step() -> None:
 
 
 def test_a_launcher_of_a_platform_that_is_told_a_rank_itself() -> None:
-    """Some platforms number their containers by RANK, and torchrun in them numbers ranks."""
+    """Some platforms number their containers by RANK, and torchrun in these containers numbers ranks."""
     pod = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"}
     rows = [row(10, 1, "/opt/python start.py", **pod), torch_rank(11, 10, 2), torch_rank(12, 10, 3)]
     assert shown(rows) == [(11, 2, None), (12, 3, None)]
+
+
+def test_a_process_with_groups_is_a_rank_whatever_is_below_it() -> None:
+    """A script that forks the other ranks, and a rank whose child has its variables and groups of its own."""
+    top = dict(row(11, 1), groups=True)
+    forked = [dict(row(pid, 11), groups=True) for pid in (12, 13)]
+    loader = row(14, 12)
+    assert shown([top, *forked, loader]) == [
+        (11, None, None),
+        (12, None, None),
+        (13, None, None),
+        (14, None, 12),
+    ]
+    assert len({m["job"] for m in members([top, *forked, loader])}) == 1
+    rank = dict(torch_rank(11, 1, 0), groups=True)
+    other = dict(torch_rank(12, 11, 1), groups=True)
+    assert shown([rank, other, torch_rank(13, 12, 1)]) == [(11, 0, None), (12, 1, None), (13, None, 12)]
+
+
+def lightning(pid: int, parent: int, local: int, node: int = 0, world: int = 3) -> dict[str, Any]:
+    """A rank as Lightning starts it: nothing gives its number but its place on its host."""
+    env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511", "WORLD_SIZE": str(world)}
+    return row(pid, parent, LOCAL_RANK=str(local), NODE_RANK=str(node), **env)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_the_first_rank_starts_the_others_of_its_host(groups: bool) -> None:
+    """Also before it has process groups, when nothing but its children shows that it is a rank."""
+    first = dict(row(11, 1), groups=groups)
+    rows = [first, lightning(12, 11, 1), lightning(13, 11, 2), row(14, 11), row(15, 13)]
+    assert sorted(shown(rows)) == [
+        (11, 0, None),
+        (12, 1, None),
+        (13, 2, None),
+        (14, None, 11),
+        (15, None, 13),
+    ]
+    assert {(m["job"], m["world"]) for m in members(rows)} == {("127.0.0.1:29511", 3)}
+    second = [row(21, 1), lightning(22, 21, 1, node=1, world=4)]
+    assert shown(second) == [(22, 3, None), (21, 2, None)]
+
+
+def test_a_shell_or_a_launcher_is_not_the_first_rank() -> None:
+    """Somebody may start ranks with LOCAL_RANK by hand: one that is missing is missing."""
+    for command in ("/bin/bash run.sh", "/opt/python /opt/bin/torchrun train.py"):
+        rows = [row(10, 1, command), lightning(12, 10, 1), lightning(13, 10, 2)]
+        assert shown(rows) == [(12, 1, None), (13, 2, None)]
+
+
+def test_a_title_hides_no_rank() -> None:
+    """Ray's actors and vLLM's workers have one: it takes the place of the command line and the variables."""
+    actors = [
+        dict(row(pid, 10, f"ray::Worker.train{pid}"), exe="python3.11", groups=True) for pid in (11, 12)
+    ]
+    assert shown([row(10, 1, "raylet"), *actors]) == [(11, None, None), (12, None, None)]
 
 
 @pytest.mark.parametrize("wrapper", ["/bin/bash -c x", "/usr/bin/timeout 3600 python x", "nsys profile x"])
@@ -94,7 +156,7 @@ def test_a_shell_around_a_rank_is_none(wrapper: str) -> None:
 
 
 def test_the_process_that_takes_part_is_the_rank() -> None:
-    """A program that nobody knows may run it."""
+    """An unknown program may start it."""
     top, inner = torch_rank(11, 1, 0, "/opt/python run_it.py"), torch_rank(12, 11, 0)
     assert shown([top, inner]) == [(11, 0, None), (12, None, 11)]
     assert shown([top, dict(inner, groups=True)]) == [(12, 0, None)]
@@ -118,7 +180,7 @@ def test_ranks_of_mpirun_and_srun() -> None:
         (0, 2, "slurm 7.2", "srun")
     ]
     batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
-    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number, and is no rank"
+    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number but is not a rank"
 
 
 def test_ranks_of_msrun() -> None:
@@ -153,7 +215,7 @@ def test_doctors_own_processes_are_none() -> None:
 
 
 def test_forked_ranks_are_known_by_their_threads_or_by_the_masters_port() -> None:
-    """Those of mp.spawn: the variables of a process are those that it was started with."""
+    """Ranks of mp.spawn: the variables of a process are those with which it was started."""
     parent = row(10, 1)
     rows = [parent, *(dict(row(pid, 10), groups=True) for pid in (11, 12)), row(13, 10)]
     assert shown(rows) == [(11, None, None), (12, None, None)]
@@ -176,7 +238,7 @@ def test_a_rank_that_has_ended_beside_others() -> None:
 
 
 def test_a_rank_that_the_kernel_holds_is_found_beside_others() -> None:
-    """What it was told cannot be read: it has not ended."""
+    """Its variables cannot be read, but it has not ended."""
     held = dict(row(12, 10, "python", state="D"), blocked=True, command=[])
     assert shown([TORCHRUN, torch_rank(11, 10, 2), held]) == [(11, 2, None), (12, 3, None)]
 
@@ -204,7 +266,7 @@ def test_age_and_user() -> None:
 
 
 def test_a_circle_of_parents_is_survived() -> None:
-    """Rows are read one after another, and pids are used again."""
+    """Rows are read one after another, and PIDs are reused."""
     assert shown([torch_rank(11, 12, 0), torch_rank(12, 11, 1)]) in ([], [(11, 0, None), (12, 1, None)])
 
 
@@ -330,7 +392,7 @@ def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:
 
 
 def test_a_rank_yields_to_no_process_of_another_user() -> None:
-    """Which says the same number, and has threads of process groups."""
+    """That process claims the same number, and has threads of process groups."""
     own, other = torch_rank(11, 10, 2), dict(torch_rank(12, 1, 2), uid=65534, groups=True)
     found = {m["pid"]: m for m in members([TORCHRUN, own, other], users={0: "root"})}
     assert {pid: (m["user"], m["launched"], m["joins"]) for pid, m in found.items()} == {
@@ -347,18 +409,18 @@ def test_the_nearest_launcher_is_the_one_that_counts() -> None:
 
 
 def test_a_long_chain_of_processes_above_ranks_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody can make one, and none of a job is long."""
+    """Anybody can make one, and no job has a long one."""
     many, deep = 300, 1200
     chain = [row(pid, pid - 1, "sh", RANK="0", WORLD_SIZE="1") for pid in range(1, deep)]
     ranks = [torch_rank(pid, deep - 1, pid) for pid in range(deep, deep + many)]
     above: list[int] = []
-    real = of_ranks._above
+    real = Tree.above
 
-    def counted(tree: of_ranks.Tree, pid: int) -> Iterator[int]:
+    def counted(tree: Tree, pid: int) -> Iterator[int]:
         for one in real(tree, pid):
             above.append(one)
             yield one
 
-    monkeypatch.setattr(of_ranks, "_above", counted)
+    monkeypatch.setattr(Tree, "above", counted)
     assert len(members([*chain, *ranks])) == many
     assert len(above) < 500 * many

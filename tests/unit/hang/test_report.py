@@ -77,10 +77,38 @@ def test_verbose_has_a_line_for_each_rank_and_quiet_only_who_is_named() -> None:
     made = judgements()["sleeps"]
     verbose, quiet = text(made, 100, verbose=True), text(made, 100, quiet=True)
     assert len(re.findall(r"^\d +node\d +\d+ +S +", verbose, re.MULTILINE)) == 8
-    assert re.search(r"^5 +node3 +4050 +S +outside: sleeps, train.py:57$", verbose, re.MULTILINE)
+    assert re.search(r"^5 +node3 +4050 +S +3 min 20 s +outside: sleeps, train.py:57$", verbose, re.MULTILINE)
     assert quiet.startswith("HANG  rank 5 on node3 (pid 4050)  sleeps in forward, train.py:57")
     assert "next time" not in quiet
     assert text(judgements()["moves"], 100, quiet=True) == "The job moves.\n"
+
+
+def test_up_to_16_ranks_each_have_a_row_in_every_output() -> None:
+    few = judge(evidence(["waits"] * 15 + ["sleeps"], NODES))
+    many = judge(evidence(["waits"] * 16 + ["sleeps"] + ["waits"] * 3, NODES, steps=(9, 9)))
+    for verbose in (False, True):
+        assert len(re.findall(r"^\d+ +node\d ", text(few, 100, verbose=verbose), re.MULTILINE)) == 16
+    assert len(re.findall(r"^\d+ +node\d ", text(many, 100, verbose=True), re.MULTILINE)) == 20
+    brief = text(many, 100)
+    assert re.search(r"^16 +node4 +9 +3 min 20 s +outside: sleeps, train.py:57$", brief, re.MULTILINE)
+    assert re.search(r"^0-15, 17-19 +node\[1-4\] +9 +3 min 20 s +in all_reduce", brief, re.MULTILINE)
+    for made, rows in ((few, 16), (many, 20)):
+        assert as_markdown(page_of(made)).count(b" S |") >= rows
+
+
+def test_places_without_end_are_counted() -> None:
+    seen = evidence(["waits"] * 40, NODES)
+
+    def moved(each: HangMember) -> HangMember:
+        frame = Frame(name="train", file="/srv/job/train.py", line=each.pid)
+        stack = (PythonThread(tid=each.pid, name="MainThread", frames=(frame,)),)
+        return replace(
+            each, a=each.a and replace(each.a, python=stack), b=each.b and replace(each.b, python=stack)
+        )
+
+    hosts = tuple(replace(host, members=tuple(map(moved, host.members))) for host in seen.hosts)
+    assert "24 more" in (shown := text(judge(replace(seen, hosts=hosts)), 100))
+    assert "at 24 other places; -v shows all" in shown
 
 
 def test_ranks_without_end_are_folded() -> None:
@@ -109,7 +137,7 @@ def test_durations(seconds: float, words: str) -> None:
 
 
 class TestHostileHosts:
-    """What a host says draws nothing of its own and stays on its line."""
+    """A host's text draws nothing and stays on its line."""
 
     @staticmethod
     def poisoned() -> HangEvidence:

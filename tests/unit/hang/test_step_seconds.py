@@ -1,4 +1,4 @@
-"""How long a step takes: by the end of a log, and by what a watch sees."""
+"""How long a step takes: by the end of a log, and by the looks of a watch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_computation_is_compared_with_the_steps_of_the_log() -> None:
     assert found.exit_code == 3
     assert found.sentence == (
         "Rank 1 on node1 has computed for 200 s; its log shows steps of 0.5 s, so this is an endless loop,"
-        " or no step."
+        " or not a training step."
     )
 
 

@@ -1,4 +1,4 @@
-"""`doctor hang --watch` and what --check would examine, without hosts."""
+"""`doctor hang --watch`, and the hosts and checks that --check would examine, without hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AWAY = HangEvidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached=
 
 
 def later(seen: HangEvidence) -> HangEvidence:
-    """Another job of the same hosts."""
+    """Another job on the same hosts."""
     hosts = tuple(
         replace(host, members=tuple(replace(m, pid=m.pid + 9_000, job="node1:29600") for m in host.members))
         for host in seen.hosts
@@ -112,7 +112,7 @@ def test_an_interruption_before_the_first_judgement_has_none() -> None:
 
 
 def test_all_in_one_collective_suggest_a_check_of_their_hosts() -> None:
-    found = suggested(judged(evidence(["waits"] * 4, ["node1", "node2"]), WISHES))
+    found = suggested(judged(evidence(["waits"] * 4, ["node1", "node2"])))
     assert isinstance(found, HostSuggestion)
     assert found.hosts == ("node1", "node2")
     assert "port-unreachable" in found.only
@@ -120,14 +120,14 @@ def test_all_in_one_collective_suggest_a_check_of_their_hosts() -> None:
 
 def test_of_several_jobs_only_one_may_suggest_a_check() -> None:
     waits = evidence(["waits", "waits"])
-    found = suggested(judged(both(waits, later(HANGS)), WISHES))
-    assert found == suggested(judged(waits, WISHES)) is not None
-    assert suggested(judged(both(waits, later(waits)), WISHES)) is None
+    found = suggested(judged(both(waits, later(HANGS))))
+    assert found == suggested(judged(waits)) is not None
+    assert suggested(judged(both(waits, later(waits)))) is None
 
 
 @pytest.mark.parametrize("seen", [HANGS, MOVES, ENDED])
 def test_what_is_in_python_suggests_none(seen: HangEvidence) -> None:
-    assert suggested(judged(seen, WISHES)) is None
+    assert suggested(judged(seen)) is None
 
 
 @pytest.mark.parametrize(

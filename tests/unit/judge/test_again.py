@@ -1,17 +1,17 @@
-"""What has become of a finding of an earlier run, by the results of a new one."""
+"""The fate of a finding of an earlier run, by the results of a new one."""
 
 from __future__ import annotations
 
 import pytest
 
-from doctor.judge.again import Before, Now, compare
+from doctor.judge.again import EarlierFinding, RecheckState, compare
 from doctor.model import Place, Problem, Result, Status
 
-FIXED, STILL, OPEN = Now.FIXED, Now.STILL, Now.OPEN
-ONE = Before("f1", "x", ("a",), (Place(host="a"),), "")
-TWO = Before("f1", "x", ("a", "b"), (), "")
-NOBODY = Before("f1", "x", (), (), "")
-DEVICE = Before("f1", "x", ("a",), (Place(host="a", device=3),), "")
+FIXED, STILL, OPEN = RecheckState.FIXED, RecheckState.STILL, RecheckState.OPEN
+ONE = EarlierFinding("f1", "x", ("a",), (Place(host="a"),), "")
+TWO = EarlierFinding("f1", "x", ("a", "b"), (), "")
+NOBODY = EarlierFinding("f1", "x", (), (), "")
+DEVICE = EarlierFinding("f1", "x", ("a",), (Place(host="a", device=3),), "")
 
 
 def result(hosts: str, status: Status, *where: Place, check: str = "x") -> Result:
@@ -36,8 +36,8 @@ PASS, FAIL, WARN = Status.PASS, Status.FAIL, Status.WARN
         (ONE, [], "", OPEN),
         (ONE, [result("b", PASS)], "a", OPEN),
         (ONE, [result("a", FAIL)], "a", STILL),  # that it cannot be reached
-        (ONE, [result("", FAIL)], "", STILL),  # a fault that is nobody's may be this one
-        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", FIXED),  # now it is the other's
+        (ONE, [result("", FAIL)], "", STILL),  # a fault without a culprit may be this one
+        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", FIXED),  # now it is the other host's
         (ONE, [result("ab", FAIL, Place(host="b", peer="a"))], "", STILL),
         (TWO, [result("a", PASS), result("b", PASS)], "", FIXED),
         (TWO, [result("a", PASS), result("b", Status.UNKNOWN)], "", OPEN),
@@ -51,14 +51,16 @@ PASS, FAIL, WARN = Status.PASS, Status.FAIL, Status.WARN
         (DEVICE, [result("a", FAIL)], "", STILL),
     ],
 )
-def test_what_has_become_of_it(before: Before, results: list[Result], unheard: str, now: Now) -> None:
+def test_what_has_become_of_it(
+    before: EarlierFinding, results: list[Result], unheard: str, now: RecheckState
+) -> None:
     (found,) = compare([before], results, dict.fromkeys(unheard, "out of reach"))
     assert found.now is now
     assert bool(found.why) is (now is OPEN or bool(found.open))
 
 
 def test_each_host_is_named_with_what_has_become_of_it() -> None:
-    before = Before("f1", "x", ("a", "b", "c"), (), "")
+    before = EarlierFinding("f1", "x", ("a", "b", "c"), (), "")
     now = [result("a", FAIL), result("b", PASS)]
     (found,) = compare([before], now, {"c": "out of reach"})
     assert (found.still, found.open, found.why) == (("a",), ("c",), "out of reach")

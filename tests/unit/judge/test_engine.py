@@ -1,4 +1,4 @@
-"""How the engine handles checks that pass, fail, skip, stay undecided and crash, and missing facts."""
+"""How the engine handles checks that pass, fail, skip, stay undecided or crash, and missing facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from doctor.api import (
     Fact,
     Here,
     JobPlan,
-    NotUnderstood,
     Problem,
     Run,
     RunValue,
@@ -26,6 +25,7 @@ from doctor.api import (
     Severity,
     Skip,
     Undecided,
+    UnreadableOutput,
     check,
     maybe,
 )
@@ -45,7 +45,7 @@ def nothing(*_: object) -> Iterator[Problem]:
 
 def parse(capture: Capture) -> str:
     if capture.stdout == "garbage":
-        raise NotUnderstood("it printed garbage")
+        raise UnreadableOutput("it printed garbage")
     return capture.stdout.upper()[: 1 // len(capture.stdout) + 99]
 
 

@@ -209,7 +209,7 @@ def test_any_value_stays_one_word_of_its_command(value: str) -> None:
 
 
 def test_a_value_cannot_end_a_comment() -> None:
-    remedies = Playbook({"x": Recipe("", ("# Start anew with --add-host {name}", "echo {name}    # there"))})
+    remedies = Playbook({"x": Recipe("", ("# Recreate it with --add-host {name}", "echo {name}    # there"))})
     assert remedies.fill("x", {"name": "a\nreboot\n"}) is None
     assert remedies.fill("x", {"name": "a;b"}) is not None
 
@@ -241,7 +241,7 @@ def test_sed_treats_every_value_as_text(value: str) -> None:
 
 
 def test_commands_that_checks_write_themselves_are_quoted() -> None:
-    """Paths, mounts, interfaces and versions come from the hosts: hostile input."""
+    """Paths, mounts, interfaces and versions come from the hosts, which may be hostile."""
     evil = "/x;$(INJECTED)`INJECTED`"
     spaces = (
         HEALTHY["spaces"].replace("path yes /root", f"path no {evil}").replace(" 1% /\n", f" 1% {evil}\n")

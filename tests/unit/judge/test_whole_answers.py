@@ -1,4 +1,4 @@
-"""What a host must tell to count as examined: who it is, which devices it has, and how these are."""
+"""What a host must report to count as examined: its identity, its devices, and their state."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_host_that_does_not_say_who_it_is_is_not_examined() -> None:
     of = judged(heard(2, NAMES, identity=""))
     assert of.exit_code == 3
     assert unexamined(of).keys() == {"node2"}
-    assert "does not say its name" in reasons(of)["node2"]
+    assert "does not report its name" in reasons(of)["node2"]
 
 
 def without_nvidia_smi(number: int) -> HostAnswer:

@@ -1,4 +1,4 @@
-"""An answer read back: cut off, damaged, imitated, or none at all."""
+"""Reading an answer back: cut off, damaged, imitated, or missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def out(name: str, text: str, rc: int = 0, *, token: str = T, size: int | None =
 
 
 def err(name: str, text: str) -> bytes:
-    """What a lane's commands printed on stderr, each after its name."""
+    """The output of a lane's commands on stderr, each after its name."""
     blob = f"\n{T} n before\nnot of this one\n{T} n {name}\n{text}\n\n{T} n behind"
     return f"\n{T} e {len(blob)}\n{blob}\n".encode()
 
@@ -145,7 +145,7 @@ def test_a_missing_answer_is_a_finding_that_names_it() -> None:
     assert [(f.hosts, f.status, f.actual or f.summary) for f in found] == [
         (("node1",), Status.WARN, "missing: two"),
         (("node2",), Status.WARN, "missing: one"),
-        (("node1", "node2"), Status.UNKNOWN, "what is missing of the answer was not examined"),
+        (("node1", "node2"), Status.UNKNOWN, "the missing part of the answer was not examined"),
     ]
 
 

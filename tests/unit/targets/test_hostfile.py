@@ -114,7 +114,7 @@ def test_slots_of_a_host_add_up(file: Path, text: str, expected: dict[str, int |
         ("r;t@node1", "'r;t' is not a user name"),
         ("node1 user=-x", "'-x' is not a user name"),
         ("node[1-", "'node[1-' is not a node set: a bracket has no partner"),
-        ("node[1-9999999]", "'node[1-9999999]' names more than 100,000 hosts: is it a slip?"),
+        ("node[1-9999999]", "'node[1-9999999]' names more than 100,000 hosts: is that a typo?"),
         (
             "node[1-2] ifhn=10.0.0.1",
             "'node[1-2] ifhn=10.0.0.1': several hosts cannot share one address (ifhn)",
@@ -197,7 +197,7 @@ def test_ten_thousand_hosts_are_quick(file: Path) -> None:
 def test_node_sets_that_expand_without_limit_are_refused(file: Path) -> None:
     file.write_text("node[1-100000]\n" * 300)
     began = time.process_time()
-    assert mistakes(file) == [":4: names more than 300,000 hosts: is it a slip?"]
+    assert mistakes(file) == [":4: names more than 300,000 hosts: is that a typo?"]
     assert time.process_time() - began < 25
 
 

@@ -30,6 +30,7 @@ PLAIN = Launcher(
             world=("WORLD_SIZE",),
             local_rank="LOCAL_RANK",
             local_world="LOCAL_WORLD_SIZE",
+            node="NODE_RANK",
             by_hand=True,
             identity=("MASTER_ADDR", "MASTER_PORT"),
         ),

@@ -13,11 +13,11 @@ from doctor.job.launch.launcher import (
     DEFAULT_OF,
     Launcher,
     LauncherAgent,
+    LaunchNumber,
     Master,
     Meeting,
     OptionNames,
     RankVariables,
-    ToldNumber,
     named,
     unnamed,
 )
@@ -25,9 +25,13 @@ from doctor.job.launch.launcher import (
 STATIC = "29500"
 C10D = "29400"
 MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
+ON_HOSTS = (
+    *("--nnodes={nnodes}", "--node-rank={node_rank}"),
+    *("--master-addr={master_addr}", "--master-port={master_port}"),
+)
 
 
-_C10D_DEFAULT = ToldNumber(f"{DEFAULT_OF}c10d", C10D)
+_C10D_DEFAULT = LaunchNumber(f"{DEFAULT_OF}c10d", C10D)
 
 
 def options(*shared: str, **defaults: str) -> OptionNames:
@@ -76,8 +80,8 @@ def _master(agent: LauncherAgent) -> Master | None:
     return static_master(agent)
 
 
-def _port(agent: LauncherAgent) -> ToldNumber | None:
-    """The port, which may stand beside an address that is unknown."""
+def _port(agent: LauncherAgent) -> LaunchNumber | None:
+    """The port, which may be known even if the address is not."""
     backend, said = agent.given("rdzv_backend"), agent.command.options
     backend = backend or ("" if said.get("rdzv_backend") else "static")
     endpoint = agent.given("rdzv_endpoint") or said.get("rdzv_endpoint", "")
@@ -86,7 +90,7 @@ def _port(agent: LauncherAgent) -> ToldNumber | None:
     if endpoint:
         port = re.search(r":(\d{1,5})$", endpoint)
         whole = not port and "$" not in endpoint and "`" not in endpoint
-        return ToldNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
+        return LaunchNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
     if backend == "c10d":
         return None if agent.unknown("rdzv_endpoint") else _C10D_DEFAULT
     return agent.setting("master_port")
@@ -153,5 +157,6 @@ TORCHRUN = Launcher(
     per_helper=("GROUP_RANK", "TORCHELASTIC_RUN_ID"),
     own=r"(GROUP|ROLE)_(RANK|WORLD_SIZE)|ROLE_NAME|(TORCHELASTIC|PET)_\w+|TORCH_NCCL_ASYNC_ERROR_HANDLING",
     forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
+    on_hosts=ON_HOSTS,
     ends_job="always",
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Ask, Capture, Fact, Run
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.gpus import Gpu
 from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, GpuProcess, NvidiaHealth
@@ -37,7 +37,7 @@ esac
 
 
 class FakeHost:
-    """Scripts of facts, run by a shell here, whose device files and driver are in a folder of the test."""
+    """Scripts of facts, run by a shell here; their device files and driver are in a folder of the test."""
 
     def __init__(self, folder: Path, shell: str) -> None:
         self.folder, self.shell = folder, shell
@@ -130,7 +130,7 @@ def test_fields_unknown_to_a_driver_are_left_out(host: FakeHost) -> None:
 def test_a_refusal_that_names_no_field_of_ours_ends_the_query(host: FakeHost) -> None:
     loaded(host)
     host.tool("nvidia-smi", '#!/bin/sh\necho "$*" >>LOG\necho \'Field "*" is not a valid field to query.\'')
-    with pytest.raises(NotUnderstood, match="not a valid field"):
+    with pytest.raises(UnreadableOutput, match="not a valid field"):
         host.know(GPU_HEALTH)
     assert len(host.called) == 1
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.api import Capture, Fact, NotUnderstood
+from doctor.api import Capture, Fact, UnreadableOutput
 from doctor.facts.ascend import network, ports
 from doctor.facts.ascend.hccn_tool import SilentDevice
 from doctor.facts.ascend.network import (
@@ -104,7 +104,7 @@ PARTLY = {
     ("stat_g_doc_excerpt", "npu-counters"),
     ("stat_g_full_910b_fieldorder", "npu-counters"),
 }
-"""Too much to be written down here; looked at below."""
+"""Too long to write down here; examined below."""
 
 
 @pytest.mark.parametrize(("name", "fact"), UNDERSTOOD, ids=lambda part: part)
@@ -237,7 +237,7 @@ def test_a_configuration_with_other_lines() -> None:
     ],
 )
 def test_no_configuration(stderr: str, reason: str) -> None:
-    with pytest.raises(NotUnderstood, match=f"^/etc/hccn.conf {reason}$"):
+    with pytest.raises(UnreadableOutput, match=f"^/etc/hccn.conf {reason}$"):
         HCCN_CONF.parse(Capture("hccn-conf", 1, "", stderr))
 
 

@@ -1,4 +1,4 @@
-"""Where hccn_tool prints nothing usable about a device, only the reason is known."""
+"""If hccn_tool prints nothing usable about a device, only the reason is known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.api import Capture, Fact, NotUnderstood
+from doctor.api import Capture, Fact, UnreadableOutput
 from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.ascend.network import (
     HCCN_CONF,
@@ -70,7 +70,7 @@ def test_errors_are_quoted_from_the_tool(fact: str, name: str) -> None:
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_what_a_product_does_not_have(fact: str) -> None:
-    """Addresses and links are there on every product that is asked: there it is an answer that is missing."""
+    """Every product that is asked has addresses and links, so such an answer counts as missing."""
     lacks = fact not in ("npu-addresses", "npu-links")
     unsupported = SilentDevice("the command is not supported on this product", unsupported=lacks)
     assert read(FACTS[fact], TEXTS["not_supported_product.txt"], rc=1) == unsupported
@@ -108,7 +108,7 @@ def test_an_ipv6_address_is_asked_for_where_there_is_no_other() -> None:
 
 @pytest.mark.parametrize("text", ["", "nonsense", "devices\n", "link status: UP\n@ 0 0\n"])
 def test_no_devices(text: str) -> None:
-    with pytest.raises(NotUnderstood, match="no /dev/davinciN"):
+    with pytest.raises(UnreadableOutput, match="no /dev/davinciN"):
         printed(NPU_LINKS, text)
 
 
@@ -126,7 +126,7 @@ def test_any_part_of_an_answer_with_any_bytes(
 ) -> None:
     text = TEXTS[name][:cut] + noise.decode(errors="replace") + TEXTS[name][cut:]
     for output in (framed({0: text}, rc), framed({0: TEXTS[name]}, rc)[:cut], text):
-        with contextlib.suppress(NotUnderstood):
+        with contextlib.suppress(UnreadableOutput):
             for said in fact.parse(Capture(fact.name, rc, output)).values():
                 assert not isinstance(said, SilentDevice) or said.reason
 

@@ -1,4 +1,4 @@
-"""What npu-smi prints, in the boxes of every product, and the facts parsed from it."""
+"""What npu-smi prints, in the tables of every product, and the facts parsed from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.api import Capture, Fact, NotUnderstood
+from doctor.api import Capture, Fact, UnreadableOutput
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, SuperPodPlace
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import NPUS, Npu
@@ -105,7 +105,7 @@ def test_details_that_were_cut_off() -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in TEXTS if re.match(r"info_(910|a3|a5|old)", name)))
 def test_a_box_without_a_chip_is_an_answer(name: str) -> None:
-    """All have been lost, which is not the same as a tool that cannot say."""
+    """All devices have been lost, which is not the same as a tool that cannot answer."""
     whole = TEXTS[name]
     assert npus(name)
     bare = "\n".join(line for line in whole.splitlines() if not re.match(r"\|\s*\d", line))
@@ -124,7 +124,7 @@ def test_a_box_without_a_chip_is_an_answer(name: str) -> None:
     ],
 )
 def test_no_devices(text: str, reason: str) -> None:
-    with pytest.raises(NotUnderstood) as caught:
+    with pytest.raises(UnreadableOutput) as caught:
         printed(NPUS, text)
     assert str(caught.value) == reason
 
@@ -204,7 +204,7 @@ def test_a_product_without_super_pods_or_memory_errors() -> None:
     ],
 )
 def test_an_incomplete_set_of_answers_is_not_understood(fact: Fact[Any], text: str, reason: str) -> None:
-    with pytest.raises(NotUnderstood) as caught:
+    with pytest.raises(UnreadableOutput) as caught:
         printed(fact, text)
     assert str(caught.value) == reason
 
@@ -225,7 +225,7 @@ def test_any_part_of_an_answer_with_any_bytes(
     text = TEXTS[first][:cut] + noise.decode(errors="replace") + TEXTS[first][cut:]
     whole = framed({key: text, "0": TEXTS[second], "1/0": TEXTS[second], "0/0": TEXTS[second]})
     for output in (whole, whole[:cut], text):
-        with contextlib.suppress(NotUnderstood):
+        with contextlib.suppress(UnreadableOutput):
             fact.parse(Capture(fact.name, 0, output))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact
-from doctor.errors import NotUnderstood
+from doctor.errors import UnreadableOutput
 from doctor.facts.gpus import Gpu, Gpus, bus_id, gpus_named
 from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.nvidia.gpus import (
@@ -37,7 +37,7 @@ BROKEN = (
 
 
 def said(text: str, rc: int = 0) -> str:
-    """One call's answer as the script frames it."""
+    """The answer to one call, as the script frames it."""
     return f"{text}\n@ key {rc}\n"
 
 
@@ -69,7 +69,7 @@ def test_nvidia_smi_that_lists_nothing(text: str) -> None:
     gpus = printed(GPUS, said(text, 9))
     assert gpus == Gpus((), tuple(text.splitlines()))
     for fact in SMI[1:]:
-        with pytest.raises(NotUnderstood, match=r"\(exit code 9\)"):
+        with pytest.raises(UnreadableOutput, match=r"\(exit code 9\)"):
             printed(fact, said(text, 9))
 
 
@@ -81,13 +81,13 @@ def test_unknown_columns_in_any_order_are_ignored() -> None:
 @pytest.mark.parametrize("fact", SMI, ids=lambda fact: fact.name)
 def test_nvidia_smi_that_hangs(fact: Fact[Any]) -> None:
     hung, late = "@ key hung 10\n", "@ key unasked time\n"
-    with pytest.raises(NotUnderstood, match="did not answer within 10 s"):
+    with pytest.raises(UnreadableOutput, match="did not answer within 10 s"):
         printed(fact, hung)
     if fact is GPUS:
         assert printed(GPUS, "@ gpus long\n") == Gpus((), silent="nvidia-smi printed without end")
-    with pytest.raises(NotUnderstood, match="time for nvidia-smi was used up"):
+    with pytest.raises(UnreadableOutput, match="time for nvidia-smi was used up"):
         printed(fact, late)
-    with pytest.raises(NotUnderstood, match="did not answer in time"):
+    with pytest.raises(UnreadableOutput, match="did not answer in time"):
         printed(fact, "cut off")
 
 
@@ -115,7 +115,7 @@ def test_health_comes_from_the_last_call() -> None:
     refused = said('Field "gpu_recovery_action" is not a valid field to query.', 2)
     text = refused + said("index, ecc.errors.uncorrected.volatile.total\n0, 7\n")
     assert printed(GPU_HEALTH, text) == {0: NvidiaHealth(uncorrected=7)}
-    with pytest.raises(NotUnderstood, match="not a valid field"):
+    with pytest.raises(UnreadableOutput, match="not a valid field"):
         printed(GPU_HEALTH, refused)
 
 
@@ -133,7 +133,7 @@ def test_processes() -> None:
     assert (
         printed(GPU_PROCESSES, said(f"{header}\nWARNING: infoROM is corrupted at gpu 0000:3B:00.0", 14)) == ()
     )
-    with pytest.raises(NotUnderstood, match="printed nothing"):
+    with pytest.raises(UnreadableOutput, match="printed nothing"):
         printed(GPU_PROCESSES, said(""))
 
 
@@ -208,7 +208,7 @@ def test_states_of_both_sources_have_the_same_names() -> None:
     base = "/sys/class/infiniband/mlx5_0/ports/"
     text = f"{base}1/state:2: INIT\n{base}2/state:3: ARMED\n{base}3/state:1: DOWN\n{base}4/rate:10\n"
     assert [port.state for port in printed(IB_PORTS, text)] == ["initializing", "armed", "down"]
-    with pytest.raises(NotUnderstood, match="state of a port"):
+    with pytest.raises(UnreadableOutput, match="state of a port"):
         printed(IB_PORTS, "ibpanic: no such device")
 
 
@@ -291,7 +291,7 @@ def test_damaged_answers(fact: Fact[Any], seed: str, at: float, length: int, pie
     for text in (seed[:start], seed[:start] + piece + seed[start + length :], seed[:start] + piece * 40):
         try:
             value = fact.parse(Capture(fact.name, 0, text))
-        except NotUnderstood:
+        except UnreadableOutput:
             continue
         assert len(repr(value)) < 40 * len(text) + 2000
 
@@ -299,5 +299,5 @@ def test_damaged_answers(fact: Fact[Any], seed: str, at: float, length: int, pie
 @pytest.mark.parametrize("fact", ALL, ids=lambda fact: fact.name)
 @given(text=st.text(max_size=200), tail=st.sampled_from(["", "\n@ key 0\n"]))
 def test_any_text(fact: Fact[Any], text: str, tail: str) -> None:
-    with contextlib.suppress(NotUnderstood):
+    with contextlib.suppress(UnreadableOutput):
         fact.parse(Capture(fact.name, 0, text + tail))

@@ -1,11 +1,13 @@
-"""Which job is meant, which ranks are missing, and what a host that did not answer means."""
+"""Which job is chosen, which ranks are missing, and what a host that did not answer means."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HostEvidence
+from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge import judge
 from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
@@ -108,7 +110,7 @@ def test_a_launcher_that_may_have_had_the_missing_ranks_is_noted() -> None:
 
 
 def test_nor_is_a_rank_that_may_as_well_be_elsewhere() -> None:
-    """Three of eight ranks on one host: nothing says that a fourth was there."""
+    """Three of eight ranks on one host: nothing shows that a fourth one was there."""
     found = judge(evidence(dict.fromkeys(range(3), "waits"), ["node1"], world=8))
     assert found.job is not None
     assert found.job.missing == (3, 4, 5, 6, 7)
@@ -139,13 +141,56 @@ def test_a_job_that_seems_to_move_is_not_called_fine_without_its_host() -> None:
 def test_ranks_without_a_number_may_be_those_that_are_missing() -> None:
     seen = evidence(["waits", "waits", "sleeps", "waits"])
     hosts = tuple(
-        replace(host, members=tuple(replace(m, rank=None) if m.rank == 2 else m for m in host.members))
+        replace(host, members=tuple(replace(m, rank=None) if m.rank in (1, 2) else m for m in host.members))
         for host in seen.hosts
     )
     found = judge(replace(seen, hosts=hosts))
     assert found.job is not None
     assert not found.job.missing
     assert [(each.rank, each.pid) for each in found.culprits] == [(None, 4020)]
+
+
+def test_the_only_rank_without_a_number_has_the_only_number_left() -> None:
+    seen = evidence(["waits", "waits", "sleeps", "waits"])
+    found = judge(_changed(seen, lambda m: replace(m, rank=None) if m.rank == 2 else m))
+    assert [(each.rank, each.pid) for each in found.culprits] == [(2, 4020)]
+    without = judge(_changed(seen, lambda m: replace(m, rank=None, world=None) if m.rank == 2 else m))
+    assert [(each.rank, each.pid) for each in without.culprits] == [(2, 4020)]
+
+
+def _changed(seen: HangEvidence, change: Callable[[HangMember], HangMember]) -> HangEvidence:
+    hosts = tuple(replace(host, members=tuple(map(change, host.members))) for host in seen.hosts)
+    return replace(seen, hosts=hosts)
+
+
+def test_a_local_process_that_was_not_recognised_may_be_a_rank() -> None:
+    """Then nobody says "every rank" or "below Python"."""
+    seen = evidence(["waits", "waits", "waits"], ["node1"])
+    assert "below Python" in judge(seen).sentence
+    seen = _changed(seen, lambda m: replace(m, rank=None, world=None, job="started by process 9 on node1"))
+    assert "below Python" in judge(seen).sentence, "all their connections lead to ranks"
+    (host,) = seen.hosts
+    left = replace(host, members=host.members[:2], addresses=("10.0.0.1",))
+    found = judge(replace(seen, hosts=(left,)))
+    assert found.exit_code == 3
+    assert found.sentence == "Every rank that was found waits in the same operation."
+    assert found.notes == (
+        "node1: 2 ranks are connected to a local process that was not recognised, and that may be a rank",
+    )
+    assert not any("check" in command for command in found.commands)
+
+
+def test_ranks_without_a_name_of_their_job_are_joined_by_their_connections() -> None:
+    """Such as actors of Ray, which each host's raylet starts."""
+    seen = _changed(
+        evidence(["waits", "waits", "waits", "sleeps"]),
+        lambda m: replace(m, rank=None, world=None, master="", job=f"started by process 100 on {m.host}"),
+    )
+    found = judge(seen)
+    assert found.job is not None
+    assert ([each.pid for each in found.culprits], found.job.hosts) == ([4030], ("node1", "node2"))
+    other = _changed(seen, lambda m: replace(m, user="bob") if m.host == "node2" else m)
+    assert len(judge(other).jobs) == 2
 
 
 def test_a_host_may_claim_a_world_of_any_size() -> None:

@@ -1,4 +1,4 @@
-"""Who is late again and again is said after enough looks, and only if it is no accident."""
+"""A rank that is late again and again is reported after enough looks, and only if it is not chance."""
 
 from __future__ import annotations
 

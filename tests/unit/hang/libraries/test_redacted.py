@@ -1,4 +1,4 @@
-"""What libraries said is kept without secrets, and still understood."""
+"""Library output is stored without secrets, and is still understood."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import msgspec
 from doctor.hang.evidence import HangEvidence, LibraryText
 from doctor.hang.evidence_file import encoded
 from doctor.hang.libraries.ras import RasAnswer, read
-from doctor.hang.messages import DECODER, Library
+from doctor.hang.messages import DECODER, LibraryMessage
 from doctor.hang.redaction import redacted
 from tests.support.library_texts import job_of, sample, seen
 
@@ -34,4 +34,4 @@ def test_a_recording_keeps_the_text() -> None:
 
 def test_the_message_of_an_agent() -> None:
     line = b'{"say": "library", "text": {"source": "nccl-ras", "name": "x", "pid": null, "text": "{}"}}'
-    assert DECODER.decode(line) == Library(LibraryText(source="nccl-ras", name="x", text="{}"))
+    assert DECODER.decode(line) == LibraryMessage(LibraryText(source="nccl-ras", name="x", text="{}"))

@@ -1,4 +1,4 @@
-"""What a host prints about the processes of jobs: no more than is kept, and nothing that may be a secret."""
+"""A host's output about the processes of jobs: no more than is needed, and nothing that may be a secret."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def test_where_a_library_lies_may_differ(name: str, same: bool) -> None:
 
 
 def test_the_script_contains_no_quote() -> None:
-    """The script is put between single quotes."""
+    """It is put between single quotes."""
     assert all("'" not in word for word in awk_words())
     assert Path("/proc").is_dir()

@@ -272,12 +272,12 @@ def test_ranks_are_the_devices_that_the_job_may_see() -> None:
     found = settle(draft(hosts, JobWishes(env=env)), {"a": sight})
     assert [host.ranks for host in found.hosts] == [
         SourcedValue(4, "devices found"),
-        SourcedValue(4, "as the other hosts"),
+        SourcedValue(4, "like the other hosts"),
     ], "b did not answer"
 
     def beside(other: HostView) -> SourcedValue[int] | None:
         return settle(draft(hosts, JobWishes()), {"a": sight, "b": other}).hosts[1].ranks
 
-    assert beside(HostView()) == SourcedValue(8, "as the other hosts"), "what b has could not be read"
+    assert beside(HostView()) == SourcedValue(8, "like the other hosts"), "what b has could not be read"
     assert beside(HostView(devices={ASCEND: 0})) == SourcedValue(2, "default")
     assert beside(HostView(devices={ASCEND: 0}, plugged_in={ASCEND: 8})) == SourcedValue(8, "on the PCI bus")

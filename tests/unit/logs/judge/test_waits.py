@@ -1,4 +1,4 @@
-"""Chains of who waits for whom, numbers of operations, and what a time-out says of itself."""
+"""Chains of who waits for whom, numbers of operations, and the details that a time-out states."""
 
 from __future__ import annotations
 
@@ -85,12 +85,19 @@ def test_two_that_wait_for_each_other_are_a_pair() -> None:
     assert found.charges[0].confidence is Confidence.SUSPECT
 
 
+def test_the_ends_of_two_chains_are_not_said_to_wait_for_each_other() -> None:
+    first = conclude(logs([waits_for(0, 1), waits_for(2, 3)])).charges[0]
+    assert [party.rank for party in first.who] == [1, 3]
+    assert "1, 3 are the last that others wait for" in first.says
+    assert UNDECIDED in first.says
+
+
 def test_who_leads_from_one_cycle_to_another_is_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(e.HOSTS, 4, "node3")
     files = [waits_for(0, 1), waits_for(1, 0, 2), waits_for(2, 3), waits_for(3, 4), waits_for(4, 3)]
     first = conclude(logs(files)).charges[0]
     assert {party.rank for party in first.who} == {0, 1, 3, 4}
-    assert first.says.startswith("ranks 0-1 on node1, and ranks 3-4 on node[2-3] found no way to each other")
+    assert first.says.startswith("ranks 0-1 on node1, and ranks 3-4 on node[2-3] waited for each other")
 
 
 def enqueued(number: int, last: int) -> File:

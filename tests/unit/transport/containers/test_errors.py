@@ -121,8 +121,8 @@ def test_two_hosts_cannot_share_one_pod() -> None:
 
 SENTENCES = {
     "bash_no_docker": "docker is not installed there",
-    "docker_denied": "this login may not speak to the engine",
-    "docker_denied_newer": "this login may not speak to the engine",
+    "docker_denied": "this login may not use the engine",
+    "docker_denied_newer": "this login may not use the engine",
     "docker_no_container": "there is no container train",
     "docker_no_container_older": "there is no container train",
     "docker_no_daemon": "the engine does not run",

@@ -17,7 +17,7 @@ MOST_TABLES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTable:
+class TableReference:
     """A rank table as a launch names it: `said` is the variable or option, `text` its value.
 
     `path` is absolute, or empty if unknown: then `why` says what is missing. `beside`: the table is beside
@@ -42,7 +42,7 @@ def table_path(text: str, folder: str | None) -> tuple[str, str]:
     return posixpath.normpath(posixpath.join(folder, text)), ""
 
 
-def told_tables(processes: Iterable[ProcessEnv]) -> tuple[ToldTable, ...]:
+def told_tables(processes: Iterable[ProcessEnv]) -> tuple[TableReference, ...]:
     """The tables that these processes are given, each once."""
     return tuple(dict.fromkeys(table for process in processes for table in _of_process(process)))[
         :MOST_TABLES
@@ -57,7 +57,7 @@ def is_by_device(process: ProcessEnv) -> bool:
     return role_of(process) == "rank" and role_variable(process) is None and rank_of(numbered) is None
 
 
-def _of_process(process: ProcessEnv) -> Iterator[ToldTable]:
+def _of_process(process: ProcessEnv) -> Iterator[TableReference]:
     agent = launcher(process)
     option = agent.given(OPTION) if agent else None
     if agent and option:
@@ -68,6 +68,6 @@ def _of_process(process: ProcessEnv) -> Iterator[ToldTable]:
             yield _table_at(name, text, process)
 
 
-def _table_at(said: str, text: str, process: ProcessEnv) -> ToldTable:
+def _table_at(said: str, text: str, process: ProcessEnv) -> TableReference:
     path, why = table_path(text, process.folder)
-    return ToldTable(said, text, path, why, bool(process.home and path.startswith(f"{process.home}/")))
+    return TableReference(said, text, path, why, bool(process.home and path.startswith(f"{process.home}/")))

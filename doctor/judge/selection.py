@@ -10,18 +10,18 @@ from doctor.model import Result, Status
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CheckSelection:
     """The checks that a value of --only stands for; without --only, all that --skip leaves."""
 
     named: str
     checks: tuple[str, ...]
-    """Those of them that the run makes."""
+    """Those of them that are run."""
     why_none: str = ""
-    """Why the run makes none of them, if that is so."""
+    """Why none of them is run, if that is so."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unapplied:
+class InapplicableSelection:
     """A choice that examined nothing, and what it needs."""
 
     named: str
@@ -33,7 +33,9 @@ class Unapplied:
         return f"{self.named} was not examined: {self.why}"
 
 
-def find_unapplied(choices: Iterable[Choice], results: Sequence[Result]) -> Iterator[Unapplied]:
+def find_unapplied(
+    choices: Iterable[CheckSelection], results: Sequence[Result]
+) -> Iterator[InapplicableSelection]:
     """The choices whose checks applied to no host, in a run in which at least one host answered."""
     for choice in choices:
         own = [result for result in results if result.check in choice.checks]
@@ -44,4 +46,4 @@ def find_unapplied(choices: Iterable[Choice], results: Sequence[Result]) -> Iter
         why = "it needs two hosts or more" if several else "; ".join(filter(None, reasons))
         if not choice.checks:
             why = choice.why_none
-        yield Unapplied(choice.named, why or "it does not apply", several)
+        yield InapplicableSelection(choice.named, why or "it does not apply", several)

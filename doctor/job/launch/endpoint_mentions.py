@@ -1,8 +1,8 @@
-"""Ports and addresses that stand in a text although it is not known whether the job uses them.
+"""Ports and addresses in a text that the job may or may not use.
 
-`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may stand in a branch, beside
-an address that is unknown, in a command that was not understood, or as another shell or Python would write
-it. None of them may be lost.
+`${MASTER_PORT:-29502}` is the job's port unless somebody sets another; a port may be in a branch, beside an
+address that is unknown, in a command that was not understood, or as another shell or Python would write it.
+None of them may be lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUOTES = "[\"'\\\\]*"
 _SETS = r"\bset(?:env)?\s{1,4}(?:-{1,2}\w{1,16}\s{1,4}){0,4}"
 """How csh and fish set a variable."""
 _HOLDS = r"[\"']?(?:\]?\s{0,8}[:=]|,)\s{0,8}"
-"""What stands between a name and its value in Python, YAML, TOML and JSON."""
+"""The text between a name and its value in Python, YAML, TOML and JSON."""
 _PORT = re.compile(
     rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})="
     rf"|\b(?:{'|'.join(PORTS)}|{_JOBS_PORT}){_HOLDS}|{_SETS}(?:{'|'.join(PORTS)}|{_OWN_PORT})\s{{1,4}}){_QUOTES}"
@@ -72,7 +72,7 @@ LONGEST = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Mentioned:
+class EndpointMention:
     """A port or an address, and its line; line 0 means a default that is not in the text.
 
     `kind` is "own address" for a master that every host takes for itself.
@@ -89,28 +89,28 @@ class Mentioned:
         return f"--launch {self.file}:{self.line}" if self.line else self.words
 
 
-def mentioned(text: str) -> tuple[Mentioned, ...]:
+def mentioned(text: str) -> tuple[EndpointMention, ...]:
     """The ports and addresses, each once, in their order."""
-    found: dict[tuple[str, str], Mentioned] = {}
+    found: dict[tuple[str, str], EndpointMention] = {}
     for number, line in _lines(text):
         for kind, pattern in (("port", _PORT), ("port", _ENDPOINT), ("address", _ADDRESS)):
             for match in pattern.finditer(line):
                 if kind == "port" and not 0 < int(match[1]) < 65536:
                     continue
                 found.setdefault(
-                    (kind, match[1]), Mentioned(kind, match[1], number, match[0].strip()[:LONGEST])
+                    (kind, match[1]), EndpointMention(kind, match[1], number, match[0].strip()[:LONGEST])
                 )
     return tuple(found.values())[:MOST]
 
 
-def own_address(text: str) -> Mentioned | None:
+def own_address(text: str) -> EndpointMention | None:
     """Where each host that runs this script names itself as the master; None if one host runs it for all, or
     if it may choose another master.
     """
     if _ON_OTHERS.search(text) or any(len(re.findall(rf"\b{name}=", text)) > 1 for name in MASTERS):
         return None
     found = ((number, match[0]) for number, line in _lines(text) if (match := _OWN_ADDRESS.search(line)))
-    return next((Mentioned("own address", "", number, words) for number, words in found), None)
+    return next((EndpointMention("own address", "", number, words) for number, words in found), None)
 
 
 def starter(text: str) -> tuple[int, str] | None:

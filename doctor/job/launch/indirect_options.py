@@ -1,6 +1,6 @@
-"""Options that a launcher is given elsewhere: by directives of a batch script, or in its configuration.
+"""Options that are not on the command line of a launcher: directives of a batch script, or its configuration.
 
-They stand before the options of its command line, which override them.
+They come before the options of its command line, which override them.
 """
 
 from __future__ import annotations

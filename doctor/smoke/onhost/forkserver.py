@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
 from doctor.agents.onhost.process import default_signals, die_with_parent
-from doctor.smoke.onhost.framework import side
 from doctor.smoke.onhost.memory import holding
 from doctor.smoke.onhost.page import SIZE, RankPage
+from doctor.smoke.onhost.sides import side
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Config = dict[str, Any]
@@ -65,7 +65,8 @@ class ForkServer:
         try:
             version = side(name).load()
             wanted = f"the smoke run with {name} {version} and Python {sys.version.split()[0]}"
-            importlib.import_module(RANK)
+            for module in (RANK, side(name).MODULE):
+                importlib.import_module(module)
         except BaseException as error:
             traceback.print_exc()
             words = f"{type(error).__name__}: {error}"[:2000]

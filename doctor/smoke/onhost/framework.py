@@ -1,40 +1,20 @@
 """What the smoke run needs of a framework. docs/adding-a-framework.md shows how to add one.
 
-Each framework has a module here, its side (see `side`). Everything else, from the schedule to the judges, is
+Each framework has a module here, its side (see `sides`). Everything else, from the schedule to the judges, is
 the same for all of them, and deals in bytes where it deals in numbers.
 """
 
 from __future__ import annotations
 
-import importlib
 import platform
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
-    from collections.abc import Callable
-
     from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.shape import CellShape
 
     Sums = tuple[float, float]
-
-SIDES = {"torch": "torch_side", "mindspore": "mindspore_side"}
-"""Framework -> its module."""
-
-
-def side(framework: str) -> Any:
-    """The module of a framework. It has these functions:
-
-    - `load() -> str`: import the framework, without starting a thread, and return its version;
-    - `serve(address, timeout, worlds, say)`: be the process with which the ranks of all cells meet, and never
-      return. `worlds` are the numbers of ranks of the cells; `say(port, cell)` names the port of one cell, or
-      of all if `cell` is None;
-    - `meetings(worlds) -> list`: the arguments `worlds` of as many such processes as are needed;
-    - `framework_of(backend, local, number) -> Framework`: what a rank uses. It gets its place on
-      the host and the number of its device, if it was given one.
-    """
-    return importlib.import_module(f"doctor.smoke.onhost.{SIDES[framework]}")
 
 
 class Sample(NamedTuple):
@@ -214,7 +194,3 @@ class Model:
     def update(self, rate: float, replicas: int) -> None:
         """One step of Adam (0.9, 0.99, 1e-8) with `grad`, the sum over so many replicas."""
         raise NotImplementedError
-
-
-if TYPE_CHECKING:
-    Ports = Callable[[int, "int | None"], None]

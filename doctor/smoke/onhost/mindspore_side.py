@@ -1,4 +1,4 @@
-"""The smoke run with MindSpore: see `framework`.
+"""The smoke run with MindSpore: see `sides`.
 
 The ranks of a cell meet as those of msrun do, through a scheduler (MindSpore's dynamic cluster). Everything
 here was run on the CPU; the parts for Ascend follow MindSpore's documents.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
 
     from doctor.smoke.onhost.framework import Framework
 
+MODULE = "doctor.smoke.onhost.mindspore_framework"
 CHANCES = 3
 """How many ports a scheduler tries: another program may take one before the scheduler does."""
 
@@ -26,7 +27,6 @@ def load() -> str:
     importlib.import_module("numpy.random")
     mindspore = importlib.import_module("mindspore")
     importlib.import_module("mindspore.mint.distributed")
-    importlib.import_module("doctor.smoke.onhost.mindspore_framework")
     return str(mindspore.__version__)
 
 
@@ -52,9 +52,7 @@ def serve(address: str, timeout: float, worlds: Any, say: Callable[[int, int | N
 
 
 def framework_of(backend: str, local: int, number: int | None) -> Framework:
-    of: Framework = importlib.import_module("doctor.smoke.onhost.mindspore_framework").framework_of(
-        backend, local, number
-    )
+    of: Framework = importlib.import_module(MODULE).framework_of(backend, local, number)
     return of
 
 

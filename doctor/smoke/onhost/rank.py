@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.smoke.onhost import audit, bandwidth, collectives
 from doctor.smoke.onhost.comm import Comm, join
-from doctor.smoke.onhost.framework import Framework, side
+from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.onhost.sides import side
 from doctor.smoke.onhost.streams import fingerprint, numpy
 from doctor.smoke.onhost.train import Trainer
 

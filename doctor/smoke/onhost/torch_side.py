@@ -1,6 +1,7 @@
-"""The smoke run with torch: see `framework`. What differs from device to device is in `devices`."""
+"""The smoke run with torch: see `sides`. What differs from device to device is in `devices`.
 
-from __future__ import annotations
+Python 3.6 and later.
+"""
 
 import contextlib
 import datetime
@@ -10,10 +11,13 @@ import signal
 import socket
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+if TYPE_CHECKING:  # Python 3.6 cannot evaluate these
     from collections.abc import Callable
 
     from doctor.smoke.onhost.framework import Framework
+
+
+MODULE = "doctor.smoke.onhost.torch_framework"
 
 
 def load() -> str:
@@ -22,37 +26,34 @@ def load() -> str:
     # Importing it in each forked child would cost time; a broken installation must not matter here.
     with contextlib.suppress(Exception):
         importlib.import_module("numpy.random")
-    importlib.import_module("doctor.smoke.onhost.torch_framework")
     return str(torch.__version__)
 
 
-def meetings(worlds: list[int]) -> list[list[int]]:
+def meetings(worlds: "list[int]") -> "list[Any]":
     """One store serves all cells."""
     return [worlds]
 
 
-def serve(address: str, timeout: float, worlds: list[int], say: Callable[[int, int | None], None]) -> None:  # noqa: ARG001
+def serve(address: str, timeout: float, _: Any, say: "Callable[[int, int | None], None]") -> None:
     store = _open_store(address, timeout)
     say(store.port, None)
     while True:
         signal.pause()
 
 
-def framework_of(backend: str, local: int, number: int | None) -> Framework:
-    of: Framework = importlib.import_module("doctor.smoke.onhost.torch_framework").framework_of(
-        backend, local, number
-    )
-    return of
+def framework_of(backend: str, local: int, number: "int | None") -> "Framework":
+    make = importlib.import_module(MODULE).framework_of  # type: Callable[..., Framework]
+    return make(backend, local, number)
 
 
 def _open_store(address: str, timeout: float) -> Any:
     """Open the store: on the data address if this torch accepts a socket, else on all addresses."""
     make = importlib.import_module("torch.distributed").TCPStore
-    options: dict[str, Any] = {
+    options = {
         "is_master": True,
         "wait_for_workers": False,
         "timeout": datetime.timedelta(seconds=timeout),
-    }
+    }  # type: dict[str, Any]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     descriptor = -1
     try:

@@ -1,4 +1,4 @@
-"""Who is measured: command lines that ask the same hosts by the same keys, each in its own usual way."""
+"""Who is measured: command lines that ask the same hosts with the same keys, each in its own usual way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ FORKS = "64"
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """`answer` marks a line of each host (or one of all), so that who failed fast is not taken for fast."""
+    """`answer` marks a line of each host (or one line for all), so that a program that fails fast does not
+    count as fast.
+    """
 
     name: str
     argv: Sequence[str]
@@ -35,7 +37,7 @@ class Contender:
 
 
 def peers(lab: Lab, nodeset: str) -> list[Contender]:
-    """What is installed of them. They are to find nothing of ours: PYTHONPATH is empty."""
+    """The peers that are installed. PYTHONPATH is empty, so that they find nothing of ours."""
     config = str(lab.ssh_config)
     options = f"-F {shlex.quote(config)}"
     plain = {"PYTHONPATH": ""}
@@ -85,7 +87,7 @@ def installed(contender: Contender) -> bool:
 
 
 def version(program: str) -> str:
-    """The first line that it says of itself, or that it is not there."""
+    """The first line of its own version output, or a note that it is missing."""
     flag = {"ssh": "-V", "pdsh": "-V"}.get(program, "--version")
     try:
         done = subprocess.run([program, flag], capture_output=True, text=True, timeout=20)
@@ -95,6 +97,6 @@ def version(program: str) -> str:
 
 
 def forget_masters(lab: Lab) -> None:
-    """End the connections that ansible keeps, so that each of its runs begins like everybody else's: cold."""
+    """End the connections that ansible keeps, so that each of its runs starts cold like all others."""
     for socket in (lab.directory / "cp").glob("*"):
         lab.run(["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "host"])

@@ -1,9 +1,9 @@
 """`python -m benchmarks.explain`: how fast logs are searched for symptoms, beside `grep -F -f`.
 
-Both search the same log for the same literals: healthy lines of a training over many ranks with a few
-symptoms among them, of Megatron-LM, of a data loader. `grep` only counts lines; "which symptoms" also says
-which each holds. `doctor explain` is the whole command with its start, which also reads forms, times, ranks
-and losses, and judges them.
+Both search the same logs for the same literals: the healthy lines of a training over many ranks with a few
+symptoms among them, a log of Megatron-LM, and one of a data loader. `grep` only counts lines; "which
+symptoms" also shows which symptoms each line holds. `doctor explain` is the whole command with its start,
+which also reads forms, times, ranks and losses, and judges them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from doctor.logs.symptoms.match import Matcher
 MEGABYTES = 60
 PIECE = 1 << 20
 BETWEEN = 1200
-"""Healthy lines from one with a symptom to the next."""
+"""Healthy lines between two lines with a symptom."""
 MIXED = "64 ranks, mixed"
 SMALL = "step 1 loss 2.5\nRuntimeError: CUDA error: out of memory\n"
 
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def measured(kind: str, log: Path, words: Path, args: argparse.Namespace) -> Iterator[list[str]]:
-    """The same log by each, in turns: what else the machine does falls on all of them."""
+    """Each reads the same log, in turns, so that other work on the machine affects all of them."""
     contenders = {"grep -F -f": ["grep", "-c", "-F", "-f", str(words), str(log)]}
     if kind == MIXED:
         contenders["which symptoms"] = [sys.executable, "-m", "benchmarks.explain", "--scan", str(log)]
@@ -109,7 +109,7 @@ def _row(name: str, runs: Sequence[Run], megabytes: int, base: float) -> list[st
 
 
 def literals() -> list[str]:
-    """The longest one of every pattern: what a person would give to grep."""
+    """The longest literal of each pattern: what a person would give to grep."""
     return sorted({max(each, key=len) for symptom in load_symptoms().symptoms for each in symptom.patterns})
 
 
@@ -165,7 +165,7 @@ def write(log: Path, lines: Iterator[str], megabytes: int) -> None:
 
 
 def mixed(chance: random.Random) -> Iterator[str]:
-    """Healthy lines, and now and then one with a symptom."""
+    """Healthy lines, with a symptom now and then."""
     examples = [text for each in load_symptoms().symptoms for text in each.examples if each.patterns]
     for number, line in enumerate(_healthy(chance), 1):
         yield line
@@ -188,7 +188,7 @@ def megatron(chance: random.Random, ranks: int = 1) -> Iterator[str]:
 
 
 def loader(chance: random.Random) -> Iterator[str]:
-    """Lines in which nothing is looked for."""
+    """Lines that hold nothing to look for."""
     for number in count():
         clock = f"2026-11-20 21:{number // 60 % 60:02}:{number % 60:02}"
         told = (
@@ -198,7 +198,7 @@ def loader(chance: random.Random) -> Iterator[str]:
 
 
 def _healthy(chance: random.Random) -> Iterator[str]:
-    """Four kinds of lines; of one in two hundred the text is never seen again."""
+    """Four kinds of lines; the text of one in two hundred occurs only once."""
     step = 0
     while True:
         step += 1

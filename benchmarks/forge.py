@@ -1,6 +1,6 @@
-"""Recordings of any number of hosts, made of the few of a demo: each host a copy of one of them, with names,
-addresses, cards, devices and neighbours of its own. One in 97 is a copy of a sick one, with a clock that is
-wrong in its own way, and nobody can connect to it.
+"""Recordings of any number of hosts, made from the few hosts of a demo: each host is a copy of one of them,
+with its own names, addresses, cards, devices and neighbours. One in 97 is a copy of a sick host: its clock is
+wrong by its own amount, and no host can connect to it.
 
     python -m benchmarks.forge npus 1000 big.run.json --mesh --doubled
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 DEMOS = Path(__file__).parents[1] / "doctor" / "demos"
 GOOD = {"gpus": 3, "npus": 5}
-"""The host of each demo that stands for all healthy ones."""
+"""The host of each demo from which all healthy hosts are copied."""
 ONE_IN = 97
 DEVICES = 8
 REACH = 12
@@ -36,7 +36,7 @@ OWN_WORDS = re.compile(
     r"|V8BD6H00(?P<optic>\d)(?P<module>\d)"
     r"|400GE1/(?P<switch>\d)/)"
 )
-"""What says in an answer of a demo which of its hosts gave it, or which other host it speaks of."""
+"""The parts of an answer that show which host of the demo gave it, or which other host it names."""
 
 
 def forge(
@@ -49,9 +49,9 @@ def forge(
     barred: bool = False,
     one_in: int = ONE_IN,
 ) -> dict[str, Any]:
-    """The recording, as its JSON. With `doubled`, the devices of all hosts have the addresses of one; if
-    `walled`, each host has a firewall, which keeps few of the others out; if `barred`, each has a route that
-    throws away what it sends to about half of them.
+    """The recording, as its JSON. With `doubled`, the devices of all hosts have the same addresses. With
+    `walled`, each host has a firewall that keeps out a few of the others. With `barred`, each host has a
+    route that discards what it sends to about half of them.
     """
     recording: dict[str, Any] = json.loads(gzip.decompress((DEMOS / f"{demo}.run.json.gz").read_bytes()))
     answers = {int(name.removeprefix("node")): answer for name, answer in recording["heard"].items()}
@@ -78,14 +78,14 @@ def forge(
 
 
 def _blackhole(hosts: int) -> str:
-    """The line of /proc/net/route of the addresses up to the half of them."""
+    """The line of /proc/net/route for half of the addresses."""
     below = 1 << (hosts.bit_length() - 1)
     mask = socket.htonl(0x1_0000_0000 - below)
     return f"*\t000012C6\t00000000\t0005\t0\t0\t0\t{mask:08X}\t0\t0\t0"
 
 
 def _neighbour(n: int, distance: int, hosts: int) -> int:
-    """Each host knows those at 1, 3, 6, 10 … places behind it: some near, some far."""
+    """Each host knows the hosts at 1, 3, 6, 10 … places behind it: some near, some far."""
     return (n - 1 + distance * (distance + 1) // 2) % hosts + 1
 
 

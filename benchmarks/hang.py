@@ -1,7 +1,7 @@
 """`python -m benchmarks.hang`: what `doctor hang` costs the job that it looks at, and how long it takes.
 
 The peer is what people do by hand: `py-spy dump` of each rank, here and over `clush`. The job is a real
-training over gloo; the ranks of the larger rows only sleep, as the ranks of a job that hangs do. A command
+training over gloo; the ranks of the larger rows only sleep, like the ranks of a hanging job. A command
 that fails, misses a rank or leaves something on a host ends the benchmark.
 """
 
@@ -31,7 +31,7 @@ TRAINING = Path(__file__).parents[1] / "tests" / "trials" / "hang" / "training.p
 FOLDER = "/tmp/hang-benchmark"
 PORT = 29711
 PHASE = 10.0
-"""Seconds of each phase, so that it holds hundreds of steps."""
+"""Seconds of each phase, long enough for hundreds of steps."""
 APART = 2.0
 """Seconds between the two looks."""
 SIZES = ((1, 4), (8, 64), (32, 32))
@@ -71,7 +71,9 @@ def main() -> int:
 
 
 def _disturbance(lab: Lab) -> str:
-    """Steps of a job of four ranks on one host: alone, looked at by us, dumped by py-spy, and afterwards."""
+    """The steps of a job of four ranks on one host: undisturbed, during our looks, during py-spy dumps, and
+    afterwards.
+    """
     host = lab.hosts[0]
     times = Path(f"/proc/{host.pid}/root{FOLDER}/{TIMES}.0")
     host.do(f"mkdir -p {FOLDER}; rm -f {FOLDER}/*")
@@ -116,7 +118,9 @@ def _look(lab: Lab, host: Host, *words: str) -> None:
 
 
 def _dump(ranks: Sequence[Process]) -> None:
-    """All at once, inside their host, whose process ids they are; then a pause, as `doctor hang` makes it."""
+    """All ranks at once, from inside their host, because the process ids are valid there; then a pause, like
+    that of `doctor hang`.
+    """
     dumps = [
         subprocess.Popen(
             rank.host.enter([PYSPY, "dump", "--json", "--pid", str(rank.pid)]),
@@ -162,7 +166,7 @@ def _row(lab: Lab, number: int, ranks: int, rounds: int) -> list[str]:
 
 
 def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host], says: str, often: int) -> Sample:
-    """What it prints must contain `says` so often: a command that saw less than all ranks is not timed."""
+    """The output must contain `says` this many times: a command that did not see all ranks is not timed."""
     before = [host.snapshot() for host in hosts]
     sample: Sample = measure(lab, argv, hosts)
     good = (0,) if argv[0] == "clush" else (0, 1, 3)
@@ -173,7 +177,7 @@ def _timed(lab: Lab, argv: Sequence[str], hosts: Sequence[Host], says: str, ofte
 
 
 def _left(hosts: Sequence[Host], before: Sequence[Snapshot], who: str) -> None:
-    """End with a message if processes, files or listeners are there that were not before."""
+    """End with a message if there are processes, files or listeners that were not there before."""
     until = time.monotonic() + 5.0
     for host, was in zip(hosts, before, strict=True):
         while (left := host.leftovers(was)) and time.monotonic() < until:
@@ -188,7 +192,7 @@ def _asleep(host: Host) -> int:
 
 @contextmanager
 def _ranks(hosts: Sequence[Host], each: int, argv: Sequence[str], **env: str) -> Iterator[list[Process]]:
-    """`each` ranks on every host; they have ended when this does."""
+    """`each` ranks on every host; they end when this does."""
     said = {
         **environment(FOLDER=FOLDER, **env),
         "WORLD_SIZE": str(each * len(hosts)),

@@ -16,16 +16,17 @@ LOOK = """
 read -r p </run/sshd.pid; read -r a </proc/1/stat; read -r b <"/proc/$p/stat"; read -r c </proc/loadavg
 printf '%s\\n' "$a" "$b" "$c"
 """
-"""PID 1 and sshd with all their dead children (a session ends as a child of one of them), and the number
-of the newest process, which are given one after another. The kernel keeps the times exactly and shows them
-in hundredths of a second: they are of use as a sum over many hosts. It is one process itself."""
+"""PID 1 and sshd with all their dead children (a session ends as a child of one of them), and the number of
+the newest process, since numbers are given in order. The kernel counts the times exactly but shows them in
+hundredths of a second, so only a sum over many hosts is useful. The command itself is one process.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run. Times in seconds; `peak` in bytes, of the largest process; the hosts' work is all hosts' sum.
-
-    What a program left running (a ControlPersist master) is in no sample: it was not waited for.
+    """One run. Times are in seconds; `peak` is in bytes, for the largest process; the hosts' work is the sum
+    over all hosts. A program that is left running (a ControlPersist master) is in no sample, because nothing
+    waits for it.
     """
 
     wall: float
@@ -39,14 +40,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """CPU seconds and processes that hosts have spent since they were booted."""
+    """CPU seconds and processes that hosts have used since they were booted."""
 
     cpu: float
     processes: int
 
 
 def work(hosts: Sequence[Host]) -> Work:
-    """The sum over the hosts. Looking costs each of them one process, see `LOOK`."""
+    """The sum over the hosts. Reading it costs each host one process, see `LOOK`."""
     ticks = processes = 0
     for host in hosts:
         init, sshd, load = host.ask(LOOK).stdout.splitlines()
@@ -64,9 +65,8 @@ def measure(
     timeout: float = 120,
     tidy: Callable[[], None] | None = None,
 ) -> Sample:
-    """Run `argv` on the controller and wait for it and its children.
-
-    `tidy` ends the sessions that it left open, untimed: the hosts' work is known when they end.
+    """Run `argv` on the controller and wait for it and its children. `tidy` ends the sessions that it left
+    open, untimed: the hosts' work is known only after they end.
     """
     before = work(hosts)
     with tempfile.TemporaryFile("w+", errors="replace") as output:
@@ -99,5 +99,5 @@ def measure(
 
 
 def _settle() -> None:
-    """Sessions end a moment after their client: their work counts only when they are gone."""
+    """Sessions end a moment after their client, and their work counts only after that."""
     time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""What `doctor` alone is measured by: its start, its work for each further host, its steps, its probe."""
+"""Measurements of `doctor` alone: its start, its work for each further host, its steps, its probe."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def help_seconds(lab: Lab, times: int = 10) -> float:
 
 
 def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
-    """The probe of `--exam host` without SSH around it: run on one host, one after another."""
+    """The probe of `--exam host` without SSH, run on one host several times in a row."""
     host = lab.hosts[0]
     token = secrets.token_hex(8)
     exam = load_exam("host", found := find_checks().checks)
@@ -85,7 +85,7 @@ def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
 
 def _run(argv: Sequence[str], asked: Script) -> float:
     """CPU seconds of one run. Its stdin stays open until the last line, as a transport keeps it."""
-    # In a session of its own: when its stdin ends early, the probe ends its whole session.
+    # In a session of its own: if its stdin ends early, the probe ends its whole session.
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     assert process.stdout is not None

@@ -1,7 +1,8 @@
 """`python -m benchmarks.peers`: one table, one run, one machine: `doctor` against clush, pdsh and ansible.
 
-Everybody asks the same hosts of the lab (tests/lab), in turns, so that what disturbs the machine disturbs
-all alike. The hosts share the machine's cores with the controller: here every host's work counts, too.
+All of them ask the same hosts of the lab (tests/lab), in turns, so that other work on the machine affects all
+of them alike. The hosts share the machine's cores with the controller: the work of every host therefore
+counts too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from benchmarks.table import MEGA, conditions, peers_table, rows
 from tests.lab import Lab, missing
 
 SECONDS_FOR_ROUNDS = 100.0
-"""No round begins after these: the whole benchmark stays under three minutes."""
+"""No round begins after this many seconds: the whole benchmark stays under three minutes."""
 
 
 def main() -> int:
@@ -71,7 +72,7 @@ def main() -> int:
 def _beside(
     peers: Sequence[Contender], host: Contender, taken: Mapping[str, Sequence[Sample]]
 ) -> Iterator[tuple[str, str, str]]:
-    """Both ratios of wall times that have a target; what is not installed has none."""
+    """The two ratios of wall times that have a target; a program that is not installed has none."""
     clush, *_, ansible = (taken.get(peer.name) for peer in peers)
     ours = median(s.wall for s in taken[host.name])
     if clush:
@@ -81,7 +82,9 @@ def _beside(
 
 
 def _rounds(lab: Lab, entrants: Sequence[Contender], rounds: int) -> dict[str, list[Sample]]:
-    """Everybody once a round; the first to go changes, as it finds the machine idle."""
+    """Each contender runs once in each round; the order rotates, because the first one finds the machine
+    idle.
+    """
     taken: dict[str, list[Sample]] = {c.name: [] for c in entrants}
     began = time.monotonic()
     for number in range(rounds):
@@ -100,7 +103,7 @@ def _rounds(lab: Lab, entrants: Sequence[Contender], rounds: int) -> dict[str, l
 
 
 def _offer_sftp(lab: Lab) -> None:
-    """As any sshd does: ansible copies its modules by sftp first, and would lose time without it."""
+    """As any sshd does: ansible first tries to copy its modules by sftp, and would lose time without it."""
     for host in lab:
         host.do("""
             echo "Subsystem sftp internal-sftp" >>/etc/ssh/sshd_config

@@ -38,7 +38,7 @@ def main() -> int:
     taken: dict[int, list[Mapping[str, float]]] = {}
     with Lab(max(args.hosts)) as lab:
         print(_conditions(), end="\n\n", flush=True)
-        _preflight(lab, max(args.hosts))  # finds the files cold
+        _preflight(lab, max(args.hosts))  # the first run reads the files into the cache
         for _ in range(args.rounds):
             for hosts in args.hosts:
                 taken.setdefault(hosts, []).append(_preflight(lab, hosts))
@@ -70,15 +70,15 @@ def _preflight(lab: Lab, hosts: int) -> Mapping[str, float]:
 
 
 def _imported(recording: Path) -> float:
-    """What importing torch took on the slowest host."""
+    """The time that importing torch took on the slowest host."""
     runs = json.loads(recording.read_bytes())["smoke"]
     if len(runs) != 1:
-        raise SystemExit(f"there were {len(runs)} smoke runs: this is no healthy preflight")
+        raise SystemExit(f"there were {len(runs)} smoke runs, so this is not a healthy preflight")
     return max(host["imported"] or 0.0 for host in runs[0]["hosts"])
 
 
 def _table(taken: Mapping[int, Sequence[Mapping[str, float]]]) -> str:
-    """Medians of each step by themselves: they need not add up to that of the whole."""
+    """The median of each step: the medians need not add up to the median of the whole run."""
     lines = [
         [
             "1 host" if hosts == 1 else f"{hosts} hosts",

@@ -1,7 +1,7 @@
 """`python -m benchmarks.replay`: what it costs to judge and report recordings of thousands of hosts.
 
 The recordings are forged (`benchmarks/forge.py`). Each run is the whole command, from the file to the report,
-start included. CPU counts: it hardly depends on what else the machine does.
+start included. CPU time counts, because it hardly depends on other work on the machine.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def main() -> int:
 
 
 def measured(demo: str, hosts: int, more: Mapping[str, Any]) -> tuple[int, Cost]:
-    """The bytes of the recording, and what its replay costs."""
+    """The size of the recording in bytes, and what its replay costs."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "forged.run.json"
-        # A process of its own: what is measured next begins with the peak memory of who starts it.
+        # A process of its own: the next measurement would start with the peak memory of its parent.
         forging = multiprocessing.get_context("spawn").Process(target=_forge, args=(file, demo, hosts, more))
         forging.start()
         forging.join()

@@ -1,7 +1,8 @@
 """`python -m benchmarks.smoke`: the smoke run against torchrun, which starts as many ranks and judges none.
 
-Both start their ranks on this machine, in turns. What torchrun runs is the least there is: import torch, find
-each other, one all-reduce. The smoke run adds collectives, a training of 30 steps, its audit and a verdict.
+Both start their ranks on this machine, in turns. torchrun runs the least possible: import torch, join the
+process group, one all-reduce. The smoke run adds collectives, a training of 30 steps, its audit and a
+verdict.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ TARGET = 1.2
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One run: seconds, seconds of CPU of all its processes, and what came of it."""
+    """One run: seconds, seconds of CPU of all its processes, and its result."""
 
     wall: float
     cpu: float
@@ -123,7 +124,7 @@ def _environment() -> dict[str, str]:
 
 
 def _memory(argv: Sequence[str]) -> float:
-    """Bytes of memory that a run takes at most, all its processes together, shared pages counted once."""
+    """The peak memory of a run in bytes: all its processes together, with shared pages counted once."""
     process = subprocess.Popen(
         argv,
         stdin=subprocess.DEVNULL,
@@ -176,7 +177,7 @@ def _latency(stuck: Sequence[Taken]) -> str:
 
 
 def _split(taken: Mapping[str, Sequence[Taken]]) -> str:
-    """Where the time goes. A phase of the smoke run is as long as its slowest rank."""
+    """Where the time goes. A phase of the smoke run takes as long as its slowest rank."""
     seen: dict[str, list[float]] = {}
     for each in taken["smoke"]:
         assert each.report is not None

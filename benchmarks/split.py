@@ -1,4 +1,4 @@
-"""Runs `doctor ARGS` as its users do and says at the end, on stderr, where its time went.
+"""Runs `doctor ARGS` as its users do, and prints at the end, on stderr, where the time went.
 
 Run by `benchmarks.peers` and `benchmarks.preflight` on the controller; its clock starts when the interpreter
 does.
@@ -44,7 +44,9 @@ def main() -> None:
 
 
 class Clock:
-    """When each step was under way. Connecting, in many threads, lasts from first start to last end."""
+    """When each step was in progress. Connecting, in many threads, lasts from the first start to the last
+    end.
+    """
 
     def __init__(self) -> None:
         self._spans: dict[str, list[tuple[float, float]]] = {}
@@ -65,7 +67,7 @@ class Clock:
         setattr(owner, name, timed)
 
     def spent(self) -> dict[str, float]:
-        """Connections that the mesh makes or uses are the mesh's own time."""
+        """The time of connections that the mesh makes or uses belongs to the mesh."""
         later = min((began for began, _ in self._spans.get("mesh", ())), default=float("inf"))
         first = [span for span in self._spans.get("connect", ()) if span[0] < later]
         total = {"connect": max(e for _, e in first) - min(b for b, _ in first) if first else 0.0}

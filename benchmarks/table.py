@@ -1,4 +1,4 @@
-"""The tables, in Markdown that is readable as it is; the conditions they hold under come first."""
+"""The tables, in Markdown that is readable as plain text; the conditions of the measurement come first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEGA = 1e6
 
 
 def conditions(hosts: int) -> str:
-    """Everything without which the numbers mean little."""
+    """The conditions without which the numbers mean little."""
     libraries = ", ".join(f"{name} {installed_version(name)}" for name in ("paramiko", "cryptography"))
     load = os.getloadavg()[0]
     return (
@@ -34,10 +34,8 @@ def peers_table(
     taken: Mapping[str, Sequence[Sample]],
     hosts: int,
 ) -> str:
-    """Medians; the ratios are of wall times, the work is per host.
-
-    Logging in costs a host the same whatever is asked: its CPU beyond that is what the question costs, and
-    `cat` is next to nothing.
+    """Medians; the ratios are of wall times, the work is per host. A login costs a host the same whatever is
+    asked: the CPU time beyond that is the cost of the question, and that of `cat` is close to zero.
     """
     clush, *_, ansible = (_wall(taken.get(peer.name, ())) for peer in peers)
     login = min((_hosts_cpu(taken[peer.name]) for peer in peers[:-1] if peer.name in taken), default=0.0)
@@ -89,12 +87,12 @@ def _hosts_cpu(samples: Sequence[Sample]) -> float:
 
 
 def rows(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
-    """What is measured, its value, its target."""
+    """The measured quantity, its value and its target."""
     return columns([title, "measured", "target"], [list(line) for line in lines])
 
 
 def kernel() -> str:
-    """Its version, without its maker's suffix."""
+    """The kernel's version, without the distribution's suffix."""
     return f"{platform.system()} {platform.release().partition('-')[0]}"
 
 

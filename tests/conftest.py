@@ -1,4 +1,4 @@
-"""What holds for every test: the same signals wherever it is started, and a list of what was left out."""
+"""What applies to every test: the same signals wherever it is started, and a list of what was left out."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _ignore_signals_alone() -> None:
-    """What was ignored when we were started (`nohup`, `&`) is still ignored here, but not in what we start.
-
-    A child inherits that a signal is ignored; a handler, even one that does nothing, ends with exec.
+    """Signals that were ignored when we were started (`nohup`, `&`) are still ignored here, but not in the
+    programs that we start. A child inherits that a signal is ignored; a handler, even one that does nothing,
+    ends with exec.
     """
-    ours = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these, and what it starts does not
+    ours = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these, but the programs that it starts do not
     for number in signal.valid_signals() - ours:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
 
 
 _ignore_signals_alone()
-# Compiled code is kept, here and in what we start: compiling took two thirds of the time of collecting.
+# Compiled code is kept, here and in the programs that we start: compiling took two thirds of the collection.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # whoever runs the tests may have defaults of their own
-# No property test is about how fast this machine is just now.
+# No property test is about the momentary speed of this machine.
 # make quick tries few examples, make test some, make test-all a hundred.
 for name, examples in (("quick", 20), ("some", 40), ("all", 100)):
     settings.register_profile(name, deadline=None, max_examples=examples)

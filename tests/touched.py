@@ -1,7 +1,7 @@
 """Runs the tests that a change touches: `make touched BASE=main`, or `python -m tests.touched main`.
 
 Folders of tests mirror `doctor/`: a module is tested in the folders of its name, and by the tests that import
-it or name its file. What changed is what git says of the working tree, compared with where it left BASE.
+it or name its file. The changes are those between the working tree and the commit where it left BASE, by git.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ MIRRORED = {
 """Folders of sources, and the folders of tests for them."""
 PAGES = ("tests/hosts/test_docs.py", "tests/unit/test_readmes.py")
 ALWAYS = ("tests/unit/test_layering.py", "tests/unit/test_quoted_commands.py", "tests/unit/test_vendors.py")
-"""Rules for every source file."""
+"""Rules that apply to every source file."""
 
 
 def changed(base: str) -> list[str]:
-    """What differs from the commit where this branch left `base`, and files that git does not know yet."""
+    """The files that differ from the commit where this branch left `base`, and the files that git does not
+    know yet.
+    """
     left = _git("merge-base", base, "HEAD").strip()
     new = _git("ls-files", "--others", "--exclude-standard")
     return sorted({*_git("diff", "--name-only", left).splitlines(), *new.splitlines()})
@@ -55,9 +57,8 @@ def _tests_of(path: PurePath) -> set[str]:
 
 
 def _mirror(path: PurePath) -> set[str]:
-    """For each tier the folder that mirrors the folder of a source, or the nearest one above it.
-
-    Where starting programs or hosts takes time, the files that are called like the module are enough.
+    """For each tier, the folder that mirrors the folder of a source, or the nearest one above it. In tiers
+    that start programs or hosts, which takes time, only the files named after the module.
     """
     source = next((name for name in MIRRORED if path.is_relative_to(name)), None)
     if source is None:
@@ -74,7 +75,7 @@ def _mirror(path: PurePath) -> set[str]:
 
 
 def _naming(path: PurePath) -> set[str]:
-    """Files of tests that import a module, or speak of a file by its path or name."""
+    """Test files that import a module, or mention a file by its path or name."""
     module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     package, _, name = map(re.escape, module.rpartition("."))
     said = rf"\b{package}\.{name}\b|from {package} import [^#]*?\b{name}\b"

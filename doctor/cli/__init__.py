@@ -15,7 +15,8 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.examine import ask_facts, ask_hang, check_hosts, examine
+from doctor.cli.around import run_command
+from doctor.cli.examine import ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
@@ -40,7 +41,8 @@ def run(arguments: Sequence[str]) -> int:
     """Runs the command line and returns the exit code. Only here do our errors become messages."""
     prepare()
     try:
-        code = _commands()(_spread(arguments), prog_name="doctor", standalone_mode=False)
+        ours, command = _parted(arguments)
+        code = _commands()(_spread(ours), prog_name="doctor", standalone_mode=False, obj=command)
     except DoctorError as error:
         return _refused(error)
     except typer.Exit as leave:
@@ -70,6 +72,14 @@ def _refused(error: DoctorError) -> int:
         hint = re.sub("^did you", "Did you", redact(error.hint))  # it is a separate sentence here
         tell(indent(hint, " " * 8) + "\n")
     return error.exit_code
+
+
+def _parted(arguments: Sequence[str]) -> tuple[Sequence[str], tuple[str, ...] | None]:
+    """Our own arguments, and the command after `--` of `doctor run`, which is nobody's to read."""
+    if arguments[:1] != ["run"] or "--" not in arguments:
+        return arguments, None
+    at = arguments.index("--")
+    return arguments[:at], tuple(arguments[at + 1 :])
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
@@ -128,6 +138,11 @@ FACTS = (
     *("--save", "--replay", "--json", "--color", "--no-color"),
 )
 
+NOT_AROUND = (
+    *("--in-job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
+    *("--json", "--html", "--junit", "--markdown", "--prometheus", "--report-dir"),
+)
+"""The options of a pre-flight that say nothing about a command, or are not for it."""
 HANG = (*FACTS, "--html", "--junit", "--markdown", "--prometheus", "--quiet", "--verbose")
 
 app.command(
@@ -158,7 +173,14 @@ app.command(
     ),
 )(takes()(examine))
 
-
+app.command(
+    "run",
+    help="Start a job behind a pre-flight: doctor run -- COMMAND.",
+    epilog=examples(
+        ("doctor run -- python train.py", "on this machine"),
+        ("doctor run 'node[1-4]' -- ./start {hosts}", "on the healthy hosts"),
+    ),
+)(takes(without=NOT_AROUND)(run_command))
 app.command(
     "hang",
     help="Find the rank that a hanging job waits for.",
@@ -168,6 +190,15 @@ app.command(
         ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
     ),
 )(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
+app.command(
+    "slow",
+    help="Find the rank or link that makes a running job slow.",
+    epilog=examples(
+        ("doctor slow 'node[1-4]'", "look at the job that runs there"),
+        ("doctor slow --local --for 30", "on this machine, for longer"),
+        ("doctor slow --replay slow.json -v", "judge it again, with all ranks"),
+    ),
+)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow))
 app.command(
     "facts",
     help="Show what each host reports about itself; outliers are marked.",

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -134,7 +135,9 @@ def _is_ready(host: HangHost) -> bool:
 
 
 class HangAgents(AgentSession[HangHost, messages.HangMessage]):
-    decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+    decoder: ClassVar[msgspec.json.Decoder[Any]] = messages.DECODER
+    beat, last = b'{"do":"beat"}', b'{"do":"stop"}'
+    kind: ClassVar[type[HangHost]] = HangHost
 
     def __init__(
         self,
@@ -145,7 +148,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         pyspy: Sequence[Path] = (),
     ) -> None:
         """`until`: when the run ends, by time.monotonic()."""
-        super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
+        super().__init__(session, {name: self.kind(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = time.monotonic()
         self.unreached: dict[str, str] = {}
@@ -156,7 +159,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
         self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
-        self._hear(self.began + self.patience.search, _is_ready, tell)
+        self.await_all(self.began + self.patience.search, _is_ready, tell)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
@@ -183,9 +186,10 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 names = sorted({name for each in host.members.values() for name in called(each)})
                 named = {"names": names} if names else {}
                 self.session.send(host.host, msgspec.json.encode({**asked, **pids, **named}))
-        self._hear(over, lambda host: not host.looking or host.seen is not None, tell)
+        self.await_all(over, lambda host: not host.looking or host.seen is not None, tell)
 
-    def _hear(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+    def await_all(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+        """Listen until it is over for all hosts that are left."""
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))

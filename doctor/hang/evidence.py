@@ -85,6 +85,36 @@ class PythonThread(msgspec.Struct, frozen=True, kw_only=True):
     """The value of a local variable such as `step` or `iteration`, from the innermost frame that has one."""
 
 
+class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that holds a lock on a file, or has a lock file open."""
+
+    pid: Pid
+    user: Word = ""
+    command: Text = ""
+    """The command line, redacted."""
+    age: Seconds = 0.0
+    """Time since its start."""
+    state: Annotated[str, msgspec.Meta(max_length=1)] = ""
+    cpu: Count = 0
+    moved: Count | None = None
+    """Bytes read and written, plus the number of reads and writes; None if that may not be read."""
+
+
+class FileLock(msgspec.Struct, frozen=True, kw_only=True):
+    """A lock that a process may wait for."""
+
+    path: Text = ""
+    kind: Word = ""
+    """FLOCK, POSIX or OFDLCK, as in /proc/locks; empty if there is only a file."""
+    by: Literal["kernel", "library", "own", "open"]
+    """The kernel shows that it waits for the lock; a library of locks, or a function of the user, has its
+    name in a local variable; or it has the file open, and another process holds a lock on it.
+    """
+    age: Seconds = 0.0
+    """Time since the file was last written."""
+    holders: Annotated[tuple[LockHolder, ...], msgspec.Meta(max_length=16)] = ()
+
+
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """One process at one moment."""
 
@@ -107,6 +137,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Open regular files and named pipes."""
     kernel: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
     """The main thread's kernel stack, which only root may read."""
+    locks: Annotated[tuple[FileLock, ...], msgspec.Meta(max_length=8)] = ()
     python: Annotated[tuple[PythonThread, ...], msgspec.Meta(max_length=4_096)] = ()
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
     """What could not be read, and why: "stack: not permitted"."""

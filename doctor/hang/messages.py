@@ -81,7 +81,7 @@ class LooksEnd(Message, frozen=True, tag="seen"):
 class ChildEnd(Message, frozen=True, tag="done"):
     """The agent's child has ended and sends nothing more."""
 
-    what: Literal["find", "look"]
+    what: Literal["find", "look", "sample"]
 
 
 class Trouble(Message, frozen=True, tag="trouble"):

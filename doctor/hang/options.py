@@ -1,4 +1,4 @@
-"""The options of `doctor hang`."""
+"""The options of `doctor hang`, and those that choose a job."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from doctor.text.option import any_option, live_option
 UNCHOSEN = HangChoice()
 
 
-@dataclass(frozen=True, slots=True)
-class HangWishes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWishes:
+    """Which of the jobs that run on the hosts is meant, and what shows its stacks."""
+
     PANEL: ClassVar[str] = "The job"
 
-    apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
     limit: float | None = any_option(
         "--limit S", "Seconds without progress that count as a hang. Default: 60.", min=1, max=86_400
     )
@@ -28,8 +29,6 @@ class HangWishes:
     )
     slurm_job: str | None = any_option("--job ID", "Only this Slurm job; without HOSTS, look at its nodes.")
     user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
-    watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
-    check: bool = live_option("--check", "Run the check that the report suggests.", default=False)
     pyspy: tuple[Path, ...] = live_option(
         "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
     )
@@ -47,3 +46,10 @@ class HangWishes:
         if any(each is not None for each in given.of_job):
             return given
         return msgspec.structs.replace(recorded, limit=limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HangWishes(JobWishes):
+    apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
+    watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
+    check: bool = live_option("--check", "Run the check that the report suggests.", default=False)

@@ -199,11 +199,16 @@ def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | N
 def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Go | None, str]:
     """The hosts that start the job, and the form in which they are printed."""
     form = read_form(outputs.launch) if outputs.launch is not None else "hostfile"
-    names = chosen(report)
     if form == AUTO:
-        form = form_for(names, report.plan, os.environ)
+        form = form_for(chosen(report), report.plan, os.environ)
+    return going(report, reading, form), form
+
+
+def going(report: Report, reading: Reading | None, form: str) -> Go | None:
+    """The hosts that start the job, in the order of a form of launch; None on a no-go."""
+    names = chosen(report)
     order = FORMS[form].order(names, os.environ) if names else ()
-    return decide_go(report, _bound(reading), order), form
+    return decide_go(report, _bound(reading), order)
 
 
 def _bound(reading: Reading | None) -> Bound:

@@ -1,4 +1,6 @@
-"""`python -m tests.gpu_proof`: exit code 0 if all came as expected, 1 if not, 3 if something is missing."""
+"""`python -m tests.gpu_proof`: exit code 0 if every attempt ended as expected, 1 if not, 3 if something is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from tests.gpu_proof.page import page
 from tests.trials.outcome import Ran
 
 LIMIT = 900.0
-"""Seconds for one run, which ends itself after 600 over nccl."""
+"""The time limit in seconds for one run; over nccl, a run ends by itself after 600."""
 
 
 def main() -> int:
@@ -47,7 +49,7 @@ def main() -> int:
             attempts.append(attempt)
             args.out.write_text(
                 page(machine, args.backend, attempts, date)
-            )  # what is cut short shows so much
+            )  # output that is cut short is shown up to this length
             print(f"{attempt.tried}: {attempt.found}", file=sys.stderr, flush=True)
     return 0 if all(attempt.right is not False for attempt in attempts) else 1
 
@@ -95,7 +97,7 @@ class Doctor:
 
 
 def prove(doctor: Doctor, recording: Path, faults: Sequence[str]) -> Iterator[Attempt]:
-    """The recording holds the examination and the smoke run that follows it where no check failed."""
+    """The recording holds the examination and, if no check failed, the smoke run after it."""
     on_gpus = doctor.backend != "gloo"
     yield examined(doctor.run("preflight", "--save", str(recording)), on_gpus=on_gpus)
     ran = doctor.run("smoke")

@@ -1,4 +1,4 @@
-"""What is tried, what must come of it, and what did. Judges reports; starts nothing."""
+"""The attempts, their expected and their actual results. Judges reports; starts nothing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.trials.kinds import INSIDE, truth_of
 from tests.trials.outcome import Ran, Truth, judged, sentence, trouble
 
 DUPLICATE = re.compile(r"Duplicate GPU detected[^\"\\\n]*")
-"""NCCL's words where two ranks share a GPU."""
+"""NCCL's message if two ranks share a GPU."""
 WITHOUT_FAULT = "smoke run without a fault"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One line of the page; `right` is None if it was not tried."""
+    """One line of the page; `right` is None if it was not attempted."""
 
     tried: str
     expected: str
@@ -31,19 +31,21 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The ranks of the run without a fault; `tp` of them share a model."""
+    """The ranks of the healthy run; `tp` of them share a model."""
 
     ranks: int
     tp: int
 
     @property
     def victim(self) -> int:
-        """The last rank: with several, one that leads nothing."""
+        """The last rank: if there are several, it does not lead any other."""
         return self.ranks - 1
 
 
 def examined(ran: Ran, *, on_gpus: bool = True) -> Attempt:
-    """Findings may be true: a person reads them. Wrong is a check that broke, or GPUs not recognised."""
+    """Findings may be true, so a person reads them. It is wrong if a check broke, or if GPUs were not
+    recognised.
+    """
     tried, what = "examination (doctor preflight)", "the GPUs are recognised, " if on_gpus else ""
     expected = f"{what}no check breaks; the findings are for a person to judge"
     report = ran.report
@@ -63,14 +65,14 @@ def healthy(ran: Ran, tried: str = WITHOUT_FAULT) -> Attempt:
 
 
 def shape_of(ran: Ran) -> Shape:
-    """Of a smoke run that passed."""
+    """The shape of a smoke run that passed."""
     assert ran.report is not None
     smoke = ran.report["smoke"]
     return Shape(len(smoke["ranks"]), smoke["layout"]["tp"])
 
 
 def shared(ran: Ran) -> Attempt:
-    """NCCL may refuse two ranks of one GPU, and then the report has to show its words."""
+    """NCCL may refuse two ranks on one GPU; then the report has to show its message."""
     expected = "it passes, or NCCL refuses and the report shows why"
     refused = DUPLICATE.search(json.dumps(trouble(ran.report))) if ran.report else None
     if refused is None:
@@ -80,7 +82,7 @@ def shared(ran: Ran) -> Attempt:
 
 
 def fits(kind: str, shape: Shape) -> bool:
-    """Whether a fault would show with so many ranks."""
+    """Whether this many ranks would show the fault."""
     return KINDS[kind].ranks <= shape.ranks and KINDS[kind].replicas <= shape.ranks // shape.tp
 
 
@@ -88,7 +90,7 @@ def injected(kind: str, shape: Shape, ran: Ran) -> Attempt:
     host = ran.report["hosts"][0]["name"] if ran.report else ""
     place = f"{kind}@{shape.victim}"
     truths = [truth_of(INSIDE[kind], shape.victim, host, shape.tp)]
-    if shape.ranks == 1:  # it is also all ranks, and the report may say that
+    if shape.ranks == 1:  # it also means all ranks, and the report may say that
         truths.append(Truth(INSIDE[kind].checks, frozenset(), frozenset()))
     outcome = max((judged(kind, 0, place, truth, ran) for truth in truths), key=lambda each: each.right)
     found = "; ".join(outcome.said) or "nothing was found"
@@ -131,7 +133,7 @@ def _attempt(tried: str, expected: str, found: str, right: bool, ran: Ran) -> At
 
 
 def _public(text: str, ran: Ran) -> str:
-    """Without the name and the addresses of the machine."""
+    """The text without the name and the addresses of the machine."""
     for name in _names(ran):
         text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "this machine", text)
     return text

@@ -1,4 +1,4 @@
-"""What this machine has for the proof: GPUs, their driver, and an interpreter whose torch uses them."""
+"""What this machine has for the proof: GPUs, their driver, and an interpreter with a torch that uses them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LIMIT = 120.0
-"""Seconds for one question: the first use of a GPU may be slow."""
+"""The time limit in seconds for one question: the first use of a GPU may be slow."""
 NAME_ONE = "name an interpreter whose torch was built for CUDA: PYTHON=/path/to/python3"
 ASK = """
 import json, platform, torch
@@ -31,7 +31,7 @@ class Missing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The model of each GPU, and the versions of what drives them, by name."""
+    """The model of each GPU, and the versions of the software that drives them, by name."""
 
     python: str
     gpus: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Machine:
 
 
 def look(python: str, backend: str) -> Machine:
-    """Raises Missing where the backend cannot run here."""
+    """Raises Missing if the backend cannot run here."""
     gpus, driver = _gpus() if backend == "nccl" else ((), "")
     path = shutil.which(python)
     if path is None:

@@ -40,13 +40,13 @@ RANKS = ROOT / "docs/ranks.md"
 
 
 def doctor_commands(*pages: Path) -> list[str]:
-    """Every `doctor ...` line of every `sh` block, each once, but for those that need a shell."""
+    """Every `doctor ...` line of every `sh` block, each once, except those that need a shell."""
     ours = dict.fromkeys(line for page in pages for text in blocks(page, "sh") for line in doctor_lines(text))
     return [line for line in ours if not needs_shell(line)]
 
 
 def each_way(commands: Sequence[str]) -> list[Any]:
-    """For parametrize: a command whose options another one of its kind has too is marked long."""
+    """For parametrize: a command is marked long if another one of its kind has the same options."""
     seen: set[tuple[str, ...]] = set()
     runs = set()
     for command in sorted(commands, key=lambda command: -len(ways(command))):
@@ -59,7 +59,7 @@ def each_way(commands: Sequence[str]) -> list[Any]:
 
 
 def ways(command: str) -> set[tuple[str, ...]]:
-    """What a command asks for: its options, each with the kind of file that it gets, and pages by name."""
+    """What a command uses: its options, each with the kind of file that it gets, and pages by name."""
     _, name, *words = shlex.split(command, comments=True)
     if name == "explain":
         return {(name, *words)}
@@ -68,7 +68,7 @@ def ways(command: str) -> set[tuple[str, ...]]:
 
 
 def needs_shell(line: str) -> bool:
-    """Whether it has a pipe, or writes to a file; `|| exit 1` stands there for the script around it."""
+    """Whether it has a pipe or writes to a file; `|| exit 1` only matters to the script around it."""
     return not {"|", ">"}.isdisjoint(shlex.split(line, comments=True))
 
 
@@ -105,7 +105,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 def spread(words: list[str], folder: Path) -> list[str]:
-    """With files of the folder in the place of a pattern, as by a shell."""
+    """The command with files of the folder in place of a pattern, as a shell expands it."""
     files = sorted(path.name for path in folder.iterdir())
     return [match for word in words for match in fnmatch.filter(files, word) or [word]]
 
@@ -120,13 +120,13 @@ def with_torch(words: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("command", each_way(doctor_commands(*(page for page in PAGES if page != RANKS))))
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
-    """On healthy hosts, every command in the docs works as it is written."""
+    """On healthy hosts, every command in the docs works as written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
     done = lab4.doctor(*spread(words[1:], desk), cwd=desk)
     # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     expected = 3 if words[1] == "hang" else expected  # no job runs there
-    if words[1] == "logs":  # what the kernel of this machine has logged is its own affair
+    if words[1] == "logs":  # the messages of this machine's kernel do not matter here
         assert done.returncode in (0, 1, 3), done.stdout + done.stderr
         return
     assert done.returncode == expected, done.stdout + done.stderr
@@ -134,7 +134,7 @@ def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None
 
 @pytest.mark.parametrize("block", shell_blocks(), ids=lambda block: doctor_lines(block)[0])
 def test_a_block_for_the_shell_runs(block: str, tmp_path: Path) -> None:
-    """On a machine where nothing was set up before, and every file it writes gets something."""
+    """On a machine without any preparation; every file that it writes gets some content."""
     ours, home = tmp_path / "bin", tmp_path / "home"
     ours.mkdir()
     home.mkdir()
@@ -197,7 +197,7 @@ COUNTS = re.compile(r"\s+\d+\s+checks,\s+\d+\s+results:.*?\s\d+\.\d+\s+s\.", re.
 
 
 def timeless(text: str) -> str:
-    """The text without the counts of all checks and the seconds at its end, wherever the line breaks."""
+    """The text without the counts of all checks and the seconds at its end, wherever lines break."""
     return COUNTS.sub(" ... s.", text)
 
 

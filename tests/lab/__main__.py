@@ -1,4 +1,4 @@
-"""`python -m tests.lab up` boots a lab for a person to play with; `sweep` removes what killed labs left."""
+"""`python -m tests.lab up` boots a lab to play with; `sweep` removes what killed labs left."""
 
 from __future__ import annotations
 

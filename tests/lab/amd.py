@@ -19,7 +19,7 @@ from .lab import Lab
 
 FIRST_MINOR = 128
 BUSES = ("05", "26", "46", "65", "85", "a6", "c6", "e5")
-"""In the order of the tools; HIP counts as the driver's topology does, here from the last to the first."""
+"""In the order of the tools. HIP counts in the order of the driver's topology, which is the reverse here."""
 
 
 class AmdHost(Emulated):

@@ -36,7 +36,7 @@ class State:
 
 
 def printed(rows: Sequence[Any], *, wrapped: bool) -> str:
-    """As amd-smi of ROCm 6 prints a list; since ROCm 7 most commands put it under `gpu_data`."""
+    """The form of amd-smi in ROCm 6: a list. Since ROCm 7, most commands put the list under `gpu_data`."""
     return json.dumps({"gpu_data": rows} if wrapped else rows, indent=4) + "\n"
 
 
@@ -148,7 +148,7 @@ def rocm_info(gpus: Iterable[State]) -> str:
 
 
 def rocm_pids(gpus: Iterable[State]) -> str:
-    """Nothing is printed when there is no process."""
+    """Nothing is printed if there is no process."""
     told = {
         f"PID{pid}": f"{name.rpartition('/')[2].lower()}, 1, {mb << 20}, 0, 0"
         for gpu in gpus

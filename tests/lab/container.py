@@ -19,7 +19,7 @@ from .processes import command, namespace, numbers, processes
 from .snapshot import Running, Snapshot
 
 FOLDERS = ("", "dev", "dev/shm")
-"""The file systems of a container's own; all else that is mounted is the host's."""
+"""The file systems of the container itself; all other mounts belong to the host."""
 _CGROUPS = Path("/sys/fs/cgroup")
 
 

@@ -8,8 +8,8 @@ from .lab import Lab
 
 
 def examine() -> tuple[int, str]:
-    """The exit code of the examination, and its output in a terminal of 90 columns, but for the lab's own
-    ssh_config: whoever reads it has one in its usual place.
+    """The exit code of the examination, and its output in a terminal of 90 columns, without the lab's own
+    ssh_config: a reader has one in its usual place.
     """
     with Lab(4) as lab:
         lab["node2"].shm("64m")

@@ -1,7 +1,8 @@
 """The operating system of a host's emulated NPUs, as far as collectives need it: one process for each device.
 
-It refuses a second process on a device, and one that comes too early after the last. It is a thread of the
-process that runs the tests: it sees the end of a rank, by whatever signal, when the rank's socket closes.
+It refuses a second process on a device, and a process that comes too soon after the last one. It is a thread
+of the process that runs the tests: it notices the end of a rank, whatever the signal, because the rank's
+socket closes.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from pathlib import Path
 
 
 class DeviceOs:
-    """`lingers` is how long a device is taken after its process has ended. `show` is told which are taken."""
+    """`lingers` is how long a device stays taken after its process has ended. `show` receives the devices
+    that are taken.
+    """
 
     def __init__(
         self, path: Path, lingers: float = 0.0, show: Callable[[int, bool], object] = lambda *_: None
     ) -> None:
         self.lingers = lingers
         self.started: list[int] = []
-        """The device of every process that was let in, oldest first."""
+        """The device of each admitted process, oldest first."""
         self.refused: list[int] = []
-        """The device of every process that was not."""
+        """The device of each refused process."""
         self._show = show
         self._holders: dict[socket.socket, int] = {}
         self._ended: dict[int, float] = {}
@@ -41,7 +44,7 @@ class DeviceOs:
 
     @property
     def taken(self) -> set[int]:
-        """The devices with a process, and those whose last one ended too short a time ago."""
+        """The devices with a process, and those whose last process ended too recently."""
         now = time.monotonic()
         lately = {device for device, ended in dict(self._ended).items() if now < ended + self.lingers}
         return lately | set(dict(self._holders).values())
@@ -105,7 +108,7 @@ class DeviceOs:
 
 
 def _listen(path: Path) -> socket.socket:
-    """A path may be too long for a socket's address: the folder's descriptor stands for it."""
+    """A path may be too long for a socket's address, so the folder's descriptor replaces it."""
     listener = socket.socket(socket.AF_UNIX)
     folder = os.open(path.parent, os.O_RDONLY)
     try:

@@ -19,11 +19,11 @@ from .host import Host
 EMULATORS = Path(__file__).with_name("emulators")
 ON_HOST = "/run/cluster-doctor-lab"
 MARK = f"{ON_HOST}/emulated"
-"""There on every host whose hardware is emulated."""
+"""Present on every host with emulated hardware."""
 
 LOGS = ("calls", "setters", "refused")
 
-# Other devices of the bus, as on a server for training: root port, graphics of the BMC, network card.
+# Other devices of the bus, as on a server for training: root port, BMC graphics, network card.
 _BUS = (
     ("0000", "19e5a120", "pcieport"),
     ("0200", "19e51711", "hibmc-drm"),

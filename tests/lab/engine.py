@@ -1,7 +1,7 @@
 """A container engine for hosts of a lab: emulated, but its containers are real namespaces.
 
-`docker exec` on hosts and `kubectl exec` on the controller talk to a daemon on the host, as the real ones do:
-a command they started outlives them, and ends by itself when its stdin ends.
+`docker exec` on hosts and `kubectl exec` on the controller talk to a daemon on the host, like the real ones:
+a command that they started outlives them, and ends by itself when its stdin ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SOCKET = "/run/docker.sock"
 REGISTRY = "/run/containers-of-the-lab"
 PLACES = "/etc/containers-of-the-lab.json"
 _GATEWAY = "169.254.1.1"
-"""Where the way out of a pod begins, whatever its address (as Calico has it)."""
+"""The first hop of a pod's route, whatever its address (as with Calico)."""
 
 
 class Engine:
@@ -101,7 +101,7 @@ class Engine:
         return container
 
     def change(self, container: Container, **changes: object) -> None:
-        """What the daemon does with it: `refuses` is the text of its refusal, `delay` is in seconds."""
+        """Change its state, as the daemon does: `refuses` is the text of its refusal, `delay` in seconds."""
         container.registered |= changes
         text = json.dumps(container.registered)
         container.host.do(

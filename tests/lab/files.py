@@ -39,7 +39,7 @@ DMESG = "#!/bin/sh\nexec cat /var/log/dmesg\n"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user who may log in with the lab's key."""
+    """A user who can log in with the lab's key."""
 
     name: str
     uid: int

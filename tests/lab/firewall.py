@@ -1,4 +1,4 @@
-"""Every firewall a host may run, each of them real and its own."""
+"""Every firewall that a host may run; each of them is real."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which checks found the fault they are for: at the end of all tests, each of them must have.
+"""Which checks found the fault that they are for: at the end of all tests, each check must have found one.
 
-`make test` names a folder in the environment. Every run of `doctor` leaves there what it blamed on whom: a
-check that no run saw go red is not proved by its tests, whatever they say. A check that fails must have
-failed in a run that ended with exit code 1; for one that warns, a warning will do.
+`make test` names a folder in the environment. Every run of `doctor` records there which check blamed whom: a
+check that failed in no run is not proved by its tests. A check that can fail must have failed in a run that
+ended with exit code 1; for one that only warns, a warning suffices.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TOLD = re.compile(r"^(FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|mean
 NOT_IN_THE_LAB = {
     "smoke-contention": "all hosts share the cores with all tests: who computes beside is lost in it",
 }
-"""Checks whose fault no run of the tests can make for certain, and why: their tests judge recordings."""
+"""Checks whose fault no test run can cause reliably, with the reason: their tests judge recordings."""
 
 
 def keep(args: Sequence[str], code: int, cwd: Path | str, text: str) -> None:
-    """What a run of `doctor ARGS` blamed on whom: from its report, or else from what it printed."""
+    """Record which check of a run of `doctor ARGS` blamed whom: from its report, or else from its output."""
     folder = os.environ.get(FOLDER)
     if folder and code in (0, 1):
         test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
@@ -56,7 +56,7 @@ def _blamed(args: Sequence[str], cwd: Path, text: str) -> Iterable[tuple[str, st
 
 
 def unseen(folder: Path) -> list[str]:
-    """The checks that are missing in the record, in words."""
+    """The checks that are missing from the record, in words."""
     lines = "".join(file.read_text() for file in folder.iterdir()).splitlines()
     seen = {tuple(line.split("\t")[:2]) for line in lines}
     return [
@@ -69,7 +69,7 @@ def unseen(folder: Path) -> list[str]:
 
 
 def told(folder: Path) -> int:
-    """Say it; the exit code."""
+    """Print the result; the exit code."""
     if reason := missing():
         print(f"Whether every check finds its fault is not known: {reason}")
         return 0

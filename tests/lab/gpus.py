@@ -62,7 +62,7 @@ class Gpu:
         self["gpu_recovery_action"] = "Reset"
 
     def lost(self) -> None:
-        """The GPU fell off the bus while the driver ran."""
+        """The GPU fell off the bus while the driver was running."""
         for field in self.values.keys() - set(_TOLD):
             self.values[field] = "[GPU is lost]"
         self.host.tell()

@@ -18,10 +18,10 @@ NO_MODULE = "20 1 Optical module is not present.\n"
 
 DAY = 86400
 LAST_FLAP = 30 * DAY
-"""A healthy link came up so long ago, in seconds."""
+"""A healthy link came up this many seconds ago."""
 
 Device = int | str
-"""The number of a device, or what stands for it."""
+"""The number of a device, or a placeholder for it."""
 
 Changes = Sequence[tuple[float, bool]]
 """How long ago a link changed, in seconds, and whether it came up; newest first."""

@@ -17,7 +17,7 @@ from .spec import Spec
 from .ssh import known_hosts, make_keys, public_key, ssh_config
 
 ARP_ROOM = 16
-"""Up to so many hosts find each other by themselves."""
+"""Up to this many hosts find each other by themselves."""
 
 
 class Lab(Controller):

@@ -95,7 +95,7 @@ class Npu:
 
     @property
     def tls(self) -> bool | None:
-        """None means that there is no certificate, and so no TLS."""
+        """None means that there is no certificate, and therefore no TLS."""
         switch = self._value("tls", r"tls switch\[([01])\]")
         return None if switch is None else switch == "1"
 
@@ -120,7 +120,7 @@ class Npu:
 
     @link_up.setter
     def link_up(self, up: bool) -> None:
-        """The link as a cable or a module changes it: no setter of hccn_tool helps."""
+        """The state of the link as a cable or a module changes it: no setter of hccn_tool helps."""
         if self.host.product.name == "atlas-950":
             self.says("dev_info", says.ports(up))
             return
@@ -134,7 +134,7 @@ class Npu:
 
     @property
     def net_health(self) -> str | None:
-        """None while it follows from the link, the probed address and the fabric."""
+        """None if it follows from the link, the probed address and the fabric."""
         return self._value("net_health", r"net health status: (.*)")
 
     @net_health.setter

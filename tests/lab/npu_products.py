@@ -13,7 +13,7 @@ class Product:
     """What differs from product to product; everything is computed from the number of a host or device.
 
     `chips` is the number of devices on a card. `speed` is in Mb/s. `pci` is vendor and device together.
-    `idle_mb` is the memory of a device in use while no process runs there.
+    `idle_mb` is the memory in use on a device without processes.
     """
 
     name: str

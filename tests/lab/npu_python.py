@@ -1,6 +1,6 @@
 """An interpreter for emulated NPUs: the tests' own, with the emulated torch_npu on its path.
 
-It is a wrapper, such as people give to `--python`, that reads the `set_env.sh` of an emulated CANN first.
+It is a wrapper, as people give to `--python`, that first reads the `set_env.sh` of an emulated CANN.
 """
 
 from __future__ import annotations
@@ -20,22 +20,20 @@ SITE = EMULATORS / "python"
 
 @dataclass(frozen=True, slots=True)
 class TorchNpu:
-    """How torch_npu is installed, and how the devices behave with it.
-
-    `wavers` is "default" where sums come out differently each time until determinism is switched on, and
-    "always" where that does not help.
+    """How torch_npu is installed, and how the devices behave with it. `wavers` is "default" if sums come out
+    differently each time until determinism is switched on, and "always" if that does not help.
     """
 
     wavers: str = ""
     version: str = ""
-    """That of torch by default."""
+    """The same as torch's by default."""
     installed: bool = True
     sourced: bool = True
     """Whether the wrapper reads CANN's set_env.sh."""
 
 
 def write(own: Path, seen: str, product: Product, way: TorchNpu) -> None:
-    """Write CANN and the interpreter `npu-python` into a folder, which its users see as `seen`."""
+    """Write CANN and the interpreter `npu-python` into a folder; `seen` is its path for the users."""
     (own / "lib64").mkdir(parents=True, exist_ok=True)
     (own / "lib64" / "libhccl.so").write_text("An emulated library: only its name is looked for.\n")
     (own / "set_env.sh").write_text(

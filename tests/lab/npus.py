@@ -56,9 +56,8 @@ class NpuHost(Emulated):
         return iter(self.npus)
 
     def fit_torch_npu(self, way: TorchNpu = TorchNpu(), lingers: float = 0.0) -> str:  # noqa: B008
-        """Install the emulated torch_npu until the next `reset`; gives the interpreter that has it.
-
-        A device is taken for `lingers` seconds after its last process has ended.
+        """Install the emulated torch_npu until the next `reset`; returns the interpreter that has it. A
+        device stays taken for `lingers` seconds after its last process has ended.
         """
         self._end_device_os()
         folder = self.folder / "torch_npu"
@@ -79,8 +78,8 @@ class NpuHost(Emulated):
     # Faults of the whole host; `reset` removes them.
 
     def drop(self, device: int, *, node: bool = False) -> None:
-        """A card falls off the bus and its file in /dev disappears, unless `node` says that the driver kept
-        it.
+        """A card falls off the bus and its file in /dev disappears, unless `node` is set: then the driver
+        keeps the file.
         """
         self.put(f"{device}/gone", "")
         del self.chips[device]
@@ -108,7 +107,7 @@ class NpuHost(Emulated):
             timer.start()
 
     def free(self) -> None:
-        """No other process runs hccn_tool any more."""
+        """End the other process that runs hccn_tool."""
         while self._held:
             held, timer = self._held.pop()
             timer.cancel()
@@ -235,7 +234,7 @@ class Rack:
         return tuple((host.host.name, call) for host in self for call in host.refused)
 
     def fit_torch_npu(self, way: TorchNpu = TorchNpu(), lingers: float = 0.0) -> str:  # noqa: B008
-        """The same on every host: the interpreter for `--python`."""
+        """The same on every host; returns the interpreter for `--python`."""
         (python,) = {host.fit_torch_npu(way, lingers) for host in self}
         return python
 
@@ -260,7 +259,7 @@ class Rack:
         (self._routers / address).touch()
 
     def free(self) -> None:
-        """No other process runs hccn_tool on any host."""
+        """End the other processes that run hccn_tool, on all hosts."""
         for host in self:
             host.free()
 

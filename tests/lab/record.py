@@ -1,6 +1,7 @@
 """Makes the recordings that `doctor demo` shows: `python -m tests.lab record` writes them to doctor/demos/.
 
-The hosts are the lab's, their devices are emulated; everything else is a real run of doctor over SSH.
+The hosts are those of the lab, and their devices are emulated; everything else is a real run of doctor over
+SSH.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .npus import fit_npus
 
 FOLDER = REPOSITORY / "doctor" / "demos"
 LAB = "/srv/lab"
-"""Where the recordings say that the files of the lab's hosts lie."""
+"""The path at which the recordings show the files of the lab's hosts."""
 _CGROUP = re.compile(r"(/proc/(?:1|self)/cgroup:\d+:[\w,=.-]*:)/[^\\\n]+")
 _BOOT = re.compile(r"(/boot_id:)([0-9a-f-]{36})")
 TRAINING = ("preflight", "node[1-4]", "--ranks-per-host", "2", "--python", sys.executable)
@@ -35,7 +36,7 @@ def hang(folder: Path) -> Path:
 
 
 def npus(folder: Path) -> Path:
-    """An optical module that gets no light, and ports that nothing reserves."""
+    """An optical module that receives no light, and ports that are not reserved."""
     with Lab(8) as lab:
         rack = fit_npus(lab, "atlas-a2")
         dark = rack["node2"][3]
@@ -76,7 +77,9 @@ def _run(lab: Lab, at: Path, code: int, *arguments: str) -> Path:
 
 
 def _without_this_machine(text: str, lab: Path) -> str:
-    """Its paths are in mounts and stacks, its names in control groups and in the number of its start."""
+    """Remove the machine's paths, which are in mounts and stacks, and its names, which are in control groups
+    and boot ids.
+    """
     packages = next(
         place for place in sys.path if place.endswith("site-packages") and Path(place, "torch").is_dir()
     )
@@ -94,7 +97,7 @@ def _without_this_machine(text: str, lab: Path) -> str:
 
 
 def without_names(text: str) -> str:
-    """Hosts that had one number of their start still have one."""
+    """Hosts that shared one boot id still share one."""
     boots = {boot: number for number, boot in enumerate(dict.fromkeys(re.findall(_BOOT, text)), 1)}
     text = _BOOT.sub(lambda found: f"{found[1]}00000000-0000-4000-8000-{boots[found.groups()]:012}", text)
     return _CGROUP.sub(r"\1/", text)

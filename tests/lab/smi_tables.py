@@ -1,4 +1,4 @@
-"""The tables of `npu-smi info`, and what npu-smi knows of one device. Pure."""
+"""The tables of `npu-smi info`, and what npu-smi reports about one device. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .npu_products import Product
 
 SHOWN_PROCESSES = 8
-"""npu-smi shows no more of a chip's processes."""
+"""npu-smi shows no more processes of a chip than this."""
 
 _LINE = f"+{'-' * 27}+{'-' * 15}+{'-' * 52}+"
 _FULL = f"+{'-' * 96}+"
@@ -17,7 +17,7 @@ _HEAD = ("Process id", "Process name", "Process memory(MB)")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process on a device; its name is blank where it lives in another container."""
+    """A process on a device; its name is blank if it runs in another container."""
 
     name: str
     pid: int
@@ -26,7 +26,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """What npu-smi knows of one device; `ecc` holds those counts that are not zero."""
+    """What npu-smi reports about one device; `ecc` holds the counts that are not zero."""
 
     health: str = "OK"
     codes: tuple[str, ...] = ()

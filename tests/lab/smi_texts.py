@@ -43,7 +43,7 @@ _ECC = [
 
 Pairs = Iterable[tuple[str, object]]
 Said = Callable[[Product, int, Chips], str]
-"""What is said of some chips of one card."""
+"""The answers about some chips of one card."""
 
 
 def texts(product: Product, host: int, chips: Chips) -> dict[str, str]:

@@ -37,9 +37,8 @@ class Cable:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One host before it runs.
-
-    Its addresses, the hardware address too, survive a reboot: neighbours need not learn them again.
+    """One host before it runs. Its addresses, including the hardware address, survive a reboot, so that
+    neighbours need not learn them again.
     """
 
     index: int

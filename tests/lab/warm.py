@@ -1,7 +1,7 @@
 """Runs `doctor`, and other programs, without the time that Python takes to load them.
 
-A process that has loaded everything waits for orders and forks for each: what runs is a process of its own,
-with the environment, folder, files and namespaces that its command line would have had.
+A process that has loaded everything waits for orders and forks for each of them: each run is a process of its
+own, with the environment, folder, files and namespaces that its command line would have had.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from . import found
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 READ_AT_THE_START = ("LANG", "LC_", "PYTHON")
-"""Beginnings of the variables that Python itself reads when it starts."""
+"""Prefixes of the variables that Python itself reads when it starts."""
 LONGEST_ORDER = 200_000
 NAME = "doctor"
 """What a program is called."""
@@ -36,12 +36,12 @@ STREAMS = ((0, "rb", "strict"), (1, "wb", "strict"), (2, "wb", "backslashreplace
 
 
 def suits(env: Mapping[str, str] | None) -> bool:
-    """Whether these additions to an environment mean nothing to Python's own start."""
+    """Whether these additions to an environment do not affect Python's own start."""
     return not any(name.startswith(READ_AT_THE_START) for name in env or ())
 
 
 class Warm:
-    """A program that is loaded once for each process that runs tests, with the first order; it ends with us.
+    """A program that is loaded once for each test process, at the first order; it ends with that process.
 
     `program` is a module: its `load` imports everything, its `main` is called with sys.argv and stdin.
     `variables` are those that count when it is loaded.
@@ -63,7 +63,7 @@ class Warm:
         timeout: float = 120,
         inside: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """The program to its end, in the mount and network namespaces of the process `inside`."""
+        """Run the program to its end, in the mount and network namespaces of the process `inside`."""
         stdin, feed = os.pipe()
         started = self.start(args, env=env, cwd=cwd, inside=inside, stdin=stdin)
         expired = threading.Event()
@@ -91,7 +91,7 @@ class Warm:
         inside: int | None = None,
         stdin: int | None = None,
     ) -> Started:
-        """The program, while it runs. `stdin` is closed here; without it there is none to read."""
+        """Start the program. `stdin` is closed here; without it, the program has none to read."""
         order = {"args": list(args), "env": dict(env), "cwd": str(cwd), "inside": inside}
         reads = [os.pipe() for _ in range(3)]
         given = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
@@ -129,7 +129,7 @@ class Warm:
 
 
 class Started:
-    """A program that was started, with what tests use of subprocess.Popen."""
+    """A started program, with the methods of subprocess.Popen that tests use."""
 
     def __init__(self, args: Sequence[str], out: io.FileIO, err: io.FileIO, state: io.FileIO) -> None:
         self.args = args
@@ -148,7 +148,7 @@ class Started:
         return code
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for its end; what it printed."""
+        """Wait for its end; returns what it printed."""
         self.wait(timeout)
         out, err = self._said
         return out.text(), err.text()
@@ -186,7 +186,7 @@ class Reader(threading.Thread):
 
 
 class WarmDoctor(Warm):
-    """`doctor`. What it found is kept for the record."""
+    """`doctor`. Its findings are kept for the record."""
 
     def run(self, args: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
         done = super().run(args, **how)
@@ -206,12 +206,12 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
 
 
 def serve(given: int, program: str) -> None:
-    """Fork for each order until the other side is closed."""
+    """Fork for each order until the other side closes the connection."""
     module = importlib.import_module(program)
     module.load()
     gc.freeze()
     orders = socket.socket(fileno=given)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children that wait for the runs
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children, which wait for the runs
     while True:
         message, fds, _, _ = socket.recv_fds(orders, LONGEST_ORDER, 4)
         if not message:
@@ -224,7 +224,7 @@ def serve(given: int, program: str) -> None:
 
 
 def _wait_for_run(main: Callable[[], None], order: Mapping[str, object], fds: Sequence[int]) -> NoReturn:
-    """Start the run, and tell its number and then its exit code."""
+    """Start the run, and report its number and then its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *files, state = fds
     pid = os.fork()

@@ -1,4 +1,4 @@
-"""The audit of the gate fails for a vulnerability that is known, and for nothing else."""
+"""The audit in the gate fails for a known vulnerability, and for nothing else."""
 
 from __future__ import annotations
 

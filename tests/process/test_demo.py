@@ -42,7 +42,7 @@ def test_json_takes_stdout_alone() -> None:
 
 
 def environment_with(folder: Path, python: str) -> Path:
-    """A virtual environment, as `make demo` has one, of the interpreter that runs the tests."""
+    """A virtual environment as `make demo` makes it, for the interpreter that runs the tests."""
     programs = folder / "venv" / "bin"
     programs.mkdir(parents=True)
     for name, text in (("python", python), ("doctor", f'exec {sys.executable} -m doctor "$@"')):
@@ -71,7 +71,7 @@ def test_the_demo_trains_and_then_shows_sick_hosts(tmp_path: Path) -> None:
 
 
 def test_the_demo_without_torch_says_what_it_left_out(tmp_path: Path) -> None:
-    """No torch, and pip finds none."""
+    """There is no torch, and pip finds none."""
     no_torch = f'case "$*" in *torch*) exit 1 ;; esac; exec {sys.executable} "$@"'
     text = demonstrated(environment_with(tmp_path, no_torch))
     assert "$ doctor check --local" in text

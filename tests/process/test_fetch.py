@@ -1,4 +1,4 @@
-"""The script that fetches logs, run by the shells that hosts have."""
+"""The script that fetches logs, run by the shells of hosts."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_what_may_not_be_read_is_said(tmp_path: Path) -> None:
 
 
 def test_the_script_ends_with_who_asked(tmp_path: Path) -> None:
-    """Nothing reads its output, and its stdin ends: it goes, with all that it started."""
+    """Nothing reads its output, and its stdin ends: it ends, with everything that it started."""
     fifo = tmp_path / "slow.log"
     fifo.write_bytes(os.urandom(3_000_000))
     script = fetch_script(LogRequest((str(fifo),)), new_token())

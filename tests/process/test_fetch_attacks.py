@@ -1,4 +1,4 @@
-"""What users of a host plant where root reads logs: nothing of root's leaves the host."""
+"""Traps that users of a host set for root's reader of logs: nothing of root's leaves the host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECRET = b"ROOTONLY-c0ffee\n"
 
 @pytest.fixture
 def tmp(tmp_path: Path) -> Iterator[Path]:
-    """A folder like /tmp, which all users of the host reach, and a file that is root's alone."""
+    """A folder like /tmp, which all users of the host can reach, and a file that only root may read."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder.parent.is_relative_to(tempfile.gettempdir()):
             folder.chmod(0o755)
@@ -96,14 +96,14 @@ def a_hard_link_to_a_link_of_root(tmp: Path) -> None:
 
 
 def a_folder_of_root_renamed(tmp: Path) -> None:
-    """In a shared place without the sticky bit anybody gives any name to what is root's."""
+    """In a shared place without the sticky bit, anybody can rename what belongs to root."""
     tmp.chmod(0o777)
     key(tmp).parent.rename(tmp / "torchelastic_e")
     (tmp / "torchelastic_e").chmod(0o755)
 
 
 def a_file_system_that_says_it_is_of_root(tmp: Path) -> None:
-    """As a user mounts one with FUSE, where all may look into it."""
+    """As a user mounts one with FUSE, if all users may look into it."""
     inside = folder(tmp)
     subprocess.run(["mount", "-t", "tmpfs", "none", str(inside)], check=True)
     inside.chmod(0o755)
@@ -176,7 +176,7 @@ def test_a_folder_that_its_owner_closed_is_named_too(tmp: Path) -> None:
 
 @pytest.fixture
 def _exchanging(tmp: Path) -> Iterator[None]:
-    """A log and a link, a folder and a link take each other's place all the time."""
+    """A log and a link, or a folder and a link, replace each other all the time."""
     inside = folder(tmp)
     code = f"""import os, ctypes
 libc = ctypes.CDLL(None, use_errno=True)
@@ -251,7 +251,7 @@ def test_a_way_that_is_closed_is_told(name: str, tmp: Path) -> None:
 
 
 def test_closed_folders_that_nobody_named_are_only_told(tmp: Path) -> None:
-    """The caller's own folder is looked into on each host, and often is closed to the login there."""
+    """The caller's own folder is searched on each host, and is often closed to the login there."""
     folder(tmp.parent, "job").chmod(0o700)
     found = fetched(LogRequest(folders=(f"{tmp.parent}/job",)), tmp.parent / "out", user=LOGIN)
     assert f"{tmp.parent}/job: may not be looked into by this user" in found.told

@@ -21,7 +21,7 @@ def file(tmp_path: Path) -> Path:
 
 
 class UnusedTransport:
-    """A transport that is never used; a collection needs one."""
+    """A transport that is never used, but that a collection needs."""
 
     name = "ssh"
     warnings = ("known_hosts could not be written",)

@@ -1,4 +1,4 @@
-"""Tests hold where signals are ignored, as `nohup make test &` starts them."""
+"""Tests also pass if signals are ignored, as if started by `nohup make test &`."""
 
 from __future__ import annotations
 

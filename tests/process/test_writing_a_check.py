@@ -1,4 +1,4 @@
-"""The guide to writing a check is true: its example is the code's, and a check costs three files."""
+"""The guide to writing a check is true: its example is the real code, and a check costs three files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ AFFECTED = (
     "tests/unit/test_replay_before.py",
     "tests/unit/test_translated.py",
 )
-"""Tests that look at all checks and facts, or compare what all checks say with a file."""
+"""Tests that look at all checks and facts, or compare the output of all checks with a file."""
 ALSO = ("tests/unit/cli", "tests/unit/facts", "tests/unit/report", "tests/unit/run")
-"""Tests that run all checks, and look at something else."""
+"""Tests that run all checks, but look at something else."""
 
 
 def example() -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
-"""Several faults in one examination, each on a host of its own, where hosts do not connect to each other.
+"""Several faults in one examination without connections between hosts, each fault on a host of its own.
 
-What is asserted of each is what would be asserted if the other hosts had not been broken. The first fault
-of a file is examined alone: there every other host is healthy, and must be found so.
+The assertions about each fault are the same as if the other hosts had not been broken. The first fault of a
+file is examined alone: then every other host is healthy, and must be found healthy.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def batches(
     """Names of faults for parametrize, up to `size` a batch; without a sample one of each check and status.
 
     The faults of a batch are found by the same options and, unless they may be `alike`, are of different
-    kinds: some checks compare hosts. Faults that do show elsewhere are `alone`; if there are none, the first
-    one is. Batches of faults outside the sample are marked long.
+    kinds: some checks compare hosts. Faults that also show on other hosts are `alone`; if there are none, the
+    first fault is alone. Batches of faults outside the sample are marked long.
     """
     chosen = [name for name in faults if name in (sample or kinds(faults))]
     others = [name for name in faults if name not in chosen]
@@ -80,7 +80,7 @@ def _batches(
 
 
 def _apart(fault: Breaks[Any], other: Breaks[Any], alike: bool) -> bool:
-    """Whether neither shows in what is found of the other."""
+    """Whether neither fault shows in the findings of the other."""
     same_way = (fault.args, fault.user) == (other.args, other.user) and fault.args[: len(ALONE)] == ALONE
     return (
         same_way
@@ -90,10 +90,9 @@ def _apart(fault: Breaks[Any], other: Breaks[Any], alike: bool) -> bool:
 
 
 def prove_each(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken], *, mended: bool = False) -> None:
-    """Break a host in each of these ways, examine all, and assert of each that only its fault is found.
-
-    With `mended`, what the findings say is typed, and then all hosts are healthy. If that fails for several
-    faults, each is tried alone, which tells more.
+    """Break a host in each of these ways, examine all hosts, and assert that only the fault of each is found.
+    With `mended`, the commands of the findings are typed, and then all hosts are healthy. If that fails for
+    several faults, each is tried alone, which shows more.
     """
     try:
         _prove(faults, bench, mended)
@@ -134,13 +133,13 @@ def _found(faults: Mapping[str, Breaks[Broken]], bench: Bench[Broken]) -> Outcom
 
 
 def _way(faults: Mapping[str, Breaks[Broken]]) -> tuple[tuple[str, ...], str | None]:
-    """The options and the user that find them all."""
+    """The options, and the user, with which all of them are found."""
     (way,) = {(fault.args, fault.user) for fault in faults.values()}
     return way
 
 
 def _without(outcome: Outcome, hosts: Collection[str]) -> Outcome:
-    """What was found, less what was found of these hosts."""
+    """The findings, without those about these hosts."""
     findings = []
     for found in outcome.report["findings"]:
         rest = [host for host in found["hosts"] if host not in hosts]

@@ -1,4 +1,4 @@
-"""Captures of facts as tests write them: what a command printed, or what files hold."""
+"""Captures of facts as tests write them: the output of a command, or the contents of files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def sample(name: str) -> str:
 
 
 def printed(fact: Fact[T], text: str) -> T:
-    """What the fact's parser makes of a command's output."""
+    """What the fact's parser returns for a command's output."""
     return fact.parse(Capture(fact.name, 0, text))
 
 
 def held(fact: Fact[T], contents: Mapping[str, str]) -> T:
-    """What the fact's parser makes of files, given as `grep -sH ''` gives them."""
+    """What the fact's parser returns for files, given as `grep -sH ''` prints them."""
     return printed(fact, as_read(contents))
 
 

@@ -1,4 +1,4 @@
-"""The command line, run as a person runs it."""
+"""The command line, called as a person calls it."""
 
 from __future__ import annotations
 

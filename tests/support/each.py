@@ -1,4 +1,4 @@
-"""A rule that holds for many things is one test, which names all that break it.
+"""A rule about many things is one test, which names all things that break it.
 
 A case of its own for each thing would cost more in collecting than the rule costs in running.
 """
@@ -15,7 +15,7 @@ Rule = Callable[..., None]
 
 
 def each(argument: str, things: Iterable[object]) -> Callable[[Rule], Rule]:
-    """Like `pytest.mark.parametrize`, in one case: `argument` is each of the things in turn.
+    """Like `pytest.mark.parametrize`, but as one case: `argument` takes each of the things in turn.
 
     Other arguments are fixtures, or come from `parametrize`.
     """

@@ -1,4 +1,4 @@
-"""The report of any command as it is written for programs."""
+"""The JSON report of any command."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from doctor.report import envelope, junit, prometheus
 from doctor.report.envelope import Envelope
 from doctor.report.json import CheckReport, check_report
 from doctor.report.schema import schema_of
+from doctor.slow.envelope import SlowReport
 from tests.support.schemas import misfits
 
 Made = Report | Explanation | HangEvidence | Envelope
@@ -51,9 +52,9 @@ def as_prometheus(made: Made) -> bytes:
 @cache
 def schema() -> dict[str, Any]:
     """What `doctor list schema` prints."""
-    return schema_of(CheckReport, LogsReport, HangReport)
+    return schema_of(CheckReport, LogsReport, HangReport, SlowReport)
 
 
 def wrong(data: dict[str, Any]) -> list[str]:
-    """Where a report does not fit the schema that is shipped."""
+    """The places where a report does not fit the shipped schema."""
     return list(misfits(data, schema()))

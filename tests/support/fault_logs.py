@@ -1,4 +1,4 @@
-"""The logs of tests/samples/logs/jobs, what is true of each job, and what a conclusion says that is not."""
+"""The logs of tests/samples/logs/jobs, the truth about each job, and the errors of a conclusion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOSTS = {f"198.18.0.{10 + number}": f"node{number}" for number in range(1, 5)}
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What faults.yaml says of one job."""
+    """What faults.yaml says about one job."""
 
     name: str
     did: str
@@ -48,7 +48,7 @@ def matcher() -> Matcher:
 
 
 def concluded(*given: Path) -> Conclusion:
-    """What `doctor explain GIVEN` concludes, without its report."""
+    """The conclusion of `doctor explain GIVEN`, without its report."""
     logs = read(given, matcher(), loss=LossCollector)
     return conclude_all(logs, JobFacts(), lambda job: judge_curves(job.curves, matcher().symptoms))
 
@@ -59,7 +59,7 @@ def truths() -> dict[str, Truth]:
 
 
 def accusations(said: Conclusion) -> list[LogCause]:
-    """The causes: what nothing else led to."""
+    """The causes: charges that no other charge led to."""
     return [charge for charge in said.charges if charge.because is None]
 
 
@@ -68,7 +68,9 @@ def accused(said: Conclusion) -> tuple[Party, ...]:
 
 
 def innocents(said: Conclusion, truth: Truth) -> list[str]:
-    """Who is accused and did nothing. To be suspected together with the guilty one is no accusation."""
+    """Parties that are accused and did nothing. A suspicion that also names the guilty party is not an
+    accusation.
+    """
     sure: list[tuple[str, str | int]] = []
     unsure: list[tuple[str, str | int]] = []
     for charge in accusations(said):
@@ -97,7 +99,7 @@ def host_of(party: Party) -> str | None:
 
 
 def wrong(said: Conclusion, truth: Truth) -> list[str]:
-    """Everything in it that is not as it was; empty if the conclusion is right."""
+    """Everything in the conclusion that is false; empty if the conclusion is right."""
     found = [f"outcome {said.outcome.value}"] if said.outcome is not LogOutcome.NAMED else []
     found += [f"innocent {each}" for each in innocents(said, truth)]
     causes = [charge.symptom or "-" for charge in accusations(said)]

@@ -28,7 +28,7 @@ HEAD = "node1"
 ALONE = ("--exam", "host")
 """Arguments for faults that show on the host itself: no connections between hosts are made."""
 HCCL = ("--backend", "hccl", "--skip", "device-missing")
-"""For hosts that have no NPU."""
+"""For hosts without NPUs."""
 
 Found = dict[str, Any]
 Seat = tuple[str, int]
@@ -71,7 +71,7 @@ class Examiner:
     lab: Lab
     folder: Path
     prepare: Callable[[Lab], object] | None = None
-    """What makes a healthy lab of one that has just booted."""
+    """What turns a lab that has just booted into a healthy one."""
 
     @property
     def hosts(self) -> Lab:
@@ -129,7 +129,7 @@ class Fault:
     on: str = "any"
     user: str | None = None
     leaves: bool = True
-    """Whether a reboot leaves what the check looks at: without it, nothing can pass."""
+    """Whether a reboot leaves something that the check can look at: otherwise nothing can pass."""
 
     def assert_found(self, outcome: Outcome, host: str) -> None:
         for found in assert_blamed(outcome, self.check, [host], self.status, self.also):

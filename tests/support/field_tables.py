@@ -10,16 +10,18 @@ BASES = {
     "CheckReport": "Envelope",
     "LogsReport": "Envelope",
     "HangReport": "Envelope",
+    "SlowReport": "Envelope",
     "LogFindingEntry": "FindingEntry",
     "HangFindingEntry": "FindingEntry",
+    "SlowFindingEntry": "FindingEntry",
     "SmokeEntry": "SmokeRunEntry",
 }
-"""What has all fields of another is shown without them."""
+"""A part that has all fields of another is shown without them."""
 Schema = Mapping[str, Any]
 
 
 def field_tables(schema: Schema) -> str:
-    """Of each part that has fields, what they are."""
+    """The fields of each part that has any."""
     return "\n".join(line for name in schema["$defs"] for line in _table(name, schema["$defs"]))
 
 

@@ -1,4 +1,4 @@
-"""The headlines of a report: who and what at the left, the check at the right, on one line or two."""
+"""The headlines of a report: who and what on the left, the check on the right, on one line or two."""
 
 from __future__ import annotations
 
@@ -13,5 +13,7 @@ def headline(shown: str, who: str, check: str) -> bool:
 
 
 def failures(shown: str) -> int:
-    """How many findings are faults, those below their cause among them; the table of hosts does not count."""
+    """The number of findings that are faults, including those below their cause; the table of hosts does not
+    count.
+    """
     return len(re.findall(r"^(?:  [└`] )?FAIL  ", shown, re.M))

@@ -1,4 +1,4 @@
-"""Logs of jobs with which nothing is wrong, drawn from a seed, with many lines that healthy jobs print."""
+"""Logs of healthy jobs, drawn from a seed, with many lines that healthy jobs print."""
 
 from __future__ import annotations
 
@@ -55,12 +55,14 @@ class Drawn:
         return f"{8.0 * 0.5 ** (4 * step / of) + self.random.random() / 100:.4f}"
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        """As many for each rank: they train together."""
+        """The same number of steps for each rank, because they train together."""
         return ((step, self.length) for step in range(1, self.length + 1))
 
 
 def torchrun(drawn: Drawn) -> Files:
-    """A real one: other hosts, another day, and lines that other versions and scripts print."""
+    """The output of a real torchrun, with other hosts and another day, and lines that other versions and
+    scripts print.
+    """
     job = drawn.random.choice([each for each in sorted(JOBS.glob("healthy*")) if "mpirun" not in each.name])
     files = {}
     for path in sorted(path for path in job.rglob("*.*") if path.is_file()):
@@ -150,7 +152,7 @@ def plog(drawn: Drawn) -> Files:
 
 
 def mpirun(drawn: Drawn) -> Files:
-    """One output of all ranks, tagged."""
+    """One output for all ranks, tagged."""
     lines = [f"[1,{rank}]<stdout>:{host} rank {rank} of {drawn.world} ready" for rank, host in drawn.ranks]
     lines += [
         f"[1,0]<stdout>:step {step} loss {drawn.loss(step, of)} grad_norm 0.4" for step, of in drawn.steps()
@@ -168,7 +170,7 @@ def srun(drawn: Drawn) -> Files:
 
 
 def trainer(drawn: Drawn) -> Files:
-    """Megatron's, the Trainer's and a plain script's progress."""
+    """The progress lines of Megatron, the Trainer and a plain script."""
     form = drawn.random.choice(
         (
             " [{date}] iteration {step:8}/{of:8} | consumed samples: 512 | "
@@ -190,7 +192,7 @@ def trainer(drawn: Drawn) -> Files:
 
 
 def smoke(drawn: Drawn) -> Files:
-    """What this program says of a run that passed."""
+    """The output of this program after a run that passed."""
     golden = drawn.random.choice(sorted(SMOKE.glob("smoke-passed.0.*.txt")))
     return {"smoke.log": golden.read_text().replace("node", drawn.stem)}
 

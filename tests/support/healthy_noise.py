@@ -18,7 +18,7 @@ EARLY = (
     "[W{day} {time}123 TCPStore.cpp:358] [c10d] TCP client failed to connect/validate to host {host}:29500 - "
     "retrying (try=0, timeout=600000ms, delay=812ms): Connection refused",
 )
-"""Where ranks meet: before all else."""
+"""Lines about the rendezvous, which come first."""
 NOISE = (
     *NUMBERS,
     "[rank{rank}]:[W{day} {time}123 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been "

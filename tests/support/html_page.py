@@ -1,4 +1,4 @@
-"""A page taken apart: its tags, its texts, and whether all that is opened is closed."""
+"""A parsed page: its tags, its texts, and whether every opened tag is closed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Node:
     inner: list[Node | str] = field(default_factory=list)
 
     def all(self, *names: str) -> list[Node]:
-        """Those inside with one of these names, in order; without names, every one."""
+        """The elements inside with one of these names, in order; without names, all of them."""
         found: list[Node] = []
         for each in self.inner:
             if isinstance(each, Node):
@@ -58,7 +58,7 @@ class _Parser(HTMLParser):
 
 
 def parsed(page: bytes) -> Node:
-    """The whole page; what is not closed is an AssertionError."""
+    """The whole page; raises AssertionError if a tag is not closed."""
     parser = _Parser()
     parser.feed(page.decode())
     parser.close()

@@ -27,7 +27,7 @@ TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 PORT = 29617
 PATIENCE = 300.0
 HELD = "/run/held"
-"""While this file is on a host, its ranks that are to be held wait before they call doctor."""
+"""While this file is on a host, its ranks that are to be held back wait before they call doctor."""
 RANK = r"""
 r=${RANK:-$OMPI_COMM_WORLD_RANK}
 case " $STOP " in (*" $r "*) read -r pid _ </proc/self/stat; kill -STOP "$pid" ;; esac
@@ -35,7 +35,7 @@ case " $HOLD " in (*" $r "*) while [ -e /run/held ]; do sleep 0.1; done ;; esac
 "$@"
 echo "code $r $?"
 """
-"""torchrun makes one dollar sign of two."""
+"""torchrun turns two dollar signs into one."""
 ENDED = re.compile(r"^code (\d+) (\w+)$", re.MULTILINE)
 
 
@@ -55,7 +55,7 @@ class Job:
         return {int(rank): int(code) for rank, code in ENDED.findall(self.text) if code.isdecimal()}
 
     def wait(self, ranks: Sequence[int]) -> dict[int, int]:
-        """Wait for these ranks; their exit codes."""
+        """Wait for these ranks; returns their exit codes."""
         await_true(lambda: set(ranks) <= self.codes.keys(), lambda: self.text)
         return self.codes
 
@@ -98,7 +98,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def rank_argv(*arguments: str) -> list[str]:
-    """What every rank runs: doctor, and then a line with its exit code."""
+    """What each rank runs: doctor, and then a line with its exit code."""
     return ["sh", "-c", RANK, "rank", sys.executable, "-m", "doctor", *arguments, "--in-job"]
 
 
@@ -138,7 +138,7 @@ def start_mpirun(
     env: Mapping[str, str],
     user: str = "root",
 ) -> None:
-    """So many ranks on each host, as this user there; they get these variables."""
+    """Start this many ranks on each host, as this user there; they get these variables."""
     ssh = f"ssh -F {lab.ssh_config} -l {user}"
     words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", ssh]
     words += ["--host", ",".join(f"{host.name}:{ranks}" for host in hosts), "-np", str(ranks * len(hosts))]
@@ -147,7 +147,7 @@ def start_mpirun(
 
 
 def torchrun_argv(hosts: Sequence[Host], ranks: int, number: int, port: int = PORT) -> list[str]:
-    """The beginning of torchrun's command line on the host of this number."""
+    """The beginning of torchrun's command line on the host with this number."""
     return [
         TORCHRUN,
         f"--nnodes={len(hosts)}",
@@ -195,7 +195,7 @@ class Ranks:
             self._start(rank, doctor)
 
     def start_other(self, rank: int, argv: Sequence[str]) -> None:
-        """A rank of the job that does not call doctor."""
+        """Start a rank of the job that does not call doctor."""
         self._start(rank, argv)
 
     def _start(self, rank: int, argv: Sequence[str]) -> None:
@@ -233,7 +233,7 @@ class Ranks:
 
 @pytest.fixture
 def make_ranks(tmp_path: Path) -> Iterator[Callable[..., Ranks]]:
-    """Takes the number of ranks, and variables for all of them."""
+    """A function that takes the number of ranks, and variables for all of them."""
     made: list[Ranks] = []
 
     def make(world: int, **more: str) -> Ranks:

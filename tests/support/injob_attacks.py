@@ -25,13 +25,13 @@ from doctor.run.in_job.wire import CONTROL, STDIN, FrameReader
 from doctor.transport.question import MeshQuestion, ProbeQuestion
 
 STRANGER = 4001
-"""A user that runs nothing else."""
+"""A user without other processes."""
 FRAME = struct.Struct(">IBI")
 
 
 @contextmanager
 def another_user(port: int, serve: Callable[[socket.socket], None], uid: int = STRANGER) -> Iterator[None]:
-    """A process of another user that holds a port, on all addresses, and serves who comes there."""
+    """A process of another user that holds a port on all addresses and serves every client."""
     ready, holds = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -57,12 +57,12 @@ def another_user(port: int, serve: Callable[[socket.socket], None], uid: int = S
 
 
 def frames(*texts: str) -> bytes:
-    """Control messages as they went over the wire when nothing vouched for them."""
+    """Control messages as they were sent before anything authenticated them."""
     return b"".join(FRAME.pack(len(text), 0, 0) + text.encode() for text in texts)
 
 
 def relay(behind: int, inject: bytes) -> Callable[[socket.socket], None]:
-    """Passes on what a rank and rank 0 say until both are satisfied, and then speaks for rank 0."""
+    """Relay the messages of a rank and rank 0 until both are satisfied, and then speak for rank 0."""
 
     def serve(member: socket.socket) -> None:
         with contextlib.suppress(OSError), member, _connected(behind) as head:
@@ -87,14 +87,14 @@ def _connected(port: int) -> socket.socket:
 
 @dataclass(slots=True)
 class FalseHead:
-    """Serves whoever comes as rank 0 would, with the token of the job, and says what it likes."""
+    """Serves every client as rank 0 would, with the token of the job, and sends what the attacker chose."""
 
     token: bytes
     says: Sequence[msgspec.Struct | tuple[int, int, bytes]]
     """Messages, and frames as kind, number and payload."""
     heard: list[tuple[int, int, bytes]] = field(default_factory=list)
     until: Callable[[FalseHead], bool] = lambda _: False
-    """When it hangs up."""
+    """When it closes the connection."""
 
     def __call__(self, member: socket.socket) -> None:
         with contextlib.suppress(OSError), member, member.makefile("rb") as lines:
@@ -117,12 +117,12 @@ class FalseHead:
                     return
 
     def texts(self, kind: int) -> str:
-        """What came of that kind."""
+        """The received messages of that kind."""
         return b"".join(text for of, _, text in list(self.heard) if of == kind).decode()
 
 
 def dribble(pause: float) -> Callable[[socket.socket], None]:
-    """Begins as rank 0 does, one byte at a time."""
+    """Begin as rank 0 does, one byte at a time."""
 
     def serve(member: socket.socket) -> None:
         with contextlib.suppress(OSError), member:

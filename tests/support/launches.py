@@ -1,4 +1,4 @@
-"""Launches as people write them, and their cluster: node1 and node2, eight ranks each."""
+"""Launches as people write them, and their cluster: node1 and node2 with eight ranks each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LINES = (
     "./all_reduce_perf -b k3y",
     "'python: train --token k3y'",
 )
-"""Command lines of launchers; what is written k3y must not leave the host."""
+"""Command lines of launchers; the part written as k3y must not leave the host."""
 
 MINDSPORE_LOOP = """#!/bin/bash
 # Starts eight ranks with a rank table, as the guide does.
@@ -184,7 +184,7 @@ HEALTHY: dict[str, list[str]] = {
     "slurm": [SLURM],
     "env files": [ENV_FILE.format(node=0), ENV_FILE.format(node=1)],
 }
-"""Scripts, one for each host where there are two."""
+"""Scripts; a pair if each of the two hosts has its own."""
 
 REST_OF_A_DUMP = """SHELL=/bin/bash
 PWD=/home/user/job
@@ -250,7 +250,7 @@ def worker(rank: int, size: int = 8, **more: str | int) -> dict[str, str | int]:
 
 
 def read(folder: Path, *texts: str) -> Launch:
-    """The launch that files with these texts make."""
+    """The launch that files with these texts describe."""
     return read_launch_files(written(folder, *texts))
 
 

@@ -1,4 +1,4 @@
-"""Evidence of small jobs in which libraries have said something."""
+"""Evidence of small jobs that includes output of libraries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sample(name: str) -> str:
 
 
 def job_of(count: int, hosts: int = 1) -> SmallJob:
-    """Rank r is process 100 + r of node1, node2, ..., with device-like numbers counted on."""
+    """Rank r is process 100 + r on node1, node2, ..., with consecutive device numbers."""
     each = count // hosts
     return SmallJob(
         tuple(
@@ -46,7 +46,7 @@ def text(source: Source, body: str, name: str = "x", **more: Any) -> LibraryText
 
 
 def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> HangEvidence:
-    """`said` on node1, `of` on hosts by name."""
+    """`said` for node1, `of` for hosts by name."""
     names = list(dict.fromkeys(member.host for member in job.ranks))
     texts = [("node1", each) for each in said] + list(of)
     return HangEvidence(

@@ -13,7 +13,7 @@ class TooSlow(BaseException):
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Stop the block with TooSlow when it has used this much processor time of this process."""
+    """Stop the block with TooSlow once it has used this much processor time of this process."""
     running = True
 
     def stop(*_: object) -> None:

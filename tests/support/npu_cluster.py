@@ -34,7 +34,7 @@ ONE_HOST = pytest.mark.parametrize(
         (1, "atlas-training", None),
     ],
 )
-"""A job on one host does without the network, but for Atlas training servers."""
+"""A job on one host does not need the network, except on Atlas training servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def judge(id: str, *values: Any) -> Judgement:
     for problem in problems:
         if CHECKS[id].scope == "cluster":
             culprits = set(problem.hosts)
-            assert not culprits or {p.host for p in problem.where} <= culprits, "a place that is no culprit's"
+            assert not culprits or {p.host for p in problem.where} <= culprits, "a place on an innocent host"
         suspect = problem.confidence is Confidence.SUSPECT
         assert problem.summary.endswith("; undecided which of them is at fault") is suspect
     return Judgement(tuple(problems))
@@ -135,8 +135,8 @@ class Network:
 FLAT = Network(lambda host, device: f"10.20.0.{8 * host + device}")
 """One segment, as on Atlas A2."""
 RAILS = Network(lambda host, device: f"192.168.{100 + device % 4}.{99 + 2 * host + (device < 4)}")
-"""Four, as on Atlas training servers."""
+"""Four segments, as on Atlas training servers."""
 SIX = Network(lambda host, device: f"fd00:0:0:{device // 4}::{8 * host + device}", 64)
-"""Two, of IPv6."""
+"""Two segments, of IPv6."""
 ROUTED = Network(lambda host, device: f"10.{host}.{device}.2")
-"""One for each device."""
+"""One segment for each device."""

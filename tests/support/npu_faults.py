@@ -15,7 +15,7 @@ from tests.support.faults import ALONE, Examiner, Found, Outcome, assert_blamed,
 ALL = "node[1-3]"
 FULL = ("--exam", "full")
 FABRIC: tuple[str, ...] = ()
-"""The exam that is made unless another is asked for: it pings from NPU to NPU."""
+"""The exam that is used by default: it pings from NPU to NPU."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What of a command line a shell takes for a pattern of file names."""
+"""The parts of a command line that a shell takes for a file name pattern."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ PATTERN = re.compile(r"[\w.@-]\[[^\]\s]+\]|(?<!\S)\[\d[^\]\s]*\]")
 
 
 def bare_brackets(line: str) -> list[str]:
-    """Node sets that no quotes protect: zsh refuses them, and bash may put names of files in their place."""
+    """Node sets without quotes: zsh refuses them, and bash may replace them by file names."""
     bare = "".join(found["bare"] or ("" if found["comment"] else "_") for found in WORD.finditer(line))
     return PATTERN.findall(bare)

@@ -42,7 +42,7 @@ PAGE = """\
 
 
 def picture(demo: str) -> str:
-    """Asserts that the demo was shown. COLUMNS must be set: the report is as wide as that says."""
+    """Asserts that the demo was shown. COLUMNS must be set: it determines the width of the report."""
     known = FoundChecks(answered(load_demo(demo)), ())
     with patch("doctor.run.examination.find_checks", return_value=known):
         return _drawn(["demo", demo], 0, f"doctor demo {demo}", f"demo-{demo}")
@@ -63,5 +63,5 @@ def _drawn(words: list[str], code: int, title: str, name: str) -> str:
 
 
 def uncounted(drawn: str) -> str:
-    """A picture without the counts of all checks: a new check changes no more than these."""
+    """A picture without the counts of all checks, so that a new check changes nothing else."""
     return re.sub(r"\d+(&#160;(checks|results|passed)\b)", r"N\1", drawn)

@@ -1,4 +1,4 @@
-"""Reports in which others wrote every text, and reports of many hosts."""
+"""Reports in which every text is hostile, and reports of many hosts."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ NASTY = (
     *('"', "\\n", "'", "{", "}", "\n", "\r", "\r\n", "\x00", "\x0b", "\x1b[2J", "\x85", "\u2028", "\ufffe"),
     *("\ud800", "\U0010ffff", "\u202e", "末", ":tada:", "https://evil.example", "www.evil.example", "\t"),
 )
-"""What ends or begins something in one of the formats."""
+"""Characters that end or begin something in one of the formats."""
 nasty_text = st.lists(st.sampled_from(NASTY) | st.text(max_size=5), min_size=1, max_size=8).map("".join)
 
 
 def poisoned(value: T, evil: str, *, around: bool = False) -> T:
-    """The same value with the evil in every text of it: as the text, or before and behind it."""
+    """The same value with hostile text in each of its texts: in place of the text, or before and after it."""
     made: Any = value
     if isinstance(value, Enum):
         made = value

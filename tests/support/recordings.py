@@ -147,6 +147,6 @@ def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Rep
 
 
 def answered(of: Recording) -> tuple[Check, ...]:
-    """The checks that it was made for: one of a later day may ask for facts that it does not hold."""
+    """The checks that the recording was made for: newer checks may ask for facts that it lacks."""
     unheld = {result.check for result in report(of).results if "does not hold it" in (result.reason or "")}
     return tuple(check for check in find_checks().checks if check.id not in unheld)

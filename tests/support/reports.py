@@ -45,13 +45,13 @@ DOZEN = (
     "smoke-hang",
     "smoke-crash",
 )
-"""On hosts and between them, essential and not, one for another backend, and two of a smoke run."""
+"""Checks about hosts and about pairs, essential or not, one for another backend, and two for a smoke run."""
 
 SICK = {"node2": "faulty: shm-small", "node4": "busy: device 0 is at work for another job"}
 
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
-    """A report of the preflight exam with the dozen only."""
+    """A report of the preflight exam with only the dozen."""
     bundled = find_checks().checks
     dozen = [check for check in bundled if check.id in DOZEN]
     exam = load_exam("preflight", bundled)
@@ -92,7 +92,7 @@ def hung(rank: int, step: int) -> SmokeResult:
 
 @cache
 def smoke_runs() -> dict[str, SmokeResult]:
-    """Smoke runs by their outcome; in two of them some of the hosts did not take part."""
+    """Smoke runs by their outcome; in two of them, some of the hosts did not take part."""
     repeated = healthy(seated(["node1", "node2", "node4"], each=2, tp=2))
     fewer = healthy(seated(["node1", "node3"], each=2, tp=2))
     sick = tuple(OmittedSmokeHost(name, why) for name, why in SICK.items())
@@ -133,7 +133,7 @@ def eight_servers() -> Report:
 
 
 def sixty_four_servers() -> Report:
-    """All of them with too little in /dev/shm, each with a little more than the one before."""
+    """All of them have too little in /dev/shm, each a little more than the one before."""
     names = [f"node{n}" for n in range(1, 65)]
     answers = {name: heard(n, names, spaces=shm_of(51200 + 64 * n)) for n, name in enumerate(names, 1)}
     return report(recording(names, heard=answers))
@@ -157,7 +157,7 @@ class Made(Mapping[str, Report]):
 
 @cache
 def reports() -> Mapping[str, Report]:
-    """Each is made when it is asked for: its name is enough to collect a test."""
+    """Each is made when it is used: collecting a test only needs its name."""
     small = {"node2": heard(2, NAMES, spaces=SMALL_SHM), "node3": heard(3, NAMES, spaces=SMALL_SHM)}
     sick = {
         "node2": heard(2, NAMES, spaces=SMALL_SHM, view={"/run/.containerenv": "x"}),

@@ -1,4 +1,4 @@
-"""Values held against a JSON Schema, as far as the schemas here go."""
+"""Compares values with a JSON Schema, as far as the schemas here go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A program in a terminal of its own, and what is on its screen: our reports use no more than this of one."""
+"""A program in a terminal of its own, and the text on its screen, for the few terminal features that reports
+use.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ _PIECES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\n|[^\x1b\r\n]+")
 
 @dataclass(slots=True)
 class Terminal:
-    """`seen` is every byte, `rows` the screen: lines never wrap here, so none may be wider than it."""
+    """`seen` is every byte, `rows` the screen: lines never wrap here, so no line may be wider than it."""
 
     pid: int
     master: int
@@ -50,7 +52,7 @@ class Terminal:
             assert self._read(until), f"the program ended, or nothing came:\n{self.seen!r}"
 
     def await_end(self, seconds: float = 60) -> int:
-        """Its exit code."""
+        """Wait for the end; returns the exit code."""
         until = time.monotonic() + seconds
         while self._read(until):
             pass
@@ -94,7 +96,7 @@ class Terminal:
 def in_terminal(
     argv: Sequence[str], *, columns: int = 80, env: Mapping[str, str] | None = None
 ) -> Iterator[Terminal]:
-    """Killed at the end if it still runs."""
+    """The program is killed at the end if it still runs."""
     variables = {**environment(), "TERM": "xterm-256color", **(env or {})}
     variables.pop("COLUMNS")
     pid, master = pty.fork()

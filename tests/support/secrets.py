@@ -1,4 +1,4 @@
-"""The kinds of secrets of tests/samples, in every place where a secret stands."""
+"""The kinds of secrets in tests/samples, in every place where a secret may be."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ALONE = (
 
 
 def rows() -> list[str]:
-    """Lines whose secrets stand between ⟦ and ⟧, and ordinary ones."""
+    """Lines with their secrets between ⟦ and ⟧, and ordinary lines."""
     return _lines("secrets.txt")
 
 
@@ -55,7 +55,7 @@ def bare(row: str) -> str:
 
 
 def kinds() -> list[tuple[str, str, str]]:
-    """A kind, the name of its secret ("" where its shape tells it), and a value that no other kind has."""
+    """The kind, the name of its secret ("" if its form identifies it), and a value that no other kind has."""
     made = []
     for row in _lines("secret_kinds.txt"):
         kind, *name, value = row.split(" | ")
@@ -64,7 +64,7 @@ def kinds() -> list[tuple[str, str, str]]:
 
 
 def in_places(name: str, value: str) -> Iterator[str]:
-    """Lines with such a secret."""
+    """Lines that contain such a secret."""
     for place in NAMED if name else ALONE:
         dashed, upper = name.replace("_", "-"), re.sub("[.-]", "_", name).upper()
         yield place.format(n=name, d=dashed, u=upper, v=value)

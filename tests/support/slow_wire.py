@@ -17,8 +17,8 @@ from collections.abc import Iterator
 
 from tests.lab import Host, Lab, LabError
 
-# Frames are passed on as the kernel's own virtual devices do: with the header that says what a network card
-# would still have to do (check sums, cutting). Without it large frames would arrive damaged.
+# Frames are passed on as the kernel's own virtual devices do: with the header that tells a network card what
+# it still has to do (check sums, cutting). Without it, large frames would arrive damaged.
 _RELAY = """
 import collections, select, socket, sys, time
 

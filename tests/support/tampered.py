@@ -1,4 +1,4 @@
-"""Recordings that somebody has tampered with: text of theirs anywhere in an honest one."""
+"""Recordings that somebody has tampered with: hostile text anywhere in an honest recording."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ FREE = frozenset(
     }
     | {"python", "address", "data", "enter", "user", "jump", "trouble", "words"}
 )
-"""What may be anything, and the recording still be one."""
+"""Fields that may hold any text in a valid recording."""
 
 
 def leaves(value: Any, key: str = "") -> Iterator[tuple[Any, Any, bool]]:
-    """Every text in it: the container, its place there, and whether it is free."""
+    """Every text in it: its container, its place there, and whether it is free."""
     for place, each in value.items() if isinstance(value, dict) else enumerate(value):
         name = place if isinstance(place, str) else key
         if isinstance(each, str):

@@ -1,5 +1,5 @@
 """The `verify` lines of a report, typed as they are printed: they fail while the fault is there, and pass
-when it is mended.
+once it is mended.
 
 In `make test` each process types one line of each check and remedy; with --long every line is typed.
 """
@@ -28,7 +28,7 @@ _green: Kinds = set()
 
 
 def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
-    """The lines to type. Every fault of its own has one, unless its remedy names the same command."""
+    """The lines to type. Every independent fault has one, unless its remedy names the same command."""
     printed = [line.strip() for line in PRINTED.findall(text)]
     chosen: dict[str, None] = {}
     for found in report["findings"]:
@@ -54,8 +54,8 @@ def assert_red(lab: Lab, report: dict[str, Any], text: str) -> None:
 def assert_green(
     lab: Lab, report: dict[str, Any], text: str, recording: Path, gone: Collection[str] = ()
 ) -> None:
-    """The lines pass; if none of them is typed, `--again` says that all is fixed; with --long both. What the
-    checks in `gone` look at is not there any more.
+    """The lines pass; if none of them is typed, `--again` reports that everything is fixed; with --long both.
+    What the checks in `gone` look at no longer exists.
     """
     left = [found for found in report["findings"] if found["check"] not in gone]
     lines = _to_type({"findings": left}, text, _green)

@@ -1,4 +1,4 @@
-"""`python -m tests.trials`: runs the wanted number of trials of each fault, and prints their table."""
+"""`python -m tests.trials`: runs the requested number of trials of each fault, and prints their table."""
 
 from __future__ import annotations
 

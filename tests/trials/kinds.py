@@ -1,4 +1,4 @@
-"""The faults that are tried: those that `doctor smoke --inject` makes, and those injected from outside."""
+"""The faults of the trials: those of `doctor smoke --inject`, and those that are injected from outside."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tests.support.smoke.pages import Rank
 from tests.trials.outcome import Truth
 
 DATA = "eth1"
-"""The ranks' network; SSH has one of its own, so that a fault of one is no fault of the other."""
+"""The ranks' network. SSH has a network of its own, so that a fault of one does not affect the other."""
 
 Scope = Literal["rank", "replica", "host", "everybody"]
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """Made by the run itself: `--inject KIND@rank[:step]`."""
+    """A fault that the run itself makes: `--inject KIND@rank[:step]`."""
 
     kind: str
     checks: frozenset[str]
     scope: Scope = "rank"
     late: bool = True
-    """Whether it matters from whatever step on; else it has the step that it has by itself."""
+    """Whether its step is drawn; otherwise it has its default step."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Made by the trial: before the run, or during it to a rank or to its host."""
+    """A fault that the trial makes: before the run, or during the run to a rank or to its host."""
 
     kind: str
     checks: frozenset[str]
@@ -52,7 +52,7 @@ class Outside:
     strike: Callable[[Host, Rank], object] | None = None
     scope: Scope = "host"
     phases: tuple[str, ...] = ("train",)
-    """Where it strikes: one of them is drawn."""
+    """The phases in which it strikes; one of them is drawn."""
 
     @property
     def name(self) -> str:
@@ -153,7 +153,7 @@ def fault_of(word: str) -> Inside | Outside:
 
 
 def truth_of(fault: Inside | Outside, rank: int, host: str, tp: int) -> Truth:
-    """Who is at fault when it is done to this rank of this host, with replicas of `tp` ranks."""
+    """The guilty party if it is done to this rank of this host, with replicas of `tp` ranks."""
     if fault.scope == "everybody":
         return Truth(fault.checks, frozenset(), frozenset())
     if fault.scope == "host":

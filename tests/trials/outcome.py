@@ -10,15 +10,15 @@ from typing import Any
 
 Found = Mapping[str, Any]
 MISSED = "the injected fault was not found"
-"""How a run says that it missed it: under the fault's own check, and of nobody."""
+"""How a run reports that it missed the fault: under the fault's own check, without a culprit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
     """The fault.
 
-    `checks` are those that may report it; no `hosts` means that all are at fault. `ranks` is None if the host
-    is at fault and not one of its ranks: then the ranks are not compared.
+    `checks` are the checks that may report it; if there are no `hosts`, all hosts are at fault. `ranks` is
+    None if the host is at fault and not one of its ranks: then the ranks are not compared.
     """
 
     checks: frozenset[str]
@@ -30,7 +30,7 @@ class Truth:
 class Outcome:
     """One run; a healthy one is `detected` if nothing was found.
 
-    `latency` is in seconds after the fault; None if the fault does not end the run.
+    `latency` is the time in seconds since the fault; None if the fault does not end the run.
     """
 
     fault: str
@@ -46,7 +46,7 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """The fault is found, its culprit is named exactly, and nothing else is blamed."""
+        """The fault is found, exactly its culprit is named, and nothing else is blamed."""
         return self.detected and self.named and self.alone
 
 
@@ -57,7 +57,7 @@ def trouble(report: Mapping[str, Any]) -> list[Found]:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run ended; without a report if it could not even write one."""
+    """How a run ended; `report` is None if it could not write one."""
 
     code: int
     report: Mapping[str, Any] | None
@@ -68,7 +68,7 @@ class Ran:
 def judged(
     fault: str, number: int, place: str, truth: Truth | None, ran: Ran, latency: float | None = None
 ) -> Outcome:
-    """Compare a report with the truth; no truth means that nothing is broken."""
+    """Compare a report with the truth; without a truth, nothing is broken."""
     if ran.report is None:
         why = f"no report: {ran.errors.strip()[-500:]}"
         return Outcome(fault, number, place, False, False, False, None, ran.seconds, ran.code, (why,))

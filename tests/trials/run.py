@@ -24,18 +24,18 @@ HOGS = 4
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where trials are held: a lab whose ranks have a network of their own."""
+    """The place of the trials: a lab whose ranks have a network of their own."""
 
     lab: Lab
     ranks: int
-    """On each host."""
+    """The number of ranks on each host."""
     steps: int
     tp: int = 2
     python: str = sys.executable
     limit: float = 180.0
-    """Seconds that a run may take."""
+    """The time limit of a run, in seconds."""
     size: int | None = None
-    """How many hosts of the lab take part, if not all."""
+    """How many hosts of the lab take part; None means all."""
 
     @property
     def folder(self) -> Path:
@@ -118,7 +118,8 @@ def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.
 
 
 def _latency(field: Field, rank: int, phase: str, into: float) -> float | None:
-    """Seconds from a fault to the decision, where it struck a rank `into` seconds after it entered a phase.
+    """Seconds from a fault to the decision, if it struck a rank `into` seconds after the rank entered a
+    phase.
 
     The recording says how long the rank was in each phase by the time of the decision.
     """
@@ -142,7 +143,7 @@ class Run:
         self.process = field.lab.start_doctor(*field.argv(*files, *args), program=ONCE)
 
     def await_rank(self, watch: Watch, rank: int, phase: str, step: int) -> tuple[Rank, float]:
-        """Wait until the rank has reached a step of a phase; the rank, and the time."""
+        """Wait until the rank has reached a step of a phase; returns the rank and the time."""
         name, local = self.field.host_of(rank).name, rank % self.field.ranks
 
         def come(seen: Rank) -> bool:
@@ -156,7 +157,7 @@ class Run:
         try:
             _, errors = self.process.communicate(timeout=self.field.limit)
         except subprocess.TimeoutExpired:
-            self.process.kill()  # else its ranks run on beside the next trial
+            self.process.kill()  # otherwise its ranks continue to run during the next trial
             self.process.communicate()
             raise
         seconds = time.monotonic() - self.began

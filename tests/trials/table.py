@@ -1,4 +1,4 @@
-"""The table of all trials, in Markdown that is readable as it is."""
+"""The table of all trials, in Markdown that is readable as plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults that share an examination: which may, and what is said where one of them is not found."""
+"""Faults that share an examination: which of them may, and what is reported if one of them is not found."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Bench:
 
 @pytest.mark.parametrize("red", ["b", "", "abc"])
 def test_a_red_batch_is_tried_one_by_one(red: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first that is red alone tells why; if none is, the batch itself is red."""
+    """The first fault that is red alone shows why; if none is, the batch itself is red."""
     tried = []
 
     def prove(faults: Mapping[str, Fault], bench: Bench, mended: bool) -> None:

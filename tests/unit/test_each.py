@@ -1,4 +1,4 @@
-"""One test of a rule for many things names all that break it, and needs something to hold for."""
+"""One test of a rule for many things names all things that break it, and fails if there is no thing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reports of all commands are of one form: the schema that is shipped, which docs/formats.md explains.
+"""The reports of all commands are of one form: that of the shipped schema, which docs/formats.md explains.
 
 `UPDATE_DOCS=1 pytest` on this file writes its tables again.
 """
@@ -34,6 +34,7 @@ from doctor.report.markdown_page import as_markdown
 from doctor.report.prometheus import PREFIX
 from doctor.report.schema import schema_of
 from doctor.run.demo import DEMOS, FOLDER
+from doctor.slow.envelope import SlowReport
 from tests.support.captures import SAMPLES
 from tests.support.envelopes import Made, as_data, as_prometheus, schema, wrong
 from tests.support.field_tables import field_tables
@@ -58,7 +59,7 @@ def all_kinds() -> Iterator[tuple[str, Made]]:
 
 
 def commands(folder: Path) -> Iterator[tuple[str, ...]]:
-    """With all that the samples hold."""
+    """Reports of all commands with everything that the samples hold."""
     for name in DEMOS:
         yield "demo", name
         (folder / name).write_bytes(gzip.decompress((FOLDER / f"{name}.run.json.gz").read_bytes()))
@@ -78,7 +79,7 @@ def typed(*words: str) -> tuple[int, str]:
 
 
 def means_the_same(data: dict[str, Any]) -> None:
-    """What every report says, whichever command wrote it."""
+    """The parts that mean the same in every report, whichever command wrote it."""
     counted, hosts, findings = data["summary"], data["hosts"], data["findings"]
     assert data["schema"] == 2
     assert data["verdict"] != "healthy" or counted["faulty"] == counted["fail"] == 0
@@ -112,7 +113,7 @@ def test_the_checks_that_were_made_are_a_whole_report_within() -> None:
 @pytest.mark.parametrize("kind", ["sick-hosts", "healthy", "all-unreachable"])
 @pytest.mark.parametrize("silent", [0.1, 100.0], ids=["moves", "hangs"])
 def test_a_hang_and_its_checks_agree_in_every_format(kind: str, silent: float) -> None:
-    """The verdict, the headline, the counts and the findings are those of both, in JSON and on the page."""
+    """The verdict, the headline, the counts and the findings cover both, in JSON and on the page."""
     checked, seen = reports()[kind], evidence(ONE_SLEEPS, NODES, silent=silent)
     judgement = judge(seen)
     made, page = hang_report(judgement, seen, checked), with_checks(page_of(judgement), checked)
@@ -168,7 +169,7 @@ def test_the_schema_is_printed() -> None:
 
 def test_the_page_explains_each_field() -> None:
     before, _, _ = PAGE.read_text().partition(HERE)
-    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport))
+    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport))
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(f"{before}{HERE}\n{tables}")
     assert PAGE.read_text() == f"{before}{HERE}\n{tables}", "run with UPDATE_DOCS=1"

@@ -23,7 +23,7 @@ def test_many_more_spoilt_inputs_break_nothing(target: Target) -> None:
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 def test_honest_inputs_are_read(target: Target) -> None:
-    """Else what is spoilt would be refused for another reason."""
+    """Otherwise, spoilt inputs would be refused for another reason."""
     honest = target.honest()
     assert honest
     if not target.name.endswith("agent") and target.name not in ("answer", "no-mesh"):

@@ -102,7 +102,7 @@ def test_modules_import_only_from_the_lines_above() -> None:
 
 
 def test_no_imports_form_a_circle() -> None:
-    """Not even for a type checker."""
+    """Not even imports for type checkers."""
     arrows = {module: {name for name, _ in ours(path)} - {module} for module, path in MODULES.items()}
     while leaves := [module for module, targets in arrows.items() if not targets & arrows.keys()]:
         for leaf in leaves:

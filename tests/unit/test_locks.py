@@ -1,4 +1,4 @@
-"""What `make` installs is locked: each version with hashes, within the ranges that users get."""
+"""What `make` installs is locked: each version has hashes, and lies within the ranges that users get."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PYTHONS = ("3.10.13", "3.11.7", "3.12.1", "3.13.0")
 
 
 def locked(name: str) -> list[Requirement]:
-    """Its entries; each has at least one hash."""
+    """The entries of the lock; each has at least one hash."""
     entries = re.split(r"\n(?=\w)", (ROOT / name).read_text().partition("\n")[2].strip())
     for entry in entries:
         assert "    --hash=sha256:" in entry, entry
@@ -31,7 +31,7 @@ def locked(name: str) -> list[Requirement]:
 
 
 def versions(name: str, python: str) -> dict[str, str]:
-    """What is installed from it for a Python on Linux."""
+    """The versions that it installs for a Python on Linux."""
     here = {
         "python_full_version": python,
         "python_version": python.rpartition(".")[0],

@@ -1,4 +1,4 @@
-"""No command that anybody is shown has a node set in it that the shell would take for a pattern of files."""
+"""No command that is shown to a user contains a node set that a shell would take for a file name pattern."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_in_the_docs(page: Path) -> None:
 
 
 def test_the_docs_are_searched() -> None:
-    """Many of their commands have a node set, in quotes."""
+    """Many of their commands contain a node set, in quotes."""
     found = [line for page in PAGES for line in commands_of(page) if "'node[" in line]
     assert len(found) >= 15
     assert all(bare_brackets(line.replace("'", "")) for line in found)
@@ -93,7 +93,7 @@ def test_in_the_manual_of_a_check() -> None:
 
 
 def test_in_the_remedies() -> None:
-    """With a node set in every place that is filled in."""
+    """With a node set in every placeholder."""
     playbook = load_remedies()
     for name, recipe in playbook.recipes.items():
         for command in recipe.commands:
@@ -118,7 +118,7 @@ def test_in_old_reports() -> None:
 
 
 def unquoted_folds(source: str) -> list[str]:
-    """f-strings that begin a command and put `fold(...)` into it as it is."""
+    """f-strings that begin a command and contain `fold(...)` without quotes."""
     found: list[str] = []
     if not re.search(r"\bfold\(|\.nodeset\b", source):
         return found

@@ -1,4 +1,4 @@
-"""The Chinese README has what the English one has, part by part."""
+"""The Chinese README has the same parts as the English one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LANGUAGES = {"README.md", "README.zh-CN.md"}
 
 
 def shape(page: str) -> list[str]:
-    """Of each part what it is: a heading of a level, rows of a table, items of a list, a paragraph."""
+    """The kind of each part: a heading of a level, rows of a table, items of a list, a paragraph."""
     return [_kind(part.splitlines()) for part in BLOCK.sub("", page).split("\n\n") if part.strip()]
 
 

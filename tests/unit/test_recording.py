@@ -219,7 +219,7 @@ def with_smoke(*runs: SmokeResult) -> Recording:
 
 @cache
 def runs() -> dict[str, SmokeResult]:
-    """Smoke runs of every way to end."""
+    """Smoke runs with every kind of end."""
     died_there = died(frozen(seated(FOUR, each=2, tp=2), {3: stuck(100)}, kind="exit"), 3, signal=9)
     return {**smoke_runs(), "died": died_there}
 

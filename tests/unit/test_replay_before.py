@@ -38,7 +38,7 @@ NAMES = sorted(path.name.removesuffix(".run.json.gz") for path in SAMPLES.glob("
 SENTENCES = {"actual", "expected", "reason", "source", "subject", "summary", "text"}
 """Keys of a report whose value, if it is text, was written for people."""
 NOTE = re.compile(r"^  note: left out on request:.*\n(?: {4}.*\n)*", re.MULTILINE)
-"""It lists checks that there may be more of by now."""
+"""It lists checks, of which there may be more by now."""
 Report = dict[str, Any]
 
 each_name = pytest.mark.parametrize("name", NAMES)
@@ -64,7 +64,7 @@ def exit_code_of(name: str) -> int:
 
 @cache
 def checks_then() -> frozenset[str]:
-    """The checks that there were when the samples were made."""
+    """The checks that existed when the samples were made."""
     return frozenset(row["check"] for name in NAMES for row in report_of(name)["results"])
 
 
@@ -116,7 +116,7 @@ def by_name(findings: list[Report]) -> list[Report]:
 
 
 def as_far_as(old: Any, new: Any) -> Any:
-    """The new value without what reports did not tell in those days: fields are added, and none is moved."""
+    """The new value without fields that reports lacked at that time: fields are added, but never moved."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {key: as_far_as(each, new[key]) for key, each in old.items() if key in new}
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
@@ -149,7 +149,7 @@ def test_the_report_has_the_same_words(name: str) -> None:
 
 @each_name
 def test_newer_checks_that_lack_their_facts_decide_nothing(name: str) -> None:
-    """What an old recording does not hold neither changes its exit code nor makes a host doubtful.
+    """Facts that an old recording lacks neither change its exit code nor make a host doubtful.
 
     A newer check may find something in facts that it does hold.
     """

@@ -1,4 +1,4 @@
-"""No secret of a host, a log or a file of the person's leaves on any way out, whole or broken over lines."""
+"""No secret of a host, a log or a user's file leaves in any output, whole or broken over lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MARKED = [row for row in rows() if "⟦" in row]
 LINES = [next(in_places(name, value)) for _, name, value in kinds()] + [bare(row) for row in MARKED]
 VALUES = {value for _, _, value in kinds()} | {value for row in MARKED for value in marked(row)}
 LONG = sorted(value for value in VALUES if len(value) >= 10 and '"' not in value)
-"""Shorter ones stand in other words, too; JSON writes quotes in other ways."""
+"""Shorter secrets occur in other words, too; JSON writes quotes differently."""
 
 
 def parts(lines: Sequence[str], size: int) -> list[Sequence[str]]:
@@ -58,7 +58,7 @@ def parts(lines: Sequence[str], size: int) -> list[Sequence[str]]:
 
 
 def left(out: str) -> list[str]:
-    """The secrets that are in it, also where a line ends inside one."""
+    """The secrets that are in the text, even if a line ends inside one."""
     whole = re.sub(r"[\s│|]", "", html.unescape(out))
     return [value for value in LONG if re.sub(r"\s", "", value) in whole]
 
@@ -93,7 +93,7 @@ def test_quotes_of_logs(columns: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 class Talkative:
-    """A transport whose hosts answer every question with secrets; one refuses the login with them."""
+    """A transport whose hosts answer every question with secrets; one host refuses the login with them."""
 
     name = "talkative"
     warnings = tuple(LINES)
@@ -217,7 +217,7 @@ def test_what_a_smoke_run_was_told() -> None:
 
 
 def test_errors_and_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong in a file is quoted without its secrets; the defaults that are used, too."""
+    """Mistakes in a file are quoted without its secrets, and so are the defaults in use."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     inventory = tmp_path / "inventory.yaml"
     inventory.write_text(f"hosts:\n  node1:\n    ansible_password: {LONG[0]}\n    port: hf_token={LONG[1]}\n")

@@ -1,4 +1,6 @@
-"""What has no Chinese text, or one of an older English text: this test alone asks for it, and lists it."""
+"""Texts without a Chinese translation, or with that of an older English text: only this test asks for them,
+and lists them.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ from doctor.logs.symptoms.load import load_symptoms
 from doctor.text.language import UNTRANSLATED
 
 FAMILIES = ("torch", "nccl", "slurm", "mpi", "kernel")
-"""Of symptoms; those of vendors follow the vendors' own Chinese texts."""
+"""Families of symptoms; those of vendors follow the vendors' own Chinese texts."""
 TO_DO = "or write `{}: untranslated`, and somebody else will"
 
 
 def marked_and_forgotten(
     checks: Iterable[Check], recipes: Mapping[str, Recipe], symptoms: Iterable[Symptom]
 ) -> tuple[list[str], list[str]]:
-    """Texts that are said to be untranslated, by where they are; and others without a translation."""
+    """Texts that are marked as untranslated, by their place; and other texts without a translation."""
     marked, forgotten = list[str](), list[str]()
     for where, said, why in (*_pages(checks), *_titles(recipes), *_symptoms(symptoms)):
         if said == UNTRANSLATED:

@@ -1,4 +1,4 @@
-"""What is typed is made of facts: no text of a recording, or of a host, becomes a command by itself."""
+"""Suggested commands are made of facts: no text of a recording or of a host becomes a command by itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = (
 
 
 def breaks_out(command: str) -> bool:
-    """Whether a shell would run the mark: not in single quotes, and not in the line of a comment."""
+    """Whether a shell would run the mark: it is neither in single quotes nor in a comment."""
     if command.startswith("#"):
         return "\n" in command
     bare = re.sub(r"""'[^']*'|"((?:[^"\\]|\\.)*)\"""", lambda part: _run_in(part[1] or ""), command)

@@ -10,7 +10,7 @@ from doctor.waits import common_end, cycles, graph, longest_way, roots, waited_f
 
 Pairs = Sequence[str]
 LINKED = ("ab", "ba", "ax", "xc", "cd", "dc")
-"""Two cycles; x waits for one, and is waited for by the other."""
+"""Two cycles; x waits for one of them, and the other waits for x."""
 
 
 def waits(pairs: Pairs) -> dict[str, list[str]]:

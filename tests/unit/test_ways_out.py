@@ -1,4 +1,4 @@
-"""Whatever others wrote, and whichever way it leaves: it draws nothing on a terminal, and hides nothing."""
+"""Foreign text in any output: it draws nothing on a terminal, and hides nothing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.support.tampered import tampered
 KINDS = ("all-unreachable", "lab-host-faults", "lab-launch", "lab-smoke-kill", "lab-unreachable", "one-host")
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\u200b\u2028\r\b\x00\x7f\x85\U000e0041"
 OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[J|\r$|\r(?=\r\x1b\[J)")
-"""Colours, and what draws the line of the progress."""
+"""Colours, and the control characters of the progress line."""
 evil_text = st.just(EVIL) | st.text(
     st.sampled_from(EVIL + "\n\t;$") | st.characters(categories=["Cc", "Cf", "Zl"]), min_size=1, max_size=20
 )
 
 
 class Screen(io.StringIO):
-    """A terminal that keeps what it is sent."""
+    """A terminal that records its input."""
 
     encoding = "utf-8"
 
@@ -46,7 +46,7 @@ class Screen(io.StringIO):
 
 
 def drawn(text: str) -> list[str]:
-    """What may move the cursor, change colours or the direction of writing, or hide text."""
+    """Characters that may move the cursor, change colours or the direction of writing, or hide text."""
     rest = OURS.sub("", text)
     return [c for c in rest if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
 
@@ -93,7 +93,7 @@ def every_way_out(recording: bytes) -> dict[str, str]:
 def test_a_recording_draws_nothing_on_any_way_out(
     kind: str, evil: str, dice: random.Random, share: float, free: bool
 ) -> None:
-    """Neither the report nor the sentence that refuses it."""
+    """Neither the report nor the sentence that refuses the recording does."""
     for way, text in every_way_out(tampered(kind, evil, dice, share, free)).items():
         assert drawn(text) == [], way
 
@@ -180,12 +180,12 @@ def test_json_reads_back_as_what_it_was(value: Any) -> None:
 
 
 ON_HOSTS = ("agents", "facts/look.py", "mesh/agent.py", "smoke/onhost", "smoke/inject.py")
-"""Programs of ours that run on hosts: what they print is read here."""
+"""Programs of ours that run on hosts: their output is read here."""
 PRINTS = re.compile(r"\bprint\b|sys\.std(out|err)\.write|traceback\.print_\w+")
 
 
 def test_nothing_is_printed_past_the_one_function() -> None:
-    """`put` cleans; what does not go through it calls `clean` itself."""
+    """`put` cleans its text; any code that does not use it calls `clean` itself."""
     past = []
     for file in sorted((ROOT / "doctor").rglob("*.py")):
         place = str(file.relative_to(ROOT / "doctor"))

@@ -1,4 +1,4 @@
-"""docs/security.md lists every place that reads what others wrote; nothing reads anywhere else."""
+"""docs/security.md lists every place that reads foreign text; nothing else reads any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODULES = {
     **{module: {"open"} for module in ("gzip", "bz2", "lzma", "tarfile", "zipfile", "codecs")},
 }
 SCRIPT = "Script"
-"""What is made to run on a host: a shell there reads for us."""
+"""Code that runs on a host: a shell there reads for us."""
 NAMES = re.compile(rf"\b(?:{'|'.join({*FUNCTIONS, *METHODS, *set().union(*MODULES.values()), SCRIPT})})\b")
 
 
@@ -91,7 +91,7 @@ def rows() -> list[list[str]]:
 
 
 def places_listed() -> dict[str, set[str]]:
-    """Of `doctor/x.py: Class.method, function` in the first cells: file -> places in it."""
+    """The entries `doctor/x.py: Class.method, function` in the first cells: file -> its places."""
     found: dict[str, set[str]] = {}
     for cells in rows():
         for each in re.findall(r"`([^`]+)`", cells[0]):
@@ -101,7 +101,7 @@ def places_listed() -> dict[str, set[str]]:
 
 
 def places(tree: ast.Module) -> dict[str, list[str]]:
-    """Functions, by their class, with the calls of theirs that read."""
+    """Functions, with their class, and the calls in them that read."""
     found: dict[str, list[str]] = {}
     for where, call in calls_in(tree, ()):
         if reads(call):
@@ -130,7 +130,7 @@ def reads(call: ast.Call) -> bool:
     module = function.value.id if isinstance(function.value, ast.Name) else ""
     if module in MODULES:
         return function.attr in MODULES[module] | METHODS and not writes(call, 1)
-    if function.attr == "open":  # of a path; a method of that name with words is something else
+    if function.attr == "open":  # of a path; a method of that name with several arguments is something else
         return len(call.args) == 0 or (is_mode(call.args[0]) and not writes(call, 0))
     return function.attr in METHODS
 
@@ -144,7 +144,7 @@ def is_mode(given: ast.expr) -> bool:
 
 
 def writes(call: ast.Call, at: int) -> bool:
-    """A mode that only writes."""
+    """Whether a mode only writes."""
     given = [*call.args[at : at + 1], *(k.value for k in call.keywords if k.arg == "mode")]
     modes = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     return any(set(mode) & set("wax") and "+" not in mode for mode in modes)

@@ -30,7 +30,7 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.waits import longest_way
 
-__all__ = ["LIMIT", "HangState", "Judgement", "judge"]
+__all__ = ["LIMIT", "HangState", "Judgement", "judge", "judged"]
 
 LIMIT = 60.0
 """Seconds without progress that count as a hang: a shorter wait may be a long step of a healthy job."""
@@ -87,6 +87,19 @@ def judge(
         notes=(*notes, *may_be_one(evidence, found)),
         unreached=unreached,
         limit=limit,
+    )
+
+
+def judged(evidence: HangEvidence) -> Judgement:
+    """The judgement by the options that the evidence holds."""
+    choice = evidence.choice
+    return judge(
+        evidence,
+        pid=choice.pid,
+        master_port=choice.master_port,
+        slurm_job=choice.slurm_job,
+        user=choice.user,
+        limit=LIMIT if choice.limit is None else choice.limit,
     )
 
 

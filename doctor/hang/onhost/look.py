@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
+from doctor.hang.onhost import locks, proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.recognise import candidates
@@ -26,7 +26,7 @@ BUSY_LOOKS = 5
 MOST_BUSY = 16
 ROUND = 0.1
 """Seconds by which the start of a process, or the time of a file, may be rounded."""
-COMPARED = ("files", "positions", "kernel")
+COMPARED = ("files", "positions", "kernel", "locks")
 """What only the first and the last look have, besides connections."""
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search for ranks: for reading the processes the first time, and in total."""
@@ -218,8 +218,11 @@ class Looks:
             looks[item[0]] = gone if look is None else look
         if not brief:
             self._connections(looks, _until(over, NETS, 0.5))
+        named = {}  # type: dict[int, list[Any]]
         if self.pyspy is not None:
-            self._stacks(looks, over)
+            self._stacks(looks, over, named)
+        if not brief:
+            self._locks(looks, named, _until(over, LINES, 1.0))
         place = room.Room(whole, {member["user"] for member in self.members})
         without = ("inodes", *(COMPARED if brief else ()))
         kept = {pid: {k: v for k, v in look.items() if k not in without} for pid, look in looks.items()}
@@ -273,7 +276,28 @@ class Looks:
             turns.over(time.monotonic() - began)
             at = turns.next()
 
-    def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float) -> None:
+    def _locks(
+        self, looks: "dict[int, dict[str, Any]]", named: "Mapping[int, Sequence[Any]]", until: float
+    ) -> None:
+        """Add the locks that each process may wait for. `named`: names of lock files in its stack."""
+        table = locks.entries()
+        items = [
+            (pid, _inside(pid), proc.rights(pid), named.get(pid, ()), table)
+            for pid, look in looks.items()
+            if look["state"] not in ("", "Z") and locks.concerns(pid, table, named.get(pid, ()))
+        ]
+        owners = [self.users[item[0]] for item in items]
+        users = {}  # type: dict[int, str]
+        for (pid, *_), found in carefully(locks.of, items, owners=owners, until=until):
+            if found:
+                looks[pid]["locks"] = found
+            holders = [one for lock in found or () for one in lock["holders"]]
+            users = users or (proc.users({one["uid"] for one in holders}) if holders else {})
+            for one in holders:
+                uid = one.pop("uid")
+                one["user"] = users.get(uid, f"uid {uid}")
+
+    def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float, named: "dict[int, list[Any]]") -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks.get(m["pid"], {"state": ""})["state"] not in ("", "Z", "X")]
         fit = [m for m in fit if m["pid"] not in self.silent]
@@ -286,6 +310,9 @@ class Looks:
         for pid, threads in found.items():
             told = self.told.setdefault(pid, {})
             for thread in threads:
+                held = thread.pop("locks", ())
+                if thread["tid"] == pid or thread["name"] == "MainThread":
+                    named[pid] = [*held]
                 for key in stacks.NUMBERS:
                     if key in thread:
                         number = thread.pop(key)
@@ -297,16 +324,18 @@ class Looks:
         # In less time, as between the two looks, a missing answer says nothing about the next look.
         if seconds >= stacks.SECONDS / 2:
             self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
-        self._sources(found, _until(over, LINES, 1.0))
+        self.add_sources(found, _until(over, LINES, 1.0))
 
-    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
-        """Read the text of the innermost lines of the users' code."""
+    def add_sources(
+        self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float, most: int = source.INNERMOST
+    ) -> None:
+        """Read the text of the innermost lines of the users' code: at most this many of each stack."""
         frames = {}  # type: dict[tuple[str, Any, float], list[dict[str, Any]]]
         booted = time.time() - proc.uptime()
         for pid, threads in found.items():
             rights = proc.rights(pid)
             since = round(booted + self.starts[pid] / float(proc.TICKS) + ROUND, 1)
-            for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
+            for frame in source.wanted(list(threads), stacks.is_users, most) if rights else ():
                 frames.setdefault((_inside(pid) + frame["file"], rights, since), []).append(frame)
         items = [
             (path, sorted({f["line"] for f in some}), rights, since)

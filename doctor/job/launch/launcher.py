@@ -81,6 +81,10 @@ def named(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+NOT_SHOWN = frozenset({"", "hostfile"})
+"""The names of options whose words stay on the host, because they concern no rank."""
+
+
 def unnamed(*names: str) -> dict[str, str]:
     """Options whose value says nothing about the ranks."""
     return dict.fromkeys(names, "")
@@ -298,6 +302,10 @@ class Launcher:
     own: str = ""
     """Variables that must not be inherited by a program that a rank starts and that is not itself a rank."""
 
+    on_hosts: tuple[str, ...] = ()
+    """Its options for the hosts that take part, with the placeholders of `doctor run`."""
+    elsewhere: bool = False
+    """It may start its ranks on machines that its command line does not name."""
     forms: Mapping[str, LaunchForm] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
     ends_job: str = ""

@@ -1,4 +1,4 @@
-"""AMD GPUs, each fault alone on one host of three with eight MI300X each, and tools in every condition."""
+"""AMD GPUs: each fault alone on one of three hosts with eight MI300X each, and tools in every condition."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_faults_of_gpus_that_the_job_does_not_use_are_ignored(examine: AmdExamin
 
 
 def test_no_driver_anywhere(examine: AmdExaminer) -> None:
-    """Instinct GPUs on the PCI bus alone show what the hosts are for."""
+    """Instinct GPUs on the PCI bus alone show the purpose of the hosts."""
     for host in examine.amd:
         host.without_driver()
     found = assert_only(examine(*ALONE), "amd-missing", examine.amd.lab.names, devices=())
@@ -238,7 +238,7 @@ def test_no_driver_anywhere(examine: AmdExaminer) -> None:
 
 
 def test_rocm_smi_is_used_where_amd_smi_is_missing(examine: AmdExaminer) -> None:
-    """It provides everything except the errors, which it does not print as JSON."""
+    """rocm-smi provides everything except the errors, which it does not print as JSON."""
     for each in examine.amd:
         each.do("rm /usr/bin/amd-smi")
     assert_healthy(examine(*ALONE), {"amd-ras"})

@@ -1,4 +1,6 @@
-"""Every firewall a host may run, between hosts that really connect: which rule blocks, and what fixes it."""
+"""Every firewall that a host may run, between hosts that really connect: which rule blocks, and what fixes
+it.
+"""
 
 from __future__ import annotations
 
@@ -173,7 +175,7 @@ def test_one_pair_is_blocked_in_one_direction(lab: Lab, examine: Examiner) -> No
 
 
 def test_a_peer_that_the_head_shuts_out_is_not_blamed(lab: Lab, examine: Examiner) -> None:
-    """Most connections of node2 fail, so that node2 alone would explain them all."""
+    """Most connections of node2 fail, so node2 alone would explain all failures."""
     lab["node1"].iptables(
         "-A", "INPUT", "-s", lab["node2"].address, "-p", "tcp", "!", "--dport", "22", "-j", "DROP"
     )
@@ -183,7 +185,7 @@ def test_a_peer_that_the_head_shuts_out_is_not_blamed(lab: Lab, examine: Examine
 
 
 def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner) -> None:
-    """Without connection tracking it also stops the answers to the host's own connections."""
+    """Without connection tracking, it also stops the answers to the host's own connections."""
     peer = lab["node4"].address
     lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])

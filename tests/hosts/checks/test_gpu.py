@@ -1,4 +1,4 @@
-"""NVIDIA GPUs themselves, each fault alone on one host of three: H100, eight GPUs each."""
+"""NVIDIA GPUs themselves: each fault alone on one of three hosts with eight H100 each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.npu_faults import assert_says
 
 EIGHT = (*ALONE, "--expect", "devices=8")
 NO_ACTION = ("gpu_recovery_action",)
-"""Drivers before 555 do not know it."""
+"""Drivers before 555 do not know this field."""
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def test_a_process_on_several_gpus_is_reported_once(examine: GpuExaminer) -> Non
     assert_says([found], "GPUs 1-2,6", "pid 701 python", "pid 706 python")
 
 
-# GPUs that the job uses, by its launch.
+# GPUs that the job uses, according to its launch.
 
 
 def chosen(examine: GpuExaminer, visible: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""nvidia-smi in every condition: hung, missing, only for root. None of these blames a GPU."""
+"""nvidia-smi in every condition: hung, missing, only for root. In none of them is a GPU blamed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_it_hangs(examine: GpuExaminer) -> None:
 
 
 def test_it_is_not_installed(examine: GpuExaminer) -> None:
-    """The device files exist, and so do facts that need no nvidia-smi."""
+    """The device files exist, and so do the facts that do not need nvidia-smi."""
     host = examine.gpus["node2"]
     host.do("rm /usr/bin/nvidia-smi")
     outcome = examine(*ALONE)
@@ -80,7 +80,7 @@ def test_an_old_driver_reports_fewer_fields(examine: GpuExaminer) -> None:
 
 
 def test_hosts_without_gpus_and_a_job_without_gpus(examine: GpuExaminer) -> None:
-    """If no GPUs are wanted, neither they nor their links are missing."""
+    """If no GPUs are expected, neither GPUs nor their links are reported as missing."""
     for host in examine.gpus:
         host.without_gpus()
     outcome = examine(*ALONE)

@@ -1,4 +1,4 @@
-"""Lines of the NVIDIA driver in the kernel log: which GPU they accuse, and which lines accuse none."""
+"""Lines of the NVIDIA driver in the kernel log: which GPU they accuse, and which lines accuse no GPU."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_found(names: list[str], examine: GpuExaminer) -> None:
 
 
 def test_xids_of_programs_and_old_xids_accuse_no_gpu(examine: GpuExaminer) -> None:
-    """Xids that a program causes, and xids of the day before yesterday."""
+    """Xids that a program causes, and Xids that are two days old."""
     one, other = examine.gpus["node1"], examine.gpus["node3"]
     logged(one, 2, 13, 31, 43, 45)
     logged(other, 2, 79, 48, hours_ago=25)

@@ -22,7 +22,7 @@ from tests.support.faults import (
 )
 
 MANY = (*ALONE, "--ranks-per-host", "64", "--expect", "shm_mb=1", "--expect", "memory_mb_per_rank=1")
-"""A job of 256 ranks, on hosts that need not really hold them."""
+"""A job of 256 ranks; the hosts need not really hold them."""
 NODES = "/sys/devices/system/node"
 
 

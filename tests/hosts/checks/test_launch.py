@@ -1,4 +1,4 @@
-"""A launch that cannot work on healthy hosts: it is accused, and no host is."""
+"""A launch that cannot work on healthy hosts: the launch is accused, and no host is."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --nproc_per_node=2 {} trai
     ],
 )
 def test_a_master_that_no_rank_would_meet(options: str, says: str, code: int, examine: Examiner) -> None:
-    """What only a router leads to may be forwarded to a host: it is a warning."""
+    """An address that is only reachable through a router may be forwarded to a host, so it is a warning."""
     path = examine.folder / "run.sh"
     path.write_text(STARTED.format(options))
     outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
@@ -81,7 +81,7 @@ def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> No
     outcome = examine(*ALONE, *how[1:], "--launch", str(path), hosts=how[0])
     (found,) = outcome.trouble
     assert found["check"] == "master-not-here", outcome.text
-    # The controller may be a container, where the name may be that of a service that comes with the job.
+    # The controller may be a container, in which the name may be that of a service that comes with the job.
     assert outcome.code == {"fail": 1, "warn": 0}[found["status"]]
     assert found["status"] == "fail" or how == ("--local",)
 
@@ -94,7 +94,7 @@ def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> No
     ],
 )
 def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine: Examiner) -> None:
-    """The job cannot start; its hosts are sound. The launch is known only from the processes that run."""
+    """The job cannot start, but its hosts are sound. The launch is known only from the running processes."""
     for rank, name in enumerate(("node1", "node2")):
         host = examine.lab[name]
         host.write("/job/train.py", "import time; time.sleep(60)\n")

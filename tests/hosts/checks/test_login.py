@@ -1,4 +1,4 @@
-"""What a login hands down to ranks: variables, limits and CPUs, each fault alone on one host."""
+"""What ranks inherit from a login: variables, limits and CPUs, each fault alone on one host."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_found(names: list[str], examine: Examiner) -> None:
 
 
 def test_what_looks_alike_and_is_sound(lab: Lab, examine: Examiner) -> None:
-    """The same on all hosts, so that nothing differs; and a task that its launcher has bound."""
+    """The same on all hosts, so that nothing differs; and a task that its launcher has bound to CPUs."""
     alike = "PYTHONHOME=/usr LD_PRELOAD=libc.so.6 TZ=Asia/Shanghai"
     for host in lab:
         host.sshd(SetEnv=alike)

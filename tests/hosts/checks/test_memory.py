@@ -71,7 +71,7 @@ FAULTS = {
         lambda host: host.do("mount -t tmpfs -o size=600m home /root"),
         "warn",
         ("/root",),
-        also=("version-drift",),  # an interpreter that lies under the home is hidden
+        also=("version-drift",),  # an interpreter below the home is hidden
     ),
     "tmp read-only": Fault(
         "tmp-not-writable", lambda host: host.do("mount -o remount,ro /tmp"), says=("/tmp cannot be written",)

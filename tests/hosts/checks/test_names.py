@@ -22,7 +22,7 @@ def clock(offset: float, status: str, says: str) -> Fault:
 
 
 def wrong_name(host: Host) -> None:
-    """One name that is not its own."""
+    """The host has a name that is not its own."""
     other = "node2" if host.name != "node2" else "node3"
     host.names({other: "198.18.0.99"})
 
@@ -83,7 +83,7 @@ def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> 
 def test_one_machine_under_two_names_is_a_mistake_of_the_list(
     second: str, lab: Lab, examine: Examiner
 ) -> None:
-    """Neither a host to be renamed nor one to be given another address; leaving the name out heals it."""
+    """No host must be renamed or get another address; leaving out one of the names is the repair."""
     outcome = examine(hosts=f"node1 node2 {second} node3")
     (found,) = outcome.trouble
     assert (outcome.code, found["check"], found["hosts"]) == (1, "host-named-twice", [second])

@@ -27,13 +27,13 @@ STATISTICS = "/sys/class/net/eth0/statistics"
 
 
 def detour_to_head(host: Host) -> None:
-    """A route to the head alone, by another interface."""
+    """A route to the head alone, through another interface."""
     host.add_interface("mgmt0", "10.9.9.1/24")
     host.do("ip route add 198.18.0.11/32 dev mgmt0")
 
 
 def detour_by_rule(host: Host) -> None:
-    """The same by a table of its own: the main one still has the right way."""
+    """The same through a table of its own: the main table still has the right route."""
     host.add_interface("mgmt0", "10.9.9.1/24")
     host.do("ip route add 198.18.0.11/32 dev mgmt0 table 100; ip rule add to 198.18.0.11 lookup 100")
 
@@ -95,7 +95,7 @@ FAULTS = {
 
 
 def lost(route: str, says: str) -> Fault:
-    """A route of one host to another host of the job, to which its own network leads as well."""
+    """A host's route to another host of the job, which is on the same network."""
     return Fault(
         "route-leads-nowhere",
         lambda host: host.do(f"ip route add {route}"),
@@ -140,7 +140,7 @@ LOST = {
 def test_the_host_whose_way_leads_nowhere_is_named_and_not_the_other(
     name: str, hosts: str, lab: Lab, examine: Examiner
 ) -> None:
-    """Both directions fail; between two hosts nothing but their own facts says whose fault it is."""
+    """Both directions fail; if there are two hosts, only their own facts show which one is at fault."""
     fault = LOST[name]
     fault.inject(lab["node2"])
     outcome = examine(hosts=hosts)
@@ -155,7 +155,7 @@ def test_the_host_whose_way_leads_nowhere_is_named_and_not_the_other(
 def test_a_host_that_nobody_reaches_is_not_blamed_for_the_ways_of_the_others(
     lab: Lab, examine: Examiner
 ) -> None:
-    """Every connection with node1 fails, so that node1 alone would explain them all."""
+    """Every connection with node1 fails, so node1 alone would explain all failures."""
     names = ("blackhole", "gateway that nobody has", "neighbour entered by hand")
     for host, name in zip(("node2", "node3", "node4"), names, strict=True):
         LOST[name].inject(lab[host])
@@ -205,13 +205,13 @@ def test_a_few_errors_are_not_a_fault(lab: Lab, examine: Examiner) -> None:
 
 
 def several_networks(host: Host) -> None:
-    """A table for each network, as hosts with several of them have it."""
+    """A table for each network, as on hosts with several networks."""
     host.add_interface("mgmt0", "10.9.9.1/24")
     host.do("ip route add 198.18.0.0/24 dev eth0 table 7; ip rule add from $1 lookup 7", host.address)
 
 
 def test_a_copied_machine_has_the_mac_address_of_the_original(lab: Lab, examine: Examiner) -> None:
-    """The addresses are shadows: with real ones, which of the two answers is chance."""
+    """The addresses are shadows: with real ones, it is random which of the two hosts answers."""
     several_networks(lab["node4"])
     mac = lab["node2"].do("cat /sys/class/net/eth0/address")
     lab["node3"].shadow("/sys/class/net/eth0/address", mac)
@@ -226,7 +226,7 @@ def inventory(examine: Examiner, text: str) -> tuple[str, ...]:
 
 
 def renamed(host: Host) -> None:
-    """The interface has another name than on the other hosts, as after a change of hardware."""
+    """The interface has another name than on the other hosts, as after a hardware change."""
     host.do(
         """
         ip link set eth0 down; ip link set eth0 name ens5; ip link set ens5 up
@@ -257,7 +257,7 @@ def test_no_host_has_the_interface(examine: Examiner) -> None:
     ],
 )
 def test_every_login_names_an_interface_that_no_host_has(variable: str, lab: Lab, examine: Examiner) -> None:
-    """Alike on all hosts, and repaired by what the launch sets."""
+    """The same on all hosts, and repaired by what the launch sets."""
     for host in lab:
         host.sshd(SetEnv=f"{variable}=nosuch0")
     (found,) = assert_only(examine(*ALONE), "interface-missing", lab.names)
@@ -268,7 +268,7 @@ def test_every_login_names_an_interface_that_no_host_has(variable: str, lab: Lab
 
 
 def at_docker(host: Host) -> None:
-    """Its own name is the address of Docker's bridge, which every host of Docker has."""
+    """Its own name has the address of Docker's bridge, which every host with Docker has."""
     host.add_interface("docker0", "172.17.0.1/16")
     host.names({host.name: "172.17.0.1"})
 
@@ -296,7 +296,9 @@ def test_every_own_name_is_the_bridge_of_docker(lab: Lab, examine: Examiner) -> 
 
 
 def test_the_bridge_comes_first_in_the_order_of_hccl(lab: Lab, examine: Examiner) -> None:
-    """By name; NCCL takes the first that the kernel lists, which is the right one here."""
+    """The bridge comes first by name. NCCL takes the first interface that the kernel lists, which is the
+    right one here.
+    """
     for host in lab:
         host.add_interface("br-1", "172.18.0.1/16")
     only = ("--only", "interface-*", "--backend")

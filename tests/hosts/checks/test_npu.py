@@ -1,4 +1,4 @@
-"""Ascend devices themselves, each fault alone on one host of three: Atlas A2, eight NPUs each."""
+"""Ascend devices themselves: each fault alone on one of three hosts, Atlas A2 with eight NPUs each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OF_HCCN = (
     "device-tls-mismatch",
     "device-speed-mismatch",
 )
-"""What nobody can tell of a device that hccn_tool does not know any more."""
+"""The checks that cannot decide about a device that hccn_tool no longer lists."""
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:
 
 
 def test_the_same_card_gone_from_every_host(examine: NpuExaminer) -> None:
-    """Nothing but the product says that there were eight; no launch line is printed."""
+    """Only the product shows that there were eight; no launch line is printed."""
     rack = examine.rack
     for host in rack:
         host.drop(5)
@@ -206,7 +206,7 @@ def test_the_same_card_gone_from_every_host(examine: NpuExaminer) -> None:
 
 
 def test_a_container_to_which_a_card_is_lost(examine: NpuExaminer) -> None:
-    """What it may open was given to it; what it may not open is not held against it."""
+    """The container's own devices are those that it may open; the others are not counted as faulty."""
     host = examine.rack["node2"]
     host.drop(5, node=True)
     host.do("touch /run/.containerenv")
@@ -222,7 +222,7 @@ def test_a_container_to_which_a_card_is_lost(examine: NpuExaminer) -> None:
 
 
 def test_every_fault_of_an_optical_module(examine: NpuExaminer) -> None:
-    """One on each device of a host."""
+    """One fault on each device of a host."""
     host = victim(examine.rack, "optical")
     host[0].optical["Rx Power2"] = "0.0100 mW"
     host[1].optical["temperature"] = "75 C"

@@ -1,4 +1,4 @@
-"""NPU to NPU over the fabric: which devices are blamed when pings get lost although links are up."""
+"""Pings between NPUs over the fabric: which devices are blamed if pings are lost although links are up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
 
 
 def cut_off(rack: Rack, host: NpuHost, *devices: int) -> None:
-    """No pings pass in either direction, but the switch still answers the device's own check."""
+    """No pings pass in either direction, but the switch still answers the device's own test."""
     for device in devices:
         host[device].net_health = "Success"
         rack.cut(host[device])
@@ -77,7 +77,7 @@ def test_a_whole_dead_rail_blames_no_host(examine: NpuExaminer) -> None:
 
 @pytest.mark.long
 def test_a_dead_switch_blames_no_host(examine: NpuExaminer) -> None:
-    """It does not answer the devices' own checks either."""
+    """The switch does not answer the devices' own tests either."""
     examine.rack.cut_rail(5)
     outcome = examine(*FABRIC)
     assert {found["check"] for found in outcome.trouble} >= {"device-unreachable"}
@@ -93,7 +93,7 @@ def test_both_devices_of_a_cut_pair_are_suspects(examine: NpuExaminer) -> None:
     (found,) = assert_only(examine(*FABRIC), "device-unreachable", ["node1", "node3"], devices=seats)
     assert found["confidence"] == "suspect"
     assert_says([found], r"node\[1,3\] cannot reach each other's device 4.*undecided", "2 of 6 pings")
-    assert_says([found], "100.00% packet loss")  # what the tool printed
+    assert_says([found], "100.00% packet loss")  # the tool's output
 
 
 def test_a_device_that_loses_packets(examine: NpuExaminer) -> None:
@@ -168,7 +168,7 @@ def test_devices_that_the_job_does_not_use(examine: NpuExaminer) -> None:
 
 
 def route(rack: Rack, host: NpuHost) -> None:
-    """Put a host into its own segment, which a switch connects with that of the others."""
+    """Put a host into a segment of its own, which a router connects to that of the others."""
     rack.router("10.40.0.1")
     for npu in host:
         npu.address, npu.gateway, npu.detect = f"10.40.0.{10 + npu.device}", "10.40.0.1", "10.40.0.1"

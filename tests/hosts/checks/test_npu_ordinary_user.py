@@ -1,4 +1,4 @@
-"""An ordinary user on Ascend hosts: the network of NPUs, which only root reads, is not called healthy."""
+"""An ordinary user on Ascend hosts: the NPU network, which only root can read, is not called healthy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
     "up", [pytest.param(True, marks=pytest.mark.long, id="up"), pytest.param(False, id="down")]
 )
 def test_a_network_that_only_root_may_read(up: bool, examine: NpuExaminer) -> None:
-    """The same, whether or not a link is down: what nobody looked at is not known."""
+    """The same whether or not a link is down: what was not looked at is unknown."""
     rack = examine.rack
     rack["node2"][3].link_up = up
     outcome = examine(user="trainee")
@@ -46,7 +46,7 @@ def test_a_network_that_only_root_may_read(up: bool, examine: NpuExaminer) -> No
 
 
 def test_a_network_that_the_job_does_not_use(examine: NpuExaminer) -> None:
-    """Inside of one server of Atlas A2, and on CPUs: an ordinary user gets a verdict."""
+    """Inside one Atlas A2 server, and on CPUs: an ordinary user gets a verdict."""
     one = examine("--skip", "kernel-log,firewall-blocks", hosts="node1", user="trainee")
     assert (one.code, one.report["verdict"]) == (0, "healthy")
     on_cpus = examine("--backend", "gloo", user="trainee")
@@ -55,7 +55,7 @@ def test_a_network_that_the_job_does_not_use(examine: NpuExaminer) -> None:
 
 @pytest.mark.long
 def test_one_server_of_atlas_training(make_rack: Callable[..., Rack], tmp_path: Path) -> None:
-    """Its two rings meet over the network, and a job of four devices needs only one of them."""
+    """Its two rings are connected over the network, but a job of four devices needs only one of them."""
     examine = NpuExaminer(make_rack("atlas-training", hosts=1), tmp_path)
     assert examine(hosts="node1", user="trainee").code == 3
     assert examine("--ranks-per-host", "4", hosts="node1", user="trainee").code == 0

@@ -24,7 +24,7 @@ SIXTEEN = tuple(range(16))
 
 @pytest.fixture(scope="module")
 def racks() -> Iterator[Callable[[str], Rack]]:
-    """A lab of three hosts for each product that is asked for."""
+    """A lab of three hosts for each requested product."""
     if reason := missing():
         pytest.skip(reason)
     with ExitStack() as stack:
@@ -174,9 +174,9 @@ SAMPLE = (
     "Atlas A3, a super pod does without addresses",
     "Atlas 950, no port is up",
 )
-"""What shows in another way than on Atlas A2; others are tried by `make test-all`."""
+"""Faults that show differently than on Atlas A2; `make test-all` tries the others."""
 INVALID_PLAN = "Atlas training, a card is missing"
-"""HCCL does not connect seven devices of a host: the whole job is wrong."""
+"""HCCL does not support seven devices of a host: the whole job is wrong."""
 
 
 def by_product() -> Iterator[Any]:
@@ -221,7 +221,7 @@ def test_a_single_training_server_needs_addresses(fitted: Fitted) -> None:
 
 
 def test_a_number_of_ranks_that_hccl_does_not_connect(fitted: Fitted) -> None:
-    """The hosts are sound and the job is not: nobody is blamed, and there is no launch line."""
+    """The hosts are sound but the job is not: no host is blamed, and there is no launch line."""
     examine = fitted(TRAINING)
     outcome = examine(*ALONE, "--ranks-per-host", "6")
     (found,) = outcome.trouble
@@ -242,6 +242,6 @@ def test_the_remedy_names_the_die(fitted: Fitted) -> None:
 
 
 def test_hosts_of_different_products(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
-    """Hosts are compared only with hosts of their product."""
+    """Hosts are compared only with hosts of the same product."""
     rack = fit_npus(make_lab(4), {f"node{n}": TRAINING if n < 3 else "atlas-a2" for n in range(1, 5)})
     assert_healthy(NpuExaminer(rack, tmp_path)(*ALONE, hosts="node[1-4]"))

@@ -139,8 +139,8 @@ def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     assert_consistent(outcome)
     assert {name: set(undecided_on(outcome, name)) for name in rack.lab.names} == {
         "node1": OF_HCCN,
-        "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to be pinged
-        "node3": OF_SMI | {"device-unreachable", "probe-incomplete"},  # whether it is busy is not known
+        "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to ping
+        "node3": OF_SMI | {"device-unreachable", "probe-incomplete"},  # it may be busy: that is unknown
     }
     told = undecided_on(outcome, "node1") | undecided_on(outcome, "node3")
     del told["probe-incomplete"]

@@ -1,4 +1,6 @@
-"""Rank tables compared with the hosts of a lab: those that they name, and those that have a copy."""
+"""Rank tables compared with the hosts of a lab: with the hosts in the table, and with the hosts that have a
+copy of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
 
 
 def sound(rack: Rack, form: MakeForm = "1.0") -> str:
-    """The table of the live devices. Servers go by their names."""
+    """The table of the present devices. Servers are identified by their names."""
     servers = [
         LiveServer(
             id=each.host.name,
@@ -40,7 +42,7 @@ def sound(rack: Rack, form: MakeForm = "1.0") -> str:
 
 
 def given(examine: NpuExaminer, text: str) -> tuple[str, ...]:
-    """The table as a file of the controller."""
+    """The table as a file on the controller."""
     path = examine.folder / "hccl.json"
     path.write_text(text)
     return (*ALONE, "--rank-table", str(path))
@@ -83,7 +85,7 @@ WRONG: dict[str, tuple[Callable[[Document], None], str, list[int], tuple[str, ..
         "node2",
         [3],
         (
-            "device 3 has another address",
+            "device 3 has a different address",
             "rank 11",
             r"device_ip 10\.20\.2\.99 \| 10\.20\.2\.13",
             "ranktable make",
@@ -139,7 +141,7 @@ def test_a_host_is_not_in_the_table(examine: NpuExaminer) -> None:
 
 
 def test_the_table_is_that_of_another_cluster(examine: NpuExaminer) -> None:
-    """No host is to blame for it, also if there is only one that it can be for."""
+    """No host is blamed for it, even if only one host can belong to the table."""
     document = json.loads(sound(examine.rack))
     for number, server in enumerate(document["server_list"]):
         server["server_id"] = f"10.77.0.{number}"
@@ -198,7 +200,7 @@ def test_the_remedy_keeps_the_format_of_the_table(examine: NpuExaminer) -> None:
 
 
 def launched(examine: NpuExaminer, *without: str, **other: str) -> tuple[str, ...]:
-    """Put the table on all hosts, except those in `without` and those that have another."""
+    """Put the table on all hosts, except those in `without` and those that have another one."""
     for host in examine.rack.lab:
         if host.name not in without:
             host.write(ON_HOSTS, other.get(host.name, sound(examine.rack)))

@@ -1,7 +1,7 @@
-"""Every remedy that mends is typed as it is printed, and then the fault is gone.
+"""Every remedy that mends a fault is typed as it is printed, and then the fault is gone.
 
-What other tools own is proved elsewhere: firewalls in test_firewall.py, NPUs in test_npu_address.py. What
-takes a new login, a restart or a decision is not marked as mending.
+Remedies that use other tools are proved elsewhere: firewalls in test_firewall.py, NPUs in
+test_npu_address.py. Remedies that need a new login, a restart or a decision are not marked as mending.
 """
 
 from __future__ import annotations

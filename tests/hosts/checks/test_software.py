@@ -23,7 +23,7 @@ ASCEND = "/usr/local/Ascend"
 DRIVER = "Version=24.1.0\ncompatible_version_fw=[7.0.0,7.5.9]\n"
 SAMPLES = ROOT / "tests" / "samples" / "dmesg"
 PLAIN = ("--python", "python3")
-"""Whoever runs the tests may have an environment with torch, which the hosts of the lab have too."""
+"""The person who runs the tests may have an environment with torch, which the lab's hosts then have too."""
 NO_AGE = (*ALONE, "--expect", "leftover_minutes=0")
 
 
@@ -142,7 +142,7 @@ LOGS = {
 
 
 def test_kernel_log(lab: Lab, examine: Examiner) -> None:
-    """Another one on each host."""
+    """Another message on each host."""
     texts = {host: (SAMPLES / f"{sample}.txt").read_text() for host, sample in zip(lab, LOGS, strict=True)}
     for host, text in texts.items():
         host.kernel_log(text)

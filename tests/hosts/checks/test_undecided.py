@@ -1,4 +1,4 @@
-"""What the job cannot do without and nobody could decide: the host is not proved healthy, yet not accused."""
+"""If something that the job needs could not be decided, the host is neither proved healthy nor accused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.support.faults import Examiner, apply_remedy, assert_consistent, asse
 
 
 def test_a_firewall_that_counts_connections(lab: Lab, examine: Examiner) -> None:
-    """One connection passes connlimit, the job's may not."""
+    """One connection passes connlimit, but the job's connections may not."""
     many = ("-p", "tcp", "-m", "connlimit", "--connlimit-above", "64", "--connlimit-mask", "0")
     lab["node2"].iptables("-A", "INPUT", *many, "-j", "REJECT")
     lab["node4"].iptables("-A", "INPUT", "-m", "limit", "--limit", "5/min", "-j", "LOG")

@@ -1,4 +1,4 @@
-"""`doctor facts` on a lab of NPU servers: what they are, and the one that is unlike the others."""
+"""`doctor facts` on a lab of NPU servers: their facts, and the one server that differs from the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.npu_faults import ALL
 
 
 def rows(rack: Rack, code: int = 0) -> dict[str, dict[str, str]]:
-    """By host; nothing was changed on any of them."""
+    """The rows by host; asserts that nothing was changed on any host."""
     done = rack.lab.doctor("facts", ALL, "--csv", "-")
     assert done.returncode == code, done.stderr
     assert not rack.setters

@@ -1,4 +1,4 @@
-"""`doctor logs` over hosts of the lab: the log of the guilty host is fetched, explained and proved there."""
+"""`doctor logs` on hosts of the lab: the log of the guilty host is fetched, explained and proved there."""
 
 from __future__ import annotations
 

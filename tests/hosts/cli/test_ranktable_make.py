@@ -1,4 +1,4 @@
-"""`doctor ranktable make` on a lab: a table of exactly the live devices, or no table at all."""
+"""`doctor ranktable make` on a lab: a table of exactly the present devices, or no table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def doctor(rack: Rack, *args: str, code: int = 0) -> str:
 
 
 def made(rack: Rack, path: Path, *args: str) -> Any:
-    """Make the table, twice; both ways to check it find no flaw."""
+    """Make the table twice; both ways to check it find no flaw."""
     texts = []
     for _ in range(2):
         doctor(rack, "make", ALL, "--output", str(path), *args)
@@ -78,7 +78,7 @@ def test_a_super_pod(make_rack: Callable[..., Rack], tmp_path: Path) -> None:
     outcome = NpuExaminer(rack, tmp_path)("--rank-table", str(path), hosts="")
     (found,) = assert_only(outcome, "rank-table-devices", ["198.18.0.12"], devices=[("198.18.0.12", 3)])
     assert_says(
-        [found], "device 3 has another super_device_id", r"super_device_id 999 \| SDID \d+", "rank 19"
+        [found], "device 3 has a different super_device_id", r"super_device_id 999 \| SDID \d+", "rank 19"
     )
 
 
@@ -106,7 +106,7 @@ def test_refused(name: str, rack: Rack, tmp_path: Path) -> None:
 
 
 def test_what_no_table_needs_is_told_and_prevents_none(rack: Rack, tmp_path: Path) -> None:
-    """npu-smi tells nothing of memory errors: the addresses are known all the same."""
+    """npu-smi reports nothing about memory errors, but the addresses are known."""
     rack["node2"].put("smi/ecc", "")
     path = tmp_path / "hccl.json"
     said = doctor(rack, "make", ALL, "--output", str(path))
@@ -135,7 +135,7 @@ def test_refused_where_the_tool_cannot_be_asked(rack: Rack, tmp_path: Path) -> N
 
 
 def test_a_single_host_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
-    """They do not need addresses: a warning, and a valid table without addresses."""
+    """They do not need addresses: there is a warning, and a valid table without addresses."""
     for npu in rack["node2"]:
         npu.address = None
     path = tmp_path / "hccl.json"

@@ -25,7 +25,7 @@ def test_a_shell_can_parse_it(script: Path) -> None:
 
 @pytest.mark.parametrize("script", ["prolog.sh", "healthcheck.sh"])
 def test_a_healthy_node_prints_one_line_and_a_sick_one_is_drained(script: str, slurm: Slurm) -> None:
-    """slurmd runs both as root on the node; a healthy one goes on, a sick one is drained."""
+    """slurmd runs both as root on the node; a healthy node continues, a sick one is drained."""
     host = slurm.lab["node2"]
     host.do(
         f'mkdir -p /opt/cluster-doctor/bin; cp "$1" /opt/{script}; chmod 755 /opt/{script}',
@@ -59,7 +59,7 @@ def state(slurm: Slurm) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize(("script", "need"), [("nvidia.sbatch", 3), ("ascend.sbatch", 4)])
 def test_a_job_trains_where_it_is_healthy(script: str, need: int, slurm: Slurm) -> None:
-    """On hosts without devices: the backend that the examples set by variables is gloo here."""
+    """On hosts without devices, so the backend that the examples set by variables is gloo here."""
     if need < 4:
         slurm.lab["node1"].shm("16m")
     body = (EXAMPLES / script).read_text().partition("\n")[2]

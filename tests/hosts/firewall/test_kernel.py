@@ -1,6 +1,6 @@
 """The evaluator against the kernel: rule sets are loaded into a namespace, and a peer really connects.
 
-Wherever the evaluator does not say UNKNOWN it has to agree with what the connections do, for every port
+If the evaluator does not return UNKNOWN, it must agree with the real connections, for every port
 and source, inbound, outbound and over the loopback. Rule sets: the recorded ones of ufw, firewalld and
 iptables, hand-written ones for each kind of rule, and random ones from fixed seeds.
 """
@@ -257,7 +257,8 @@ UNDECIDED = (
     "invalid_before_tracking",
     "doubts",
 )
-"""A SYN may ask for ECN: `tcp flags != syn` is open. What follows an untracked packet may be tracked."""
+"""A SYN may ask for ECN, so `tcp flags != syn` is open. The packets after an untracked packet may be tracked.
+"""
 
 
 @pytest.mark.parametrize("path", sorted(WRITTEN.glob("*.nft")), ids=lambda path: path.stem)
@@ -420,7 +421,9 @@ EARLY_CHAINS = {
 
 
 def type_remedies(lab: Lab) -> dict[str, int]:
-    """Type what opens each direction, and connect again; how many connections each direction was stopped."""
+    """Type the commands that open each direction, and connect again; returns how many connections each
+    direction stopped.
+    """
     opened = {}
     for way, side, attempts in (("in", lab.peer, INBOUND), ("out", lab.host, OUTBOUND)):
         ask = partial(decide, interface="eth0", ephemeral=EPHEMERAL, incoming=side is lab.peer)

@@ -1,4 +1,4 @@
-"""Processes of an ordinary user that say they are ranks: nobody is accused or spared for them."""
+"""Processes of an ordinary user that claim to be ranks: their claims neither accuse nor clear a rank."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ time.sleep(1000)
 
 @contextmanager
 def plain_ranks(hosts: Sequence[Host], **env: str) -> Iterator[Job]:
-    """Two on each host, as a loop starts them: no launcher is above them."""
+    """Two ranks on each host, as a loop starts them: there is no launcher above them."""
     job = Job()
     try:
         for rank in range(2 * len(hosts)):
@@ -50,7 +50,7 @@ def plain_ranks(hosts: Sequence[Host], **env: str) -> Iterator[Job]:
 
 @contextmanager
 def claims(*told: tuple[Host, str, Mapping[str, str]]) -> Iterator[list[int]]:
-    """Processes of nobody, which stop or sleep and say these variables; their numbers."""
+    """Processes of user nobody, which stop or sleep and have these variables; returns their numbers."""
     made = [
         host.spawn([*NOBODY, "env", *(f"{k}={v}" for k, v in env.items()), sys.executable, "-c", CLAIM, does])
         for host, does, env in told

@@ -1,4 +1,4 @@
-"""Inside a Slurm allocation `doctor hang` needs no arguments: it looks at the job's own nodes, by srun."""
+"""Inside a Slurm allocation, `doctor hang` needs no arguments: it looks at the job's own nodes by srun."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ srun --ntasks-per-node=1 sh -c \
 
 
 def test_a_job_is_looked_at_from_outside_its_allocation(slurm: Slurm) -> None:
-    """By its number, from where it was submitted; what is suggested can be typed there."""
+    """By its number, from the machine where it was submitted; the suggested commands work there."""
     job = submit(slurm, OUTSIDE, "--ntasks-per-node=1", nodes=2)
     try:
         end = time.monotonic() + 150
@@ -83,5 +83,5 @@ def test_a_job_is_looked_at_from_outside_its_allocation(slurm: Slurm) -> None:
 
 
 def _bin(slurm: Slurm) -> str:
-    """Where `doctor` is, as the controller sees it."""
+    """The folder of `doctor` as the controller sees it."""
     return f"{slurm.lab.directory}/shared/bin"

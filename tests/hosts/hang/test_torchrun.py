@@ -1,4 +1,6 @@
-"""A job of torchrun over hosts of the lab: `doctor hang` names the rank, from outside, and leaves nothing."""
+"""A job of torchrun on hosts of the lab: `doctor hang` names the rank from outside, and leaves nothing
+behind.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,7 @@ def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
 
 @pytest.mark.skipif(not starved.possible(), reason="this machine does not allow limits of processors")
 def test_a_host_without_processor_time_holds_nobody_up(lab: Lab) -> None:
-    """Its answer is waited for as long as --timeout says, and what came too late is said."""
+    """Its answer is awaited for as long as --timeout allows, and late parts are reported as such."""
     hosts, seconds = [lab["node1"], lab["node2"]], 20.0
     with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
         until(lambda: step(hosts, 3, "hit") == 1, job)
@@ -113,7 +115,7 @@ def test_hosts_without_a_job(lab: Lab) -> None:
 
 
 def test_the_job_of_another_user(lab: Lab) -> None:
-    """Who may not read its variables is told so; sudo, asked once, sees everything."""
+    """A user who may not read its variables is told so; with sudo, doctor sees everything."""
     host = lab["node1"]
     host.dirty = True
     ranks = []
@@ -138,7 +140,7 @@ def test_the_job_of_another_user(lab: Lab) -> None:
 
 
 def test_the_job_of_another_user_over_two_hosts_is_one(lab: Lab) -> None:
-    """Everybody may read which rendezvous torchrun is told."""
+    """Every user may read the rendezvous on torchrun's command line."""
     hosts = [lab["node1"], lab["node2"]]
     with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
         until(lambda: step(hosts, 3, "hit") == 1, job)
@@ -158,7 +160,7 @@ table inet late {
 
 
 def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab, tmp_path: Path) -> None:
-    """All ranks wait in the same operation, what they send is lost, and --check says why, in every format."""
+    """All ranks wait in the same operation, their data is lost, and --check shows why, in every format."""
     html = tmp_path / "hang.html"
     hosts = [lab["node1"], lab["node2"]]
     with torchrun(hosts, 1, FAULT="") as job:

@@ -1,4 +1,6 @@
-"""Hosts with emulated NVIDIA GPUs: answers of nvidia-smi, faulty GPUs, no driver, and resetting it all."""
+"""Hosts with emulated NVIDIA GPUs: answers of nvidia-smi, faulty GPUs, no driver, and the reset of
+everything.
+"""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def test_sshd_takes_options(lab: Lab) -> None:
     assert lab.ssh("node1", "true").returncode == 0
 
 
-# Nothing left.
+# Nothing is left behind.
 
 
 def test_leftovers_are_listed(lab: Lab) -> None:

@@ -1,4 +1,4 @@
-"""The fabric of emulated NPUs: which device reaches which, and which faults cut them off."""
+"""The fabric of emulated NPUs: which device reaches which, and which faults separate them."""
 
 from __future__ import annotations
 

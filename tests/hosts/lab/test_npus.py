@@ -48,7 +48,7 @@ def test_the_tool_also_lies_where_the_driver_installs_it(rack: Rack) -> None:
 
 
 NOTHING = list
-"""A change that changes nothing."""
+"""A setting that changes nothing."""
 
 
 def unset(name: str) -> Callable[[NpuHost], None]:
@@ -138,7 +138,7 @@ def test_a_second_caller_is_refused(rack: Rack) -> None:
     host.slow(0.5)
     first = start(host, "hccn_tool", "-i", "0", "-link", "-g")
     until(lambda: len(host.calls) == 1)
-    time.sleep(0.1)  # it has logged itself, and takes the lock next
+    time.sleep(0.1)  # it has logged its own call, and takes the lock next
     assert tool(host, "-i 1 -link -g") == BUSY
     assert first.communicate(timeout=10)[0] == "link status: UP\n"
     assert host.refused == ("-i 1 -link -g",)
@@ -172,7 +172,7 @@ def test_a_query_hangs(rack: Rack, query: str, device: int | None, hangs: set[st
     host = rack["node1"]
     host.hang(query, device)
     for call in ("-i 3 -optical -g", "-i 3 -link -g", "-i 4 -optical -g"):
-        # Its lock is free again as soon as it has ended.
+        # Its lock is free again once it has ended.
         code = host.host.ask(f"timeout 0.3 hccn_tool {call}").returncode
         assert (code == 124) == (call in hangs)
     assert not host.refused
@@ -203,7 +203,7 @@ def test_without_the_tools(rack: Rack) -> None:
     assert tool(host, "-i 0 -link -g")[0] == smi(host, "info")[0] == 0
 
 
-# The emulated host besides its tools.
+# The emulated host apart from its tools.
 
 
 def test_the_host_says_that_it_is_emulated(rack: Rack) -> None:

@@ -1,4 +1,4 @@
-"""`doctor logs` over hosts of the lab whose users are hostile, or which are hostile themselves."""
+"""`doctor logs` on hosts of the lab with hostile users, and on hostile hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ mkfifo /tmp/torchelastic_a/fifo /tmp/torchelastic_f
 
 
 def plant(host: Host) -> None:
-    """By root what is root's, and the rest by an ordinary user, whom no test logs in as."""
+    """Root's files are made by root, the others by an ordinary user whom no test uses to log in."""
     host.do('umask 077; mkdir /tmp/rootonly; printf "%s\\n%s\\n" "$1" "$2" >/tmp/rootonly/key', SECRET, FAULT)
     host.do('setpriv --reuid 65534 --regid 65534 --clear-groups sh -c "$1" sh "$2"', PLANT, FAULT)
 

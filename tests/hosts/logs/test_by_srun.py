@@ -1,4 +1,4 @@
-"""`doctor logs` over the hosts of a Slurm job, by srun."""
+"""`doctor logs` on the hosts of a Slurm job, through srun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs of jobs that really failed, over hosts of the same names: what the hosts prove of each."""
+"""Logs of jobs that really failed, on hosts with the same names: what the hosts prove about each failure."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def full_disk(lab: Lab) -> None:
 
 
 def nothing(_: Lab) -> None:
-    """What happened cannot be seen on the hosts afterwards."""
+    """The cause cannot be seen on the hosts afterwards."""
 
 
 def name_known(lab: Lab) -> None:
@@ -127,7 +127,7 @@ PROOFS: dict[str, tuple[Prepare, str, Prepare, str]] = {
         f"{OPEN}version-incompatible, version-drift and env-drift pass on node2, but do not look at",
     ),
 }
-"""Of each: the fault on the hosts, what proves it, the repair, and what is said then."""
+"""For each: the fault on the hosts, what proves it, the repair, and the result after the repair."""
 
 
 NOT_TAKEN = pytest.mark.skipif(
@@ -158,7 +158,7 @@ def test_a_host_without_power_whose_name_only_this_machine_knows(lab: Lab) -> No
 
 
 def test_the_job_was_given_another_master(lab: Lab) -> None:
-    """No host can be repaired: its next logs will tell another one."""
+    """No host can be repaired: the next logs will show another master."""
     said = explained(lab, "master")
     assert f"{PROVED}master-not-here fails: the master's address is not that of the host of rank 0" in said
     assert "(198.18.0.12 is that of node2, by MASTER_ADDR)" in said

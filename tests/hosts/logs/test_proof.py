@@ -1,4 +1,6 @@
-"""A torchrun job dies of a fault of its hosts: its logs lead to the check that proves it until it is gone."""
+"""A torchrun job dies of a fault of its hosts: its logs lead to the check that proves the fault until it is
+repaired.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Lab:
         self.sh(f"ip netns exec {self.space(host)} nft '{lines}'")
 
     def port_mtu(self, host: str, size: int) -> None:
-        """The switch's port of this host passes no larger packets, and says nothing."""
+        """The switch's port of this host silently drops larger packets."""
         for each in self.hosts:
             self.sh(f"ip -n {self.space(each)} link set eth0 gso_max_segs 1")
         self.sh(f"ip -n {self.mark}-br link set {host} mtu {size}")
@@ -225,7 +225,7 @@ def test_a_smaller_mtu_that_both_ends_know_loses_nothing(lab: Lab) -> None:
 
 @pytest.mark.long
 def test_a_link_too_slow_for_the_load_loses_nothing(lab: Lab) -> None:
-    """Six connections share 200 kbit/s: what has arrived by the end proves that large packets do."""
+    """Six connections share 200 kbit/s: what has arrived at the end proves that large packets pass."""
     lab.sh(
         f"ip netns exec {lab.space('h1')} tc qdisc add dev eth0 root tbf rate 200kbit burst 8kb latency 2s"
     )

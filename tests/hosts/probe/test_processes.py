@@ -1,4 +1,4 @@
-"""What the probe costs a host, in processes: a preflight runs while other jobs work."""
+"""The cost of the probe for a host, in processes: a preflight runs while other jobs work."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.lab import Host, Lab
 from tests.support.probing import HERE, SHELLS, TOKEN
 
 MOST = 27
-"""Two more belong to sshd when it is asked over SSH: 29 processes in all."""
+"""sshd adds two if it is asked over SSH: 29 processes in all."""
 
 
 def made(host: Host) -> int:
-    """The id of the newest process; each call itself costs one."""
+    """The id of the newest process; each call itself adds one."""
     return int(host.ask("read -r _ _ _ _ newest </proc/loadavg; echo $newest").stdout)
 
 
@@ -31,7 +31,7 @@ def made(host: Host) -> int:
 def test_an_exam_starts_few_processes(
     lab: Lab, name: str, shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted on a healthy host, whose answer is whole."""
+    """Counted on a healthy host, whose answer is complete."""
     monkeypatch.setattr("doctor.probe.ask.QUICK_SECONDS", 60)
     exam = load_exam(name, found := find_checks().checks)
     chosen, _ = select(found, exam, (), ())
@@ -39,7 +39,7 @@ def test_an_exam_starts_few_processes(
     host = lab.hosts[0]
     asked = script(facts, Ask(host.name, lab.names, (29500,)), TOKEN)
     counts = []
-    for _ in range(3):  # a process of the host may be in state D just then, and ps is called for it
+    for _ in range(3):  # if a process of the host happens to be in state D, ps is called for it
         before = made(host)
         process = subprocess.Popen(
             host.enter([*SHELLS[shell]]),

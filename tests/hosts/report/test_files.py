@@ -1,4 +1,4 @@
-"""What a run leaves for scripts: host lists, recordings, enough healthy hosts or not."""
+"""The files that a run leaves for scripts: host lists, recordings, and whether enough hosts are healthy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_lists_of_hosts(two_of_four: Outcome, tmp_path: Path) -> None:
 
 
 def test_enough_healthy_hosts(two_of_four: Outcome) -> None:
-    """The recording is judged again: it is the rule that differs."""
+    """The recording is judged again under another rule."""
     codes = {needed: replay(two_of_four, "--need-hosts", str(needed))[0] for needed in (1, 2, 3, 4)}
     assert codes == {1: 0, 2: 0, 3: 1, 4: 1}
     _, report = replay(two_of_four, "--need-hosts", "2")

@@ -1,4 +1,4 @@
-"""Launch lines, no-gos and reports of real hosts: a faulty head, a port in use, a spare host."""
+"""Launch lines, no-go results and reports of real hosts: a faulty head, a port in use, a spare host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`doctor check --again` on real hosts: what is fixed, still there and not decided, as each is repaired."""
+"""`doctor check --again` on real hosts: fixed, still there, or not decided, while faults are repaired one by
+one.
+"""
 
 from __future__ import annotations
 

@@ -60,13 +60,13 @@ def in_mid_mesh(host: Host, slow: Host) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The stage in which a run is ended: how to prolong it, and how to see that it was reached."""
+    """The stage in which a run is ended: how to prolong it, and how to see that the run reached it."""
 
     prepare: Callable[[Lab, Host], None]
     reached: Callable[[Host, Host], bool]
     args: tuple[str, ...]
     finds: Callable[[Host], dict[str, list[str]]]
-    """What is known of the slow host by then."""
+    """What is known about the slow host by then."""
 
 
 STAGES = {
@@ -144,7 +144,7 @@ def test_ended_by_faults(lab: Lab, examine: Examiner) -> None:
 
 
 def test_ended_by_a_lost_network(lab: Lab) -> None:
-    """The agents get no more messages from the controller and end; only sshd still waits for it."""
+    """The agents no longer get messages from the controller, so they end; only sshd still waits for it."""
     lost = lab["node4"]
     slow_mesh(lab, lab["node2"])
     before = {host.name: host.snapshot() for host in lab}

@@ -15,7 +15,7 @@ from tests.support.faults import some_of
 MEMORY = '{"say":"memory","peak":1}'
 READY = '{"say":"ready","agent":"python 3.9","python":"3.9","cores":4}'
 FLOODING = "/opt/flooding/python3"
-# Everything else that it is asked to run, it runs.
+# All other requests are run.
 PYTHON = f"""#!/bin/sh
 for last do :; done
 case $* in

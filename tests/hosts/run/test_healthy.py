@@ -8,7 +8,7 @@ from tests.lab import Lab
 from tests.support.faults import ALONE, Examiner, assert_healthy
 
 UNREADABLE = {"kernel-log", "firewall-blocks"}
-"""What only root may read."""
+"""The facts that only root may read."""
 
 
 def test_healthy_as_root(lab: Lab, examine: Examiner) -> None:
@@ -53,7 +53,7 @@ def test_healthy_alone_and_in_pairs(hosts: str, examine: Examiner) -> None:
 
 
 def test_healthy_where_the_hosts_have_no_python(lab: Lab, examine: Examiner) -> None:
-    """Everything except the connections is examined with a shell alone."""
+    """Everything except the connections is examined with only a shell."""
     lab["node3"].no_tool("python3", "python")
     outcome = examine()
     assert not outcome.trouble

@@ -42,7 +42,7 @@ def await_clean(rack: Rack, before: dict[str, Snapshot], *but: str) -> None:
 
 
 def run_until(rack: Rack, words: str, args: tuple[str, ...], user: str) -> Started:
-    """An examination that has reached a process of node2 with these words in its command line."""
+    """An examination during which a process with these words on its command line runs on node2."""
     run = rack.lab.start_doctor("check", HOSTS, *args, user=user)
     slow = rack.lab["node2"]
     slow.await_that(lambda: any(words in each.command for each in slow.snapshot().processes), words)
@@ -84,7 +84,7 @@ def test_a_host_that_dies_while_it_pings_is_not_healthy(rack: Rack, tmp_path: Pa
     before = {host.name: host.snapshot() for host in rack.lab}
     report = tmp_path / "report.json"
     for host in rack:
-        host.slow(0.1)  # eight devices and two peers: the pings take a while
+        host.slow(0.1)  # eight devices and two peers, so the pings take a while
     run = rack.lab.start_doctor("check", HOSTS, "--json", str(report))
     dying = rack["node2"]
     dying.host.await_that(lambda: any("-ping" in call for call in dying.calls), "first ping", timeout=60)

@@ -1,4 +1,4 @@
-"""`doctor preflight` on real hosts: what a job script reads, and which hosts take part in its smoke run."""
+"""`doctor preflight` on real hosts: the output for job scripts, and the hosts of its smoke run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTS = "node[1-4]"
 OTHERS = ["node1", "node2", "node4"]
 WITHOUT_TORCH = "/usr/bin/python3"
 NET_LIMIT = 20.0
-"""Seconds from the first connection between hosts to the word that one of them cannot be reached."""
+"""Seconds from the first connection between hosts to the message that one of them cannot be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,9 @@ def test_a_host_that_hangs_is_named_and_the_others_are_seen_to_train(run: Runner
 
 
 def test_the_ranks_use_what_gloo_would_take_by_itself(run: Runner, lab: Lab) -> None:
-    """Each own name is the bridge of Docker: `torchrun` dies there, and so must the rehearsal."""
+    """Each host's own name is the address of Docker's bridge: `torchrun` dies there, and so must the
+    rehearsal.
+    """
     for name in ("node1", "node2"):
         lab[name].add_interface("docker0", "172.17.0.1/16")
         lab[name].names({name: "172.17.0.1"})
@@ -204,7 +206,7 @@ def test_the_ranks_use_what_gloo_would_take_by_itself(run: Runner, lab: Lab) -> 
 
 
 def test_a_firewall_is_named_within_seconds(run: Runner, lab: Lab) -> None:
-    """Torch would wait for minutes; the hosts test their connections before any rank is started."""
+    """Torch would wait for minutes, but the hosts test their connections before any rank is started."""
     no_new_connections(lab["node3"])
     outcome = run("smoke", HOSTS)
     assert outcome.faults == {"port-unreachable": ["node3"]}, outcome.text

@@ -26,8 +26,8 @@ VICTIM = "node2"
 PHASES = ("start", "join", "collectives", "train", "audit", "bandwidth")
 STANDS = {"start": ("ready", 0), "train": ("train", 1)}
 SOON, LEASE = 9.0, 45.0
-"""Seconds in which a host is clean: after the end of its connection, before any lease is over, and after its
-silent loss.
+"""Seconds in which a host must be clean: after the end of its connection, before any lease runs out, and
+after a silent loss.
 """
 
 
@@ -41,7 +41,7 @@ class Run:
     before: dict[str, Snapshot]
 
     def end(self) -> str:
-        """Wait for its end; its whole output."""
+        """Wait for its end; returns its whole output."""
         out, errors = self.process.communicate(timeout=60)
         assert "Traceback" not in out + errors
         return out + errors
@@ -157,7 +157,7 @@ def kill_session(host: Host) -> None:
 def test_the_connection_of_a_host_ends(
     phase: str, cut: Callable[[Host], None], start: Callable[[str], Run], lab: Lab
 ) -> None:
-    """Its own processes end at once, those of the others when the run has reported the lost host.
+    """Its own processes end at once, those of the other hosts once the run has reported the lost host.
 
     The controller may log in again by then, to see whether the host is still there.
     """
@@ -173,7 +173,7 @@ def test_the_connection_of_a_host_ends(
 
 @pytest.mark.parametrize("phase", [pytest.param("start", marks=pytest.mark.long), "train"])
 def test_a_host_is_lost_silently(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
-    """No packet passes any more and no connection ends, but its lease runs out. Only sshd still waits."""
+    """No packet passes any more and no connection ends, but the lease runs out. Only sshd still waits."""
     run = start(phase)
     silence(lab[VICTIM], but_ssh=False)
     struck = time.monotonic()

@@ -140,7 +140,7 @@ def field() -> Iterator[Field]:
 
 
 SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result", "frozen")
-"""Others are tried by `make test-all` and, many times, by `make trials`."""
+"""`make test-all` tries the others and, many times, `make trials`."""
 
 
 @pytest.mark.parametrize("kind", some_of([kind for kind in INSIDE if kind != "slow"], *SAMPLE))
@@ -151,7 +151,9 @@ def test_an_injected_fault_is_found_and_only_its_rank_is_named(kind: str, field:
 
 
 def test_a_slow_rank_is_named_unless_nobody_computes_evenly(field: Field) -> None:
-    """Beside other work the steps of all ranks may differ as much: then the run says that it missed it."""
+    """Beside other work, the steps of all ranks may differ as much: then the run reports that it missed the
+    fault.
+    """
     outcome = trial(field, INSIDE["slow"], 0)
     if outcome.right:
         assert outcome.code == 0

@@ -1,4 +1,4 @@
-"""Faults on purpose over an emulated HCCL. No NPU is behind any of it."""
+"""Injected faults over an emulated HCCL. No real NPU is involved."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from tests.trials.kinds import INSIDE
 from tests.trials.run import Field, trial
 
 FIRST_TIME = PATIENCE["hccl"].first
-"""Seconds before a rank that never joins counts as one that hangs."""
+"""Seconds before a rank that never joins counts as hanging."""
 SHOWN = [kind for kind in INSIDE if kind != "slow"]
-"""A device's time is that of the clock, and a stand-in's depends on who else uses the processors."""
+"""A device's time is wall-clock time, so that of a stand-in depends on the other users of the processors."""
 SAMPLE = ("mask-stray",)
 
 
 @pytest.fixture(scope="module", params=["atlas-training", pytest.param("atlas-a2", marks=pytest.mark.long)])
 def field(request: pytest.FixtureRequest) -> Iterator[Field]:
-    """Atlas training: one server, whose eight NPUs sum gradients in the world. The others: three servers."""
+    """Atlas training: one server, whose eight NPUs sum gradients in the world group. The other products:
+    three servers.
+    """
     if reason := missing():
         pytest.skip(reason)
     alone = request.param == "atlas-training"

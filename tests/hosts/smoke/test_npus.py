@@ -1,6 +1,6 @@
 """`doctor smoke` over an emulated HCCL, which refuses what the product lacks: emulated hosts of each product.
 
-No NPU is behind any of it. The marks say what the run still does that a healthy server refuses.
+No real NPU is involved. The marks name what the run still does although a healthy server refuses it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Smoke:
 
 @pytest.fixture(scope="module")
 def racks() -> Iterator[Callable[[str, int], Rack]]:
-    """A lab for each product and number of hosts that is asked for."""
+    """A lab for each requested product and number of hosts."""
     if reason := missing():
         pytest.skip(reason)
     with ExitStack() as stack:
@@ -123,7 +123,7 @@ def test_healthy_servers_pass(product: str, hosts: int, ranks: int, smoke: Calla
 
 @pytest.mark.long
 def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) -> None:
-    """The rule for `create_group` in CANN's manuals, also with some of the devices."""
+    """The rule for `create_group` in CANN's manuals, also if only some of the devices take part."""
     run = smoke("atlas-training")
     report = run("node1", "--ranks-per-host", "8", "--steps", "1")
     assert "join" in passed(report), run.text
@@ -131,14 +131,14 @@ def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) 
 
 @pytest.mark.long
 def test_atlas_training_sums_no_bfloat16_and_no_int16(smoke: Callable[..., Smoke]) -> None:
-    """One that is refused leaves the queue of tasks broken: it must not even be tried."""
+    """A refused data type breaks the queue of tasks, so it must not even be tried."""
     run = smoke("atlas-training")
     report = run("node1", "--ranks-per-host", "2", "--steps", "1")
     assert "EI0003" not in run.text
     assert "collectives" in passed(report), run.text
 
 
-# Sums in any order.
+# Sums in a random order.
 
 
 def test_a_device_that_computes_the_same_twice_once_asked_to(smoke: Callable[..., Smoke]) -> None:
@@ -146,7 +146,7 @@ def test_a_device_that_computes_the_same_twice_once_asked_to(smoke: Callable[...
 
 
 def test_a_device_that_never_computes_the_same_twice(smoke: Callable[..., Smoke]) -> None:
-    """Nobody is accused of what is the device's nature, and the report says what was not compared."""
+    """No host is accused of what is normal for the device, and the report says what was not compared."""
     run = smoke("atlas-a2", way=TorchNpu(wavers="always"))
     run.well("node1", "--ranks-per-host", "4")
     assert "do not compute the same bits each time" in run.text
@@ -180,7 +180,7 @@ def test_a_second_run_waits_until_the_devices_are_free(smoke: Callable[..., Smok
     assert all(host.device_os is not None and not host.device_os.refused for host in run.rack)
 
 
-# What is wrong with torch_npu itself.
+# Faults of torch_npu itself.
 
 
 @pytest.mark.parametrize(

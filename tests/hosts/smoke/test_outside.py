@@ -1,4 +1,4 @@
-"""Real faults while ranks train: the host or rank is named, and slow is not taken for broken."""
+"""Real faults while ranks train: the host or rank is named, and slow is not mistaken for broken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.verified import assert_red
 from tests.trials.kinds import DATA, OUTSIDE, Outside
 from tests.trials.run import HOGS, Field, healthy, trial
 
-# Runs `change(module)` on a module as soon as it is imported, wherever that is.
+# Runs `change(module)` on a module once it is imported, wherever that happens.
 WHEN_IMPORTED = """
 import importlib.util, sys
 
@@ -75,7 +75,7 @@ def field() -> Iterator[Field]:
 
 
 SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost", "slow-link")
-"""Others are tried by `make test-all` and, many times, by `make trials`."""
+"""`make test-all` tries the others and, many times, `make trials`."""
 
 
 @pytest.mark.parametrize("kind", some_of(OUTSIDE, *SAMPLE))
@@ -102,7 +102,7 @@ def test_a_long_cable_is_not_a_fault(field: Field) -> None:
 
 
 def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
-    """Nothing tells which end limits it; nothing is said of the direction that is not."""
+    """It is unknown which end limits it; the other direction is not mentioned."""
     field.lab["node2"].slow_link("60mbit", DATA)
     try:
         outcome = healthy(replace(field, size=2), 0)
@@ -114,7 +114,7 @@ def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
 
 
 def test_packets_that_are_lost_show_in_what_was_sent_again(field: Field) -> None:
-    """It is shown and accuses nobody: where round trips are short, a link that loses 2 % is quick."""
+    """It is shown but accuses no host: if round trips are short, a link that loses 2 % is fast."""
     field.lab["node2"].nft(
         f"""table inet lossy {{ chain in {{ type filter hook input priority 0; policy accept;
         iif {DATA} numgen random mod 50 == 0 drop; }}

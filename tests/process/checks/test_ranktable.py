@@ -23,7 +23,7 @@ from tests.support.probing import HERE, ask
 
 
 def file(text: str) -> HostFile:
-    """The file as the fact reads it: the text of a large file is not fetched, that of others is stripped."""
+    """The file as the fact reads it: the text of a large file is not fetched, any other is stripped."""
     return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
 
 
@@ -33,7 +33,7 @@ LARGE = SMALL + " " * MOST
 BOM = "\ufeff" + SMALL
 
 
-# The checksum, and the file as it was given.
+# The checksum, and the file as given.
 
 
 @given(st.binary(max_size=2000))
@@ -88,7 +88,7 @@ def test_files_are_reported_with_their_checksum_and_text(shell: str, tmp_path: P
 
 @pytest.mark.parametrize("shell", HERE)
 def test_a_hanging_file_system_loses_only_its_own_fact(shell: str, tmp_path: Path) -> None:
-    """The process that reads the file cannot be reached by any signal, and keeps its descriptors open."""
+    """No signal can reach the process that reads the file, and the process keeps its descriptors open."""
     fake = tmp_path / "cksum"
     fake.write_text("#!/bin/sh\nsetsid sleep 60 >/proc/$PPID/fd/1 &\nexec setsid sleep 60\n")
     fake.chmod(0o755)

@@ -30,7 +30,7 @@ RULES: list[tuple[list[str], dict[str, str], bool, bool]] = [
 
 @pytest.fixture(scope="module")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[str], str]]:
-    """Commands that draw, each with a word of what it shows."""
+    """Commands that draw, each with a word of its output."""
     file = tmp_path_factory.mktemp("run") / "x.json"
     save(recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)}), file)
     return [
@@ -61,7 +61,7 @@ def test_colours(
 
 
 def on_terminal(line: list[str], env: dict[str, str]) -> str:
-    """What it shows on a terminal of its own."""
+    """The output on a terminal of its own."""
     master, slave = pty.openpty()
     with subprocess.Popen(line, stdin=slave, stdout=slave, stderr=slave, env=env):
         os.close(slave)

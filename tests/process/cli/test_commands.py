@@ -115,7 +115,7 @@ def test_exit_codes_of_a_replay(
     ],
 )
 def test_a_reader_that_closes_the_pipe_early(arguments: list[str], tmp_path: Path) -> None:
-    """As in `doctor list | head -1`, where the reader ends before the first word."""
+    """As in `doctor list | head -1`, if the reader ends before the first word."""
     file = tmp_path / "x.json"
     save(recording(NAMES), file)
     arguments = [str(file) if word == "X" else word for word in arguments]
@@ -165,7 +165,7 @@ def test_a_pipe_gets_no_escapes(replay: Callable[..., subprocess.CompletedProces
 
 
 def test_files_of_checks_that_cannot_be_used(tmp_path: Path) -> None:
-    """All of them at once, and nobody is asked."""
+    """All of them are reported at once, and no host is asked."""
     save(SICK, tmp_path / "x.json")
     more = tmp_path / "more"
     more.mkdir()

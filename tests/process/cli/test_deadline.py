@@ -1,4 +1,4 @@
-"""--deadline is for the whole run, whatever the hosts, the name servers and ssh_config do."""
+"""--deadline limits the whole run, whatever the hosts, the name servers and ssh_config do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTS = 40
 
 @pytest.fixture
 def hole() -> Iterator[int]:
-    """A port, on every loopback address, whose queue is full: it answers no further SYN."""
+    """A port, on every loopback address, whose queue is full: it does not answer a further SYN."""
     with socket.socket() as server:
         server.bind(("0.0.0.0", 0))
         server.listen(0)

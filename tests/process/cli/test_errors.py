@@ -1,4 +1,6 @@
-"""A user's mistake is a sentence or two and exit code 2, an internal error is 70, never a traceback."""
+"""A user's mistake is reported in a sentence or two with exit code 2; an internal error is 70, never a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
             ["--steps", "3"],
             [
                 "No such option: --steps.",
-                "It is an option of doctor smoke, doctor preflight; doctor check -h lists its own.",
+                "It is an option of doctor smoke, doctor preflight, doctor run; "
+                "doctor check -h lists its own.",
             ],
         ),
         (["--port", "ssh"], ["--port: 'ssh' is not a whole number.", "Try 'doctor check -h' for help."]),
@@ -137,7 +140,7 @@ def test_a_person_is_shown_that_only_this_machine_is_examined() -> None:
 
 @pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1", socket.gethostname()])
 def test_this_machine_by_name(name: str) -> None:
-    """No login: an SSH server is not needed, and the report says what was examined."""
+    """There is no login: an SSH server is not needed, and the report says what was examined."""
     ran = doctor("check", name, "--only", "nofile-low", "--expect", "nofile=1")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.startswith(f"this machine only, {name} · 1 host · ")

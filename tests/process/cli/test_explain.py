@@ -1,4 +1,4 @@
-"""`doctor explain` as people type it: logs, codes, messages, stdin, and what is none of these."""
+"""`doctor explain` as people type it: logs, codes, messages, stdin, and anything else."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_own_symptoms(tmp_path: Path) -> None:
 
 
 def listening() -> socket.socket:
-    """Below the ports that the kernel gives away: one of those would be a fault by itself."""
+    """A port below those that the kernel gives away: one of those would itself be a fault."""
     for port in range(21_000, 21_100):
         with suppress(OSError):
             return socket.create_server(("", port))
@@ -237,7 +237,7 @@ def test_no_log_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("byte", [pytest.param(b"x", marks=pytest.mark.long), b"\0"])
 def test_a_small_archive_of_gigabytes_is_soon_left(tmp_path: Path, byte: bytes) -> None:
-    """What it holds may complain: that it was not read to its end is said, and is no all-clear."""
+    """Its content may complain: the report says that it was not read to its end, and gives no all-clear."""
     bomb = tmp_path / "logs.zip"
     packed = zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED)
     with packed as archive, archive.open("train.log", "w", force_zip64=True) as log:

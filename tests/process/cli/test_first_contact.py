@@ -1,4 +1,4 @@
-"""First contact with hosts whose keys are not known: what is shown to be typed works as it is."""
+"""First contact with hosts whose keys are unknown: the suggested commands work as they are shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ONLY = ("--only", "shm-small", "--mesh", "none")
 
 
 def suggested(report: Path) -> list[str]:
-    """What is to be typed."""
+    """The suggested commands."""
     found = json.loads(report.read_text())["findings"]
     reach = (each for each in found if each["check"] == "host-unreachable")
     return [line for each in reach for line in each["remedy"]["commands"] if not line.startswith("#")]

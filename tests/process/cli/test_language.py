@@ -1,4 +1,4 @@
-"""The language of `doctor explain`, as the locale and the option say."""
+"""The language of `doctor explain`, as the locale and the option choose it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`doctor logs` as it is typed: what it refuses, and what a killed run leaves."""
+"""`doctor logs` as it is typed: what it refuses, and what a killed run leaves behind."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_a_packed_log_is_not_cut_into_nonsense(tmp_path: Path) -> None:
 
 
 def test_without_a_log_of_a_job_there_is_no_all_clear(tmp_path: Path) -> None:
-    """Other files complain of nothing either; what has steps is a log of a job, and so is what is named."""
+    """Other files do not complain of anything either; a file with steps, or one that was named, is a log of a
+    job.
+    """
     env = {"HOME": str(tmp_path)}
     (tmp_path / "setup.log").write_text("installed\n")
     done = doctor("logs", "--local", "-v", cwd=tmp_path, env=env)

@@ -60,7 +60,7 @@ FORM = "is not KIND@RANK[:STEP]"
             ["--replay", "x.json", "--steps", "9", "--tp", "2"],
             ["--replay cannot be combined with --steps, --tp: "],
         ),
-        (["--only", "shm-small"], ["No check is left to make.", "leave nothing"]),
+        (["--only", "shm-small"], ["No check is left to run.", "leave nothing"]),
     ],
 )
 def test_a_mistake_is_reported_with_a_next_step_before_any_host_is_asked(
@@ -122,7 +122,7 @@ def test_injectable_faults_are_listed_one_a_line(command: str) -> None:
 
 @pytest.fixture
 def without_smoke(tmp_path: Path) -> list[str]:
-    """A preflight by an exam that this machine passes, and that has no smoke run."""
+    """A preflight with an exam that this machine passes, and that has no smoke run."""
     (tmp_path / "mine.yaml").write_text("title: mine\nchecks: [nofile-low]\nexpect: {nofile: 1}\n")
     return ["preflight", "--local", "--exam", str(tmp_path / "mine.yaml")]
 
@@ -197,7 +197,7 @@ class Kept:
     recording: Path
 
     def again(self, *arguments: str, columns: int = 100) -> str:
-        """The output that a log file gets."""
+        """The output in a log file."""
         ran = doctor("smoke", "--replay", str(self.recording), *arguments, env={"COLUMNS": str(columns)})
         go = "doctor: go: " if "-q" in arguments and not ran.returncode else ""
         assert ran.stderr[:12] == go
@@ -370,6 +370,6 @@ def test_a_second_signal_at_any_time(
     time.sleep(between)
     running.process.send_signal(number)
     shown, errors = running.end()
-    # A signal after the report ends the interpreter itself; a shell reads both as 128 + number.
+    # A signal after the report ends the interpreter itself; a shell reports both as 128 + number.
     assert running.process.returncode in (128 + number, -number)
     assert ("Interrupted." in shown) or ("doctor: interrupted before the report was made." in errors)

@@ -1,4 +1,4 @@
-"""A run that was stopped (SIGSTOP) and goes on blames no host for what timed out meanwhile."""
+"""A run that was stopped (SIGSTOP) and continued blames no host for time limits that passed meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Standard streams that are closed or on a full disk: all else is written, and the code is one of ours."""
+"""Standard streams that are closed or on a full disk: all other output is written, and the exit code is one
+of ours.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def test_closed_streams_lose_no_other_output(
 
 @pytest.mark.parametrize("closed", CLOSED)
 def test_a_host_is_examined_with_any_streams_closed(closed: tuple[int, ...], tmp_path: Path) -> None:
-    """Neither a socket nor a file may get the number of a stream, and what is meant for it."""
+    """No socket or file may get the number of a standard stream, and with it that stream's output."""
     ran = closing(
         closed, [*DOCTOR, "check", "--local", "--only", "shm-small,host-*", "--json", str(tmp_path / "json")]
     )

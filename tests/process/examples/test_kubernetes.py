@@ -29,7 +29,7 @@ def pods(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 @each_manifest
 def test_what_it_runs_is_a_command_of_ours(name: str, tmp_path: Path) -> None:
-    """Only a part of it: whether this machine is fit for eight ranks is not examined here."""
+    """Only a part of the command runs: whether this machine suits eight ranks is not examined here."""
     commands = {
         tuple(each["command"])
         for pod in pods(MANIFESTS[name]).values()

@@ -1,4 +1,4 @@
-"""A host that has only busybox: a fact is the same as elsewhere, or missing with a reason, never wrong."""
+"""A host with only busybox: a fact is the same as elsewhere, or missing with a reason, but never wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CHANGES = {
     "processes",
     "shm-segments",
 }
-"""Not the same a moment later."""
+"""Facts that change from one moment to the next."""
 
 
 def values(shell: str, env: dict[str, str]) -> dict[str, Any]:
@@ -38,12 +38,12 @@ def values(shell: str, env: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def busybox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """All facts on a host where every command is an applet; sbin is hidden by names that fail."""
+    """All facts on a host on which every command is an applet; sbin is hidden by names that fail."""
     folder = tmp_path_factory.mktemp("applets")
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     for applet in applets:
         (folder / applet).symlink_to(str(shutil.which("busybox")))
-    with subprocess.Popen(["true"]) as zombie:  # without one, nothing is asked of ps
+    with subprocess.Popen(["true"]) as zombie:  # without a zombie, ps is not called
         os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
         return values("busybox", {"PATH": str(folder)})
 

@@ -224,7 +224,7 @@ def test_other_products_are_not_asked_for_the_ports_of_a_950(tool: Tool) -> None
 
 @shells
 def test_what_came_before_the_fact_was_stopped_is_kept(tool: Tool) -> None:
-    """A call that still runs then does not delay the probe."""
+    """A call that still runs at that time does not delay the probe."""
     tool.says("[ $2 = 2 ] && exec sleep 60; echo 'link status: UP'")
     fact: Fact[Any] = replace(
         NPU_LINKS,
@@ -295,7 +295,7 @@ def test_npu_smi_is_not_installed(tool: Tool) -> None:
 
 @shells
 def test_the_outputs_of_two_calls_are_kept_apart(tool: Tool) -> None:
-    """A frame holds what was printed since the one before it."""
+    """A frame holds what was printed since the previous frame."""
     tool.says("printf 'no newline %s' $1")
     done = tool.run(f"{calling(TOOL, '/nowhere', 5)}\nq a 1\nq b 2")
     assert [(call.key, call.text) for call in calls(done.stdout, TOOL)] == [

@@ -22,7 +22,7 @@ LOG = "import os, sys\nopen({!r}, 'a').write(str(os.getpid()) + ' ' + sys.execut
 class Found:
     python: Python
     started: list[str]
-    """The interpreters that ran, one after another."""
+    """The interpreters that ran, in order."""
 
 
 class Machine:
@@ -34,7 +34,7 @@ class Machine:
         self._log = home / "log"
 
     def environment(self, name: str, torch: str = "") -> Path:
-        """An environment at this place of the home, with a torch or without."""
+        """An environment at this place in the home, with or without a torch."""
         folder = self.home / name
         venv.create(folder, with_pip=False, symlinks=True)
         (site,) = folder.glob("lib/python3*/site-packages")

@@ -27,7 +27,7 @@ from tests.support.commands import doctor
 from tests.support.probing import HERE, ask
 
 SECONDS = 60
-"""After which a process of these tests ends by itself."""
+"""Seconds after which a process of these tests ends by itself."""
 RANK = f"""
 import multiprocessing, os, sys, time
 def wait(): time.sleep({SECONDS})
@@ -61,7 +61,7 @@ class Bench:
         user: int | None = None,
         folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start one process; it runs with all its children."""
+        """Start one process, with all its children."""
         clean = {"PATH": os.environ["PATH"], "HOME": "/tmp", "NCCL_MARK": self.mark, **env}
         process = subprocess.Popen(
             words or (sys.executable, str(self.script), ""),
@@ -154,7 +154,7 @@ def test_nothing_else_reaches_a_recording(bench: Bench, tmp_path: Path) -> None:
 
 @each_shell
 def test_a_loop_that_sets_no_rank(shell: str, bench: Bench) -> None:
-    """LOCAL_RANK and WORLD_SIZE are enough for a program of one host."""
+    """LOCAL_RANK and WORLD_SIZE are enough for a program on one host."""
     env = {"LOCAL_RANK": "1", "WORLD_SIZE": "8"}
     rank = bench.start(env)
     assert [process.pid for process in bench.seen(shell)] == [rank.pid]
@@ -227,7 +227,7 @@ def test_the_doctor_is_not_a_job(bench: Bench, tmp_path: Path) -> None:
 
 @each_shell
 def test_what_the_doctor_starts_and_what_starts_it_are_not_jobs(shell: str, bench: Bench) -> None:
-    """As in a job script: a launcher starts the doctor, and the doctor calls srun."""
+    """As in a job script: a launcher starts doctor, and doctor calls srun."""
     doctor, srun = bench.folder / "doctor", bench.folder / "srun"
     below = "import subprocess, sys; subprocess.run([sys.executable, *%r])\n"
     srun.write_text(bench.script.read_text())
@@ -256,7 +256,7 @@ def test_a_rank_in_another_network_namespace_is_marked(shell: str, bench: Bench)
 def test_a_launch_is_held_against_the_addresses_of_its_own_namespace(
     enter: tuple[str, ...], bench: Bench
 ) -> None:
-    """The address of a master in a container is not one of the host's, and should not be."""
+    """The address of a master in a container is not an address of the host, and need not be one."""
     alone = {**TORCH, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "198.18.77.1"}
     bench.start(alone, *enter, sys.executable, str(bench.script), "")
     report = bench.folder / "report.json"
@@ -283,7 +283,7 @@ def test_a_linker_that_complains_is_no_lack_of_grep() -> None:
 
 
 def test_without_a_grep_that_reads_lines_that_end_with_nul(bench: Bench, tmp_path: Path) -> None:
-    """Small builds of busybox have no `grep -z`: then it is not known which jobs run."""
+    """Small builds of busybox have no `grep -z`: then it is unknown which jobs run."""
     grep = tmp_path / "small" / "grep"
     grep.parent.mkdir()
     grep.write_text('#!/bin/sh\necho "grep: unrecognized option: z" >&2\nexit 2\n')
@@ -313,7 +313,9 @@ TABLE = {"RANK_TABLE_FILE": "./rank_table.json", "RANK_SIZE": "8"}
 
 @each_shell
 def test_ranks_that_were_told_their_device_alone(shell: str, bench: Bench) -> None:
-    """As the loop of a guide starts them, each in a folder of its own, with a helper that inherits it all."""
+    """As the loop of a guide starts them, each in a folder of its own, with a helper that inherits
+    everything.
+    """
     started = []
     for device in range(2):
         folder = bench.folder / f"device {device}"
@@ -334,7 +336,7 @@ def test_ranks_that_were_told_their_device_alone(shell: str, bench: Bench) -> No
 
 
 def three_devices(folder: Path) -> None:
-    """The rank table of one server, by which device 0 is rank 2."""
+    """The rank table of one server, in which device 0 is rank 2."""
     rows = [
         {"device_id": str(d), "device_ip": f"192.168.1.{d + 1}", "rank_id": str((d + 2) % 3)}
         for d in range(3)
@@ -346,7 +348,7 @@ def three_devices(folder: Path) -> None:
 
 @pytest.mark.parametrize("lost", [None, 0])
 def test_a_job_that_runs_is_held_against_the_table_that_it_reads(lost: int | None, bench: Bench) -> None:
-    """Neither its table nor its ranks were named to doctor: its processes are asked for both."""
+    """Neither its table nor its ranks were named on the command line: its processes show both."""
     three_devices(bench.folder)
     for device in range(3):
         folder = bench.folder / f"device{device}"
@@ -369,7 +371,7 @@ def test_a_job_that_runs_is_held_against_the_table_that_it_reads(lost: int | Non
 
 
 def test_who_holds_a_port_and_who_has_started_it() -> None:
-    """Held by a child of this process, as by a rank that its launcher has started."""
+    """A child of this process holds it, like a rank that its launcher has started."""
     code = (
         "import socket, sys; s = socket.create_server(('127.0.0.1', 0));"
         "print(s.getsockname()[1], flush=True); sys.stdin.read()"

@@ -1,4 +1,4 @@
-"""Stuck processes, really stuck, and what of their command lines leaves the host."""
+"""Stuck processes that are really stuck, and which part of their command lines leaves the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.probing import HERE, NOBODY, ask
 SECONDS = 60
 SECRET = ("--lr", "1", "--wandb-key", "ZZLEAK1", "--pw", "ZZLEAK2", "ZZLEAK3")
 RUNS = f"echo up; sleep {SECONDS}; :"
-# Between vfork and exec the parent is in state D; its child waits for a writer that never comes.
+# Between vfork and exec, the parent is in state D; its child waits for a writer that never comes.
 HANGS = """
 import os, sys
 os.mkfifo(sys.argv[1])
@@ -50,7 +50,7 @@ class Crowd:
         return process.pid
 
     def run(self, name: str, *words: str) -> int:
-        """One that is well, of another user where this one may start some."""
+        """Run a healthy process, as another user if this one may do that."""
         user = NOBODY if os.geteuid() == 0 else None
         return self.start(name, "-c", RUNS, *words, program="/bin/sh", user=user)
 
@@ -108,7 +108,7 @@ def test_no_fact_tells_of_a_healthy_process_of_another_user(crowd: Crowd) -> Non
 
 @each_shell
 def test_of_the_first_process_the_program(shell: str, crowd: Crowd) -> None:
-    """In a container it may be anything, with any options."""
+    """In a container, the first process may be any program with any options."""
     crowd.hang()
     _, value = seen(shell)
     assert value.init == psutil.Process(1).cmdline()[0].split()[0]
@@ -119,7 +119,7 @@ def test_of_a_worker_without_its_launcher_also_what_makes_it_one() -> None:
     assert isinstance(PROCESSES.command, Run)
     assert isinstance(PROCESSES.command.shell, str)
     orphan = shlex.join(("sh", "-c", RUNS, "from multiprocessing.spawn import spawn_main", *SECRET))
-    # The first process of the namespace is its parent, and the probe has a session of its own.
+    # The first process of the namespace is its parent, and the probe has its own session.
     begun = "until grep -q spawn_main /proc/$!/cmdline; do :; done"
     first = f"{orphan} >/dev/null & {begun}; setsid -w sh -c {shlex.quote(PROCESSES.command.shell)}; :"
     apart = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", first)

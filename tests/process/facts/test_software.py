@@ -20,7 +20,7 @@ def look(path: Path) -> Python:
     assert isinstance(PYTHON.command, Run)
     shell = PYTHON.command.text(Ask("a", python=sys.executable))
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "LC_ALL": "C"}
-    isolated = shell.replace(" -B ", " -S -B ")  # without the packages of the machine that runs the tests
+    isolated = shell.replace(" -B ", " -S -B ")  # without the packages of the interpreter that runs the tests
     assert isolated != shell
     done = subprocess.run(
         ["sh", "-c", isolated], env=env, capture_output=True, text=True, check=True, cwd="/"
@@ -85,7 +85,7 @@ def test_only_variables_of_a_job_leave_a_host(name: str) -> None:
         ("TZ", "Asia/Shanghai", ()),
         ("TZ", "CST-8", ()),
         ("TZ", ":/none/zone", ("/none/zone",)),
-        ("TZ", ":/etc/localtime", ()),  # minimal containers lack it: UTC, as without TZ
+        ("TZ", ":/etc/localtime", ()),  # minimal containers lack it: then it is UTC, as without TZ
     ],
 )
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)

@@ -1,4 +1,4 @@
-"""The GPU proof says what a machine lacks, and then it writes nothing; over gloo it runs without a GPU."""
+"""The GPU proof names what a machine lacks and then writes nothing; over gloo, it runs without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agent of `doctor hang` on any Python, its end, and ranks that nobody told a number."""
+"""The agent of `doctor hang` on any Python, its end, and ranks without a number in their variables."""
 
 from __future__ import annotations
 

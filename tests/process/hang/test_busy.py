@@ -1,4 +1,4 @@
-"""Hosts that are too busy for the look: it is bounded, and what came too late is said and not guessed."""
+"""Hosts that are too busy for the look: the look is bounded, and late answers are reported, not guessed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATE = 'case " $* " in *" --pid "{}" "*) exec sleep 600;; esac\n'
 def looked(
     make_job: Callable[..., HangJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], tuple[HangJob, Judgement]]:
-    """A job whose rank 1 sleeps, looked at by a py-spy that gives no answer for `late`, a PID by its rank."""
+    """Look at a job whose rank 1 sleeps. py-spy gives no answer for `late`, a PID as {RANK}."""
     own = pyspy.find()
     if own is None:
         pytest.skip("py-spy is not installed")

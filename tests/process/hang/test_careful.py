@@ -1,4 +1,4 @@
-"""What may block is given up in time, and everything else goes on."""
+"""Reads that may block are abandoned in time, and everything else goes on."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_tools_have_limits() -> None:
 def test_a_dump_that_takes_too_much_memory_is_said_and_nothing_else_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """32 MB of empty lists would take a GB."""
+    """32 MB of empty lists would take 1 GB."""
     monkeypatch.setattr(careful, "HUNGRY", 100.0)
     large, small = tmp_path / "large", tmp_path / "small"
     large.write_text('{"pg_status":[' + "[]," * 10_000_000 + "[]]}")

@@ -78,7 +78,7 @@ def test_the_line_of_a_file_that_was_edited_since_is_not_shown(
 
 @pytest.mark.parametrize("chain", ["irecv", pytest.param("recv", marks=pytest.mark.long)])
 def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob], chain: str) -> None:
-    """Of a pipeline. gloo's worker threads are idle then, and of irecv the stack shows only `wait`."""
+    """As in a pipeline. gloo's worker threads are idle then, and for irecv the stack only shows `wait`."""
     job = make_job(FAULT="sleep", CHAIN=chain)
     job.hangs()
     code, said = judged(job, "--limit", "1")
@@ -93,7 +93,7 @@ def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob],
 def test_only_the_job_that_is_asked_for_is_looked_at(
     make_job: Callable[..., HangJob], tmp_path: Path
 ) -> None:
-    """A process beside it that looks like a rank costs nothing, and is not kept."""
+    """A process beside it that looks like a rank costs nothing and is not kept."""
     job = make_job(world=2, FAULT="sleep")
     env = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "1", "PATH": "/usr/bin:/bin"}
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], env=env)
@@ -147,7 +147,7 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJ
 def test_a_given_py_spy_that_shows_nothing(
     own: str, make_job: Callable[..., HangJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job is judged without stacks, or by the installed one where the file is for other hosts."""
+    """The job is judged without stacks, or with the installed py-spy if the file is for other hosts."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     job, given = make_job(world=2, FAULT="sleep"), tmp_path / "py-spy"
     header = bytearray(Path("/bin/true").read_bytes())

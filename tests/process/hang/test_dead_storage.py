@@ -1,4 +1,6 @@
-"""Ranks whose file system does not answer, in states S and D: nothing waits for it, and it is named."""
+"""Ranks in states S and D whose file system does not answer: nothing waits for the file system, and it is
+named.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
-    """Its ranks see the dead file system as FOLDER/dead; nobody else does."""
+    """Its ranks see the dead file system as FOLDER/dead; no other process does."""
     if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("a file system of its own needs root and /dev/fuse")
     (tmp_path / "dead").mkdir()
@@ -44,7 +46,7 @@ def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
         return job
 
     yield make
-    server.kill()  # ends every read of it
+    server.kill()  # it ends every read of it
     server.communicate()
     job.close()
 
@@ -70,7 +72,7 @@ def test_the_rank_is_named_and_nothing_waits(
     (culprit,) = culprits(said)
     assert (culprit["rank"], culprit["cause"]) == (1, "waits for storage")
     assert "file system that does not answer" in culprit["summary"]
-    if shown == "S":  # in state D it has not been opened yet
+    if shown == "S":  # in state D, it has not been opened yet
         assert f"{job.folder}/dead/shard" in culprit["summary"]
     assert culprit["hang"]["stack"][0]["source"] == 'return (FOLDER / "dead" / "shard").read_bytes()'
     assert state(job.pids[1]) == shown

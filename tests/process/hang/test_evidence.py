@@ -1,4 +1,4 @@
-"""Real ranks over gloo on this machine: the evidence shows what each does, and nobody is disturbed."""
+"""Real ranks over gloo on this machine: the evidence shows what each rank does, and no rank is disturbed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 def seen(job: HangJob, apart: float = 1.0) -> HostEvidence:
-    """The evidence of this job alone: others may run on the machine."""
+    """The evidence about this job alone, because others may run on the machine."""
     transport = LocalTransport()
     try:
         sight = see([Host("here", "localhost")], transport, apart)
@@ -44,7 +44,7 @@ def ranks(host: HostEvidence) -> dict[int, HangMember]:
 
 
 def innermost(member: HangMember) -> list[tuple[str, str]]:
-    """Function and line of the users' code, of the main thread in the second look."""
+    """The function and line of the user's code in the main thread, in the second look."""
     assert member.b
     (main,) = [thread for thread in member.b.python if thread.tid == member.pid]
     return [(frame.name, frame.source) for frame in main.frames if frame.file.endswith("hang/job.py")]
@@ -52,7 +52,7 @@ def innermost(member: HangMember) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("mode", [0o755, 0o4755, 0o2755])
 def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, tmp_path: Path) -> None:
-    """Anybody may have started it, and said its variables."""
+    """Any user may have started it and set its variables."""
     program = tmp_path / "python"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     program.chmod(mode)

@@ -1,4 +1,6 @@
-"""What libraries of real processes are asked: a server that speaks as NCCL RAS does, files, torch itself."""
+"""Questions to the libraries of real processes: a server that speaks the protocol of NCCL RAS, files, torch
+itself.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ HOLD = "import time, sys, mmap\nprint('up', flush=True)\ntime.sleep(1000)\n"
 
 
 class Ras:
-    """A server on loopback that keeps what it was asked."""
+    """A server on loopback that records the questions."""
 
     def __init__(self, answers: dict[str, str]) -> None:
         self.answers = answers
@@ -163,7 +165,7 @@ def test_where_ras_is(environ: dict[str, str], place: tuple[str, int] | None) ->
 
 @pytest.fixture
 def rank(tmp_path: Path) -> Iterator[Any]:
-    """Starts a process as a rank of these variables; with a library of a name mapped if asked for."""
+    """Starts a process as a rank with these variables and, if requested, a mapped library of that name."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(environ: dict[str, str], library: str = "", out: Path | None = None) -> dict[str, Any]:
@@ -295,7 +297,7 @@ def test_the_log_of_a_rank_shows_how_long_its_steps_take(rank: Any, tmp_path: Pa
 
 
 def test_files_that_are_not_what_they_are_called(rank: Any, tmp_path: Path) -> None:
-    """A link, a pipe that nobody writes to, and a dump that is something else."""
+    """A link, a pipe without a writer, and a dump that is something else."""
     (tmp_path / "link_0").symlink_to(SAMPLES / "recorder_waits.pickle")
     os.mkfifo(tmp_path / "pipe_0")
     member = rank(
@@ -354,7 +356,7 @@ dist.all_reduce(torch.ones(4))
 
 @pytest.mark.slow
 def test_the_recorder_of_a_real_job_names_the_rank_that_sleeps(tmp_path: Path) -> None:
-    """Through the agent, and back: what it said becomes an opinion."""
+    """Through the agent and back: its answer becomes an opinion."""
     pytest.importorskip("torch")
     port, started = free_port(), []
     for rank in range(2):

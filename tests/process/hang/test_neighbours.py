@@ -1,4 +1,6 @@
-"""What else runs beside a job: a second job of the same user, a prompt and a notebook that kept a rank."""
+"""Other processes beside a job: a second job of the same user, and a prompt and a notebook that kept a rank's
+variables.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tests.support.hang.ranks import HangJob
 from tests.support.paths import ROOT
 
 OWNER = 61_300 + int("0" + os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw"))
-"""Nobody else has jobs of this user on this machine: tests of this file may run at the same time."""
+"""A user without other jobs on this machine: tests of this file may run at the same time."""
 BECOME = ("setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--clear-groups")
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users")]

@@ -14,13 +14,13 @@ from doctor.hang.options import HangWishes
 from doctor.run.request import HostFlags, Request, WayFlags
 from doctor.transport.slurm.squeue import slurm_job
 
-WISHES = HangWishes(2.0, 60.0, None, None, "4712_2")
+WISHES = HangWishes(slurm_job="4712_2")
 BARE = Request("hang")
 
 
 @pytest.fixture
 def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A Slurm in which a task of an array runs."""
+    """A Slurm in which a task of a job array runs."""
     for name, said in (("squeue", f"4713|4712|2|RUNNING|{os.getuid()}|node[1-2]"), ("srun", "")):
         (tmp_path / name).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\necho "{said}"\n')
         (tmp_path / name).chmod(0o755)

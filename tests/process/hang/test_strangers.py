@@ -1,4 +1,4 @@
-"""The job of another user, seen by one who may not look into it: suspects at most, and never a culprit."""
+"""The job of another user, seen by a user who may not look into it: at most suspects, never a culprit."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_stopped_rank_is_a_suspect(make_job: Callable[..., HangJob]) -> None:
 
 
 def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., HangJob]) -> None:
-    """One sleeps and the others wait: from outside nobody can tell which."""
+    """One sleeps and the others wait: from outside, the difference is invisible."""
     job = make_job(FAULT="sleep")
     job.hangs()
     code, said = as_nobody(job)

@@ -28,7 +28,7 @@ Start = Callable[[Sequence[str]], psutil.Process]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a program, and ends it with all that it started."""
+    """Starts a program; it is ended with everything that it started."""
     started: list[subprocess.Popen[bytes]] = []
 
     def make(argv: Sequence[str]) -> psutil.Process:

@@ -1,4 +1,4 @@
-"""Real jobs in which one rank works for long, and real hangs that look like work."""
+"""Real jobs in which one rank works for a long time, and real hangs that look like work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the emulated torch_npu refuses, as the real one would, and what it does not."""
+"""What the emulated torch_npu refuses, as the real one would, and what it accepts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ for name in ("int8", "int32", "int64", "float16", "int16", "bfloat16"):
 
 
 def test_the_first_product_reduces_neither_bfloat16_nor_int16(tmp_path: Path) -> None:
-    """The call itself returns; then the queue is broken. Operators without a type say so themselves."""
+    """The call itself returns; then the queue is broken. Operators without a data type report that
+    themselves.
+    """
     for said in run(tmp_path, "atlas-training", PAIR, TYPES):
         assert "EZ1001" in said["cast"]
         assert "not implemented for DT_BFLOAT16" in said["cast"]
@@ -191,7 +193,7 @@ the ranks differ from time to time.
 
 
 def test_sums_in_any_order(tmp_path: Path) -> None:
-    """On request; the ranks of a group always get the same bits of one sum."""
+    """Only on request; the ranks of a group always get the same bits of one sum."""
     seats = [("a", number) for number in range(4)]
     every = run(tmp_path, "atlas-a2", seats, WAVER.replace("CASES", repr(list(WAVERING))))
     for said in every:

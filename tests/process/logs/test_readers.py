@@ -1,4 +1,4 @@
-"""Files that are read by processes of their own say what they say here, and no process is left."""
+"""Files that are read by separate processes give the same results as here, and no process is left."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_one_whose_parent_was_killed_ends_at_its_next_piece(
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
     os.close(end)
-    while os.read(told, 100):  # ends when nobody can write any more
+    while os.read(told, 100):  # ends once nobody can write any more
         pass
     os.close(told)
 
@@ -171,7 +171,7 @@ def test_one_that_is_stopped_does_not_hold_up_the_deadline(
 def test_a_signal_right_after_the_fork_ends_the_child_alone(
     folder: Path, forked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a second copy of this program would go its own way out."""
+    """Otherwise a second copy of this program would run on."""
     begin = os.fork
 
     def fork() -> int:

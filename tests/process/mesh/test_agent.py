@@ -1,4 +1,4 @@
-"""The shipped agent for real: loopback addresses stand in for hosts, each with its own agent."""
+"""The shipped agent itself: loopback addresses stand in for hosts, each with its own agent."""
 
 from __future__ import annotations
 

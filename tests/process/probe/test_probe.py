@@ -54,7 +54,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder that an ordinary user may enter; pytest's own it may not."""
+    """A folder that an ordinary user may enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -137,9 +137,7 @@ def test_a_slow_fact_that_cannot_be_stopped_loses_only_itself(
     for module in ("ask", "answer"):
         monkeypatch.setattr(f"doctor.probe.{module}.SLOW_LANE_SECONDS", 1)
     facts = [
-        fact(
-            "dead", "setsid sleep 60 & exit", slow=True, timeout=70
-        ),  # cannot be reached by any signal of the probe
+        fact("dead", "setsid sleep 60 & exit", slow=True, timeout=70),  # no signal of the probe can reach it
         fact("names", "echo names", slow=True),
         fact("quick", "echo quick"),
         fact(LAST, "echo last"),
@@ -196,7 +194,7 @@ def test_sudo_is_asked_once(shell: str, allowed: bool, folder: Path) -> None:
 
 @shells
 def test_the_token_is_in_no_command_line_and_no_environment_has_all_of_it(shell: str, folder: Path) -> None:
-    """Other users read the command lines, also that of sudo, where it would be told to them by every tool."""
+    """Other users can read command lines, including that of sudo, so any tool would show it to them there."""
     program(folder, "sudo", 'shift; exec "$@"')
     seen = folder / "seen"
     seen.mkdir(mode=0o777)
@@ -270,7 +268,7 @@ def test_a_lost_controller_ends_everything(shell: str) -> None:
 @shells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_request_to_end_ends_everything(shell: str, number: signal.Signals) -> None:
-    """Also processes that `timeout` put into their own groups."""
+    """Including processes that `timeout` put into their own groups."""
     process = start(
         [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
     )
@@ -313,7 +311,7 @@ def test_files_are_read_by_one_command() -> None:
 
 
 def test_the_command_line_works_in_every_login_shell() -> None:
-    """csh and fish read it too: no quotes, no variables, no redirections."""
+    """csh and fish must read it too: no quotes, no variables, no redirections."""
     assert script([], Ask("h"), TOKEN).command == "exec sh -s"
 
 
@@ -391,7 +389,7 @@ def test_the_rest_is_not_asked_of_a_tool_that_hung(tmp_path: Path) -> None:
 
 
 def test_classes_of_pci_devices_arrive() -> None:
-    """Their paths hold colons, as what separates a path from a line of its file."""
+    """Their paths contain colons, like the separator between a path and a line of its file."""
     here = [*Path("/sys/bus/pci/devices").glob("*/class")]
     text = ask([DEVICES], "dash").captures["devices"].stdout
     read = files(Capture("devices", 0, text))

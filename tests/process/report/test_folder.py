@@ -25,7 +25,7 @@ def names(folder: Path) -> list[str]:
 
 
 SUFFIXES = [".html", ".json", ".junit.xml", ".md", ".run.json", ".txt"]
-"""Of what a run leaves that does not go."""
+"""The suffixes of the files of a no-go run."""
 
 
 def mode(path: Path) -> int:

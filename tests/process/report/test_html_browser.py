@@ -1,7 +1,7 @@
 """The page in a browser: it opens without network and script, in both colours and on a phone.
 
-The page itself runs no script. A page around it does: it holds the report in a frame of a phone's width,
-measures it there, and leaves what it found in its own document.
+The page itself runs no script. A page around it does: it shows the report in a frame as wide as a phone,
+measures it there, and writes the results into its own document.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ frame.srcdoc = document.querySelector("textarea").value;
 
 
 def browsed(page: Path, folder: Path, *options: str) -> Node:
-    """What the browser made of the page, as it would write it."""
+    """The browser's document of the page, as it would write it."""
     quiet = ("--no-first-run", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
     command = [
         CHROMIUM,
@@ -98,7 +98,7 @@ def measured(made: bytes, folder: Path, colour: int, width: int) -> dict[str, An
 
 
 def test_the_browser_shows_what_was_written(tmp_path: Path) -> None:
-    """Nothing of it has to be repaired by the browser, and nothing is added."""
+    """The browser has nothing to repair and adds nothing."""
     written = check_html(reports()["smoke-hung"])
     page = tmp_path / "page.html"
     page.write_bytes(written)

@@ -1,4 +1,4 @@
-"""What a run leaves behind under the names that were given: whole, private, and never an old go."""
+"""The files that a run leaves under the given names: complete, private, and never an old go."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_a_link_is_refused_before_any_host_is_asked(name: str, tmp_path: Path) -
 
 
 def test_a_disk_that_fills_up_leaves_no_half_file(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk; the names of the faulty hosts fit. Each file is lost
-    for itself.
+    """A limit on the size of files stands for the disk; the names of the faulty hosts fit. Each file fails by
+    itself.
     """
     names = [f"node{n}" for n in range(1, 200)]
     made = saved(recording(names, heard={"node2": heard(2, names, spaces=SMALL_SHM)}), tmp_path / "in.json")

@@ -1,4 +1,4 @@
-"""A whole preflight drafts and settles its plan once, judges its smoke run once and parses no fact twice."""
+"""A whole preflight drafts and settles its plan, judges its smoke run and parses each fact only once."""
 
 from __future__ import annotations
 

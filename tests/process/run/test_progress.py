@@ -23,7 +23,7 @@ ERASED = re.compile(r"\r\x1b\[J(\x1b\[[0-9;]*m)*this machine only")
 
 
 def slow_python(folder: Path) -> str:
-    """An interpreter for the ranks that does not start before the file `go` is there."""
+    """An interpreter for the ranks that does not start until the file `go` exists."""
     python = folder / "python"
     wait = f"until [ -e {shlex.quote(str(folder / 'go'))} ]; do sleep 0.05; done"
     python.write_text(f'#!/bin/sh\n{wait}\nexec {shlex.quote(sys.executable)} "$@"\n')
@@ -98,7 +98,7 @@ os.write(terminal, b"END\\n" + text.encode())
 
 
 def test_it_is_not_drawn_while_a_pager_has_the_terminal(tmp_path: Path) -> None:
-    """Keys are read one by one there, as by less; the run starts only once the pager has it."""
+    """There, keys are read one by one, as by less; the run starts only once the pager has the terminal."""
     python = slow_python(tmp_path)
     pager = tmp_path / "pager.py"
     pager.write_text(PAGER)

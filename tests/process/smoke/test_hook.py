@@ -1,4 +1,4 @@
-"""The hook in real processes: what importing it costs, and a real job with its bug."""
+"""The hook in real processes: the cost of importing it, and a real job with its bug."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLE = ROOT / "examples/mask-under-model-parallel/train.py"
 MINDSPORE_EXAMPLE = EXAMPLE.with_name("train_mindspore.py")
 
 
-# Several ranks at once, each a process, over files.
+# Several ranks at once, each of them a process, over files.
 
 RANK = """
 import json, os, random, sys
@@ -60,7 +60,7 @@ def processes(
         started.append(
             subprocess.Popen(
                 [python, "-c", *arguments],
-                cwd=folder.parent,  # what is to be imported is said by PYTHONPATH alone
+                cwd=folder.parent,  # PYTHONPATH alone decides what is imported
                 env=env,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -131,7 +131,7 @@ def test_a_rank_that_does_not_call_delays_no_other(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_an_earlier_run_is_not_compared(tmp_path: Path) -> None:
-    """Its hashes are those of another run: the fault of this one would go unseen."""
+    """Its hashes belong to another run: comparing with them would hide a fault of this run."""
     processes(tmp_path, [0, 0], arguments={"tensor_parallel": 2})
     again = processes(tmp_path, [0, 7], arguments={"tensor_parallel": 2, "wait": 0.2})
     assert [verdicts[0]["status"] for _, verdicts, _ in again] == ["not compared"] * 2
@@ -145,7 +145,7 @@ def test_two_processes_of_one_rank_do_not_agree(tmp_path: Path) -> None:
 
 
 def test_half_a_layout_is_not_agreement(tmp_path: Path) -> None:
-    """Ranks 0 and 1 should have the same samples; nobody said so, and ranks 2 and 3 have."""
+    """Ranks 0 and 1 should have the same samples, but nothing says so; ranks 2 and 3 do have them."""
     script = RANK.replace("""int(os.environ['RANK']) // 2""", """min(int(os.environ['RANK']), 2)""")
     ended = processes(tmp_path, [0, 0, 2, 2], script=script)
     assert [verdicts[0]["status"] for _, verdicts, _ in ended] == ["not compared"] * 4
@@ -167,7 +167,7 @@ OLD = [
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """What the documented command writes."""
+    """The output of the documented command."""
     path = tmp_path / "hook.zip"
     subprocess.run([sys.executable, "-m", "doctor.smoke.hook", str(path)], check=True, cwd=ROOT)
     return path
@@ -189,7 +189,7 @@ NEWER = {
     *("removeprefix", "removesuffix", "pairwise", "cache", "bit_count", "nextafter", "lcm", "file_digest"),
     *("strict", "slots", "kw_only", "key_only", "root_dir", "dir_fd", "to_thread", "randbytes"),
 }
-"""Modules, attributes and arguments that Python got after 3.8."""
+"""Modules, attributes and arguments that Python has only since a version after 3.8."""
 
 
 def test_the_archive_is_python_3_8_and_needs_nothing_else(archive: Path) -> None:
@@ -238,7 +238,7 @@ def test_importing_it_costs_nothing() -> None:
     assert not {"msgspec", "torch", "numpy", "dataclasses", "json"} & set(runs[0].stdout.split())
 
 
-# torch, in separate processes: it must be the same with and without the hook.
+# torch, in separate processes: its results must be the same with and without the hook.
 
 TENSORS = """
 import random, sys, warnings

@@ -18,7 +18,7 @@ from tests.support.smoke.ranks import RankOutput, run_ranks
 SHAPE = CellShape(2, 2, (4,), 4, 7)
 STEP = 1
 HANGING = ("never-join", "stop", "stuck", "spin", "op", "order")
-"""Kinds after which nothing moves: only they are worth waiting for a short time only."""
+"""Kinds after which nothing moves: for these alone, a short wait suffices."""
 
 
 # Behaviour of ranks. A fault of one rank must not show in the others' reports about themselves.
@@ -27,7 +27,7 @@ HANGING = ("never-join", "stop", "stuck", "spin", "op", "order")
 def ranks_with(
     *kinds: str, shape: CellShape = SHAPE, step: int | None = STEP, only: Sequence[str] = ("train",)
 ) -> list[RankOutput]:
-    """Run with the first kind of fault on rank 0, the second on rank 1, and so on; "" is no fault."""
+    """Run with the first kind of fault on rank 0, the second on rank 1, and so on; "" means no fault."""
     injects = [{"kind": kind, "rank": rank, "step": step} for rank, kind in enumerate(kinds) if kind]
     return run_ranks(shape, injects, still=2.0 if kinds[1] in HANGING else 10.0, only=only)
 

@@ -1,4 +1,4 @@
-"""A file system that takes every question and never answers a read, as one whose server is gone.
+"""A file system that accepts every request and never answers a read, like one whose server is gone.
 
 `python dead_files.py FOLDER` mounts it there, for itself and for whoever enters its mount namespace; with
 `for-all` after it, for everybody. It holds one file, `shard`. It says "mounted", or why it could not.
@@ -18,7 +18,7 @@ NEWNS, PRIVATE = 0x00020000, 0x00044000
 ROOT, SHARD = 1, 2
 SIZE = 1 << 20
 LONG = 3600
-"""Seconds for which the kernel need not ask again."""
+"""Seconds for which the kernel does not need to ask again."""
 
 
 def attributes(node: int) -> bytes:

@@ -21,7 +21,7 @@ FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "5"))
 BAD = int(os.environ.get("VICTIM", "1")) == RANK
 FOLDER = Path(os.environ["FOLDER"])
 CHAIN = os.environ.get("CHAIN", "")
-"""recv or irecv: each rank computes after the one before it, and so receives."""
+"""recv or irecv: each rank computes after the rank before it, and therefore receives from it."""
 
 
 def mark(name: str, text: str = "1") -> None:

@@ -1,4 +1,4 @@
-"""The launchers that agents of `doctor hang` are told of."""
+"""The launchers that the controller sends to the agents of `doctor hang`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom the JSON of `doctor hang` names; findings of --check are not among them."""
+"""The ranks that the JSON of `doctor hang` names, without the findings of --check."""
 
 from __future__ import annotations
 

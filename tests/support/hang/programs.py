@@ -1,4 +1,4 @@
-"""Wheels of py-spy, and programs that are only headers of ELF: these say for which machine a program is."""
+"""Wheels of py-spy, and programs that consist of an ELF header, which names an architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks of job.py on this machine, as a launcher starts them, and their end."""
+"""Ranks of job.py on this machine, started and ended as a launcher does."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class HangJob:
         self.until(lambda: all(self.step(rank) >= 3 for rank in range(self.world)))
 
     def hangs(self, victim: int = 1) -> None:
-        """Wait until the fault has begun and nobody moves any more."""
+        """Wait until the fault has begun and no rank moves any more."""
         self.until((self.folder / f"hit.{victim}").exists)
         before: list[int] = []
         while before != (before := [self.step(rank) for rank in range(self.world)]):
@@ -92,7 +92,7 @@ class HangJob:
 
 @pytest.fixture
 def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
-    """Starts ranks, with variables for all of them."""
+    """Start ranks, with the same variables for all of them."""
     made: list[HangJob] = []
 
     def make(world: int = 3, script: Path = JOB, **more: str) -> HangJob:

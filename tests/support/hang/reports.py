@@ -47,7 +47,7 @@ def judgements() -> dict[str, Judgement]:
 
 
 def _status(seen: HangEvidence, behind: int) -> HangEvidence:
-    """torch_npu's status files, in which one rank is a collective behind."""
+    """torch_npu's status files of a job in which one rank is a collective behind."""
     said = []
     for rank in range(8):
         begun = {"op_type": "ALLREDUCE", "comm_ids": "all", "pg_id": "0", "seq": 57 - (rank == behind)}

@@ -1,7 +1,7 @@
 """Ranks of torch.multiprocessing, which have no variables of their own: one sleeps at its fifth step.
 
-Called with the method that starts them, their number, the one that sleeps, the port where they meet, and a
-file that says that it sleeps.
+Its arguments are the start method, the number of ranks, the rank that sleeps, the port of the rendezvous, and
+a file that shows that the rank sleeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A host of the lab that gets a small share of one processor, by a cgroup of the machine's kernel."""
+"""A host of the lab that gets a small share of one processor, through a cgroup of the machine's kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def possible() -> bool:
-    """Whether this machine allows limits of processors."""
+    """Whether this machine allows processor limits."""
     try:
         folder = _made("trial", 0.5)
     except OSError:
@@ -27,7 +27,9 @@ def possible() -> bool:
 
 @contextmanager
 def starved(host: Host, share: float) -> Iterator[None]:
-    """`share` of one processor for all that runs on the host now, and what it starts."""
+    """Limit everything that runs on the host now, and everything that it starts, to a `share` of one
+    processor.
+    """
     folder = _made(host.name, share)
     try:
         for each in processes(host.pid):

@@ -1,4 +1,4 @@
-"""Recorded trials of a job that goes wrong on demand: what was seen, and who was guilty of what."""
+"""Recorded trials of a job that fails on demand: the evidence, and the guilty rank."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def of(fault: str, mode: str | None = None) -> list[Trial]:
 
 
 def without_stacks(evidence: HangEvidence) -> HangEvidence:
-    """As where py-spy is not there."""
+    """The evidence as on hosts without py-spy."""
     return _looks(evidence, lambda look: replace(look, python=(), unread=("stack: py-spy not found",)))
 
 
 def of_another_user(evidence: HangEvidence) -> HangEvidence:
-    """As who owns none of the processes and is not root: states, names, CPU time and connections."""
+    """The evidence as another user without root sees it: states, names, CPU time and connections."""
 
     def seen(look: Look) -> Look:
         bare = tuple(replace(thread, waits="", syscall=()) for thread in look.threads)
@@ -50,7 +50,7 @@ def of_another_user(evidence: HangEvidence) -> HangEvidence:
 
 
 def over_two_hosts(evidence: HangEvidence, later: int = 300) -> HangEvidence:
-    """The last ranks on a host of their own, which was looked at `later` milliseconds after the first."""
+    """The last ranks moved to a second host, which was looked at `later` milliseconds after the first."""
     (only,) = evidence.hosts
     half = max(each.world or 0 for each in only.members) // 2
     second = {each.pid for each in only.members if (each.rank or 0) >= half}

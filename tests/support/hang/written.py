@@ -1,4 +1,4 @@
-"""Jobs of any size, written down as they would be seen: one word says what a rank does."""
+"""Jobs of any size, written as they would be seen: one word describes what a rank does."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PORT = 29500
 
 
 def threads(pid: int, does: str, *, device: bool) -> tuple[Thread, ...]:
-    """The main thread's, and those of one gloo group or of NCCL."""
+    """The main thread, and the threads of one gloo group or of NCCL."""
     waits = WAITS.get(does, FUTEX)
     read = {"storage": ("0", "0x9"), "types": ("0", "0x0")}.get(does) or ("202", "0x1", "0x189", "0x0", "0x0")
     state = "R" if does in BUSY else "S"
@@ -95,7 +95,9 @@ def look(pid: int, does: str, second: bool, *, device: bool = False, step: int |
 
 
 def ring(number: int, world: int, hosts: Sequence[str], silent: float) -> tuple[Connection, ...]:
-    """Both its ends with its neighbours; the later rank connected. Nobody is behind: these tests say who."""
+    """Both ends of the connections with its neighbours; the later rank connected. No rank is behind: the
+    tests change that.
+    """
     age = int(silent * 1000)
     made = []
     for low, high in {(number, (number + 1) % world), ((number - 1) % world, number)} if world > 1 else ():
@@ -183,7 +185,7 @@ def both(one: HangEvidence, other: HangEvidence) -> HangEvidence:
 
 
 def seen_from_outside(seen: HangEvidence, *, loose: bool = True, user: str = "alice") -> HangEvidence:
-    """As another user sees it: no stacks, no calls, no functions of the kernel, no owner of a connection."""
+    """The job as another user sees it: no stacks, system calls, kernel functions or owners of connections."""
 
     def look(each: Look | None) -> Look | None:
         if each is None:

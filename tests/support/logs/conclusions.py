@@ -76,7 +76,7 @@ def oom() -> Conclusion:
 
 
 def no_host() -> Conclusion:
-    """A rank that nothing was heard of, and no name of a host; a second cause beside it."""
+    """A rank from which nothing was heard, without a host name; beside it, a second cause."""
     return Conclusion(
         LogOutcome.NAMED,
         (

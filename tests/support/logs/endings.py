@@ -1,4 +1,6 @@
-"""How jobs of four ranks on two hosts end, by root cause: what is logged where. Rank 2 on node2 is guilty."""
+"""How jobs of four ranks on two hosts end, by root cause: which line is logged in which file. Rank 2 on node2
+is guilty.
+"""
 
 from __future__ import annotations
 
@@ -73,15 +75,15 @@ class Ending:
     name: str
     files: tuple[File, ...]
     who: frozenset[int]
-    """Whom the conclusion names; empty: nobody."""
+    """The parties that the conclusion names; may be empty."""
     symptom: str | None
     decided: bool = True
     may: frozenset[int] = frozenset()
-    """Besides, whom it may suspect when not all logs are given."""
+    """Further parties that it may suspect if not all logs are given."""
 
 
 def rank(number: int, *entries: Entry, steps: int = 3, world: int | None = 4) -> File:
-    """Its own log: some steps, and then its end."""
+    """The rank's own log: some steps, and then its end."""
     done = [
         Entry(10.0 * n, f"step {n} loss 1.0", form=Form.PLAIN, progress=True) for n in range(1, steps + 1)
     ]
@@ -94,7 +96,7 @@ def others(make: Callable[[int], Sequence[Entry]], of: Sequence[int] = (0, 1, 3)
 
 
 def closed(at: float) -> Callable[[int], Sequence[Entry]]:
-    """A neighbour in the ring is named, which need not be the culprit."""
+    """It names a neighbour in the ring, which need not be the culprit."""
 
     def lines(number: int) -> Sequence[Entry]:
         peer = ADDRESS[HOSTS[(number + 1) % 4]]
@@ -117,7 +119,7 @@ def exits(at: float, number: int, code: int) -> Entry:
 
 
 def launchers(culprit: int, code: int, at: float = 41.0) -> list[File]:
-    """Each torchrun knows its own ranks only; that of the other host takes a victim for the cause."""
+    """Each torchrun only knows its own ranks; the one on the other host takes a victim for the cause."""
     return [
         torchrun("node1", exits(at + 1, 0, 1), exits(at + 1, 1, -15)),
         torchrun("node2", exits(at, culprit, code), exits(at, 3, -15)),
@@ -199,7 +201,7 @@ def endings() -> list[Ending]:
                 rank(2, Entry(40, _SIZES, MISMATCH)),
                 *launchers(2, 1),
             ),
-            frozenset({1, 2, 3}),  # who prints it need not be who skipped
+            frozenset({1, 2, 3}),  # the rank that prints it need not be the one that skipped
             "gloo-mismatch",
             decided=False,
         ),

@@ -1,4 +1,4 @@
-"""Logs written by hand: files of entries, each with its second, what it means and who wrote it."""
+"""Logs written by hand: files of entries, each with its second, its meaning and its writer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def symptom(
 
 @dataclass(frozen=True)
 class Entry:
-    """One line. `means`: its symptom; without one it is progress, odd, or nothing."""
+    """One line. `means`: its symptom; a line without one is progress, odd, or nothing."""
 
     at: float
     text: str
@@ -66,7 +66,7 @@ def _both(who: Party, file: Party) -> Party:
 
 
 def logs(files: Iterable[File]) -> Logs:
-    """As the reader makes them."""
+    """The logs as the reader returns them."""
     read: list[LogFile] = []
     sightings: list[Sighting] = []
     for file in files:
@@ -113,7 +113,7 @@ def logs(files: Iterable[File]) -> Logs:
 
 
 def shifted(files: Iterable[File], host: str, seconds: float) -> list[File]:
-    """The clock of one host was wrong all the time."""
+    """The same logs, if the clock of one host was wrong all the time."""
     return [
         replace(file, entries=tuple(replace(each, at=each.at + seconds) for each in file.entries))
         if file.shifted_host == host

@@ -30,7 +30,7 @@ def run(config, place, page, events, go, stack):
     os._exit(0)
 """
 PATIENCE = 90.0
-"""Seconds; importing torch alone takes half a minute where everything else computes too."""
+"""Seconds: importing torch alone takes half a minute on a busy machine."""
 # Instead of torch, which is slow to import.
 TORCH = "__version__ = '9.9'"
 STORE = """
@@ -50,7 +50,7 @@ while True:
 
 
 class Agent:
-    """One agent. `folder` holds the modules that stand in for torch; it is also its HOME and TMPDIR."""
+    """One agent. `folder` holds the modules that replace torch; it is also its HOME and TMPDIR."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Agent:
     def close(self) -> None:
         self.session.close()
 
-    # What exists of it.
+    # What is left of it.
 
     def pids(self) -> dict[int, str]:
         """Its living descendants, with their command lines."""
@@ -192,7 +192,7 @@ Open = Callable[..., Agent]
 
 
 def agents(folder: Path) -> Iterator[Open]:
-    """Opens agents for a test; nothing of them may be left after it."""
+    """Opens agents for a test; nothing of them may be left afterwards."""
     opened: list[Agent] = []
 
     def start(**options: Any) -> Agent:

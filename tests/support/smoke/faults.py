@@ -15,17 +15,17 @@ from tests.lab import Host
 
 SSH = 22
 SITE = sysconfig.get_path("purelib")
-"""Where the interpreter that has torch finds its packages, on every host of the lab."""
+"""The folder in which the interpreter with torch finds its packages, on every host of the lab."""
 
 
 def sitecustomize(host: Host, code: str) -> None:
-    """Make the interpreter that has torch run `code` at its start, on this host only."""
+    """Make the interpreter with torch run `code` at its start, on this host only."""
     host.write("/run/tampered/sitecustomize.py", code)
     _tamper(host)
 
 
 def without_package(host: Host, name: str) -> None:
-    """Hide a package from the same interpreter, as if it was never installed."""
+    """Hide a package from the same interpreter, as if it had never been installed."""
     # In an overlay, such a device in place of a name means that the name does not exist.
     script = """
         mkdir -p /run/tampered; cd "$2"
@@ -69,7 +69,7 @@ def silence(host: Host, interface: str = "eth0", but_ssh: bool = True) -> None:
 
 
 def swallow_large(host: Host, interface: str = "eth0", hook: str = "input") -> None:
-    """From now on large packets are lost in one direction, and nobody is told."""
+    """From now on, large packets are lost in one direction, without any message."""
     side = "iif" if hook == "input" else "oif"
     host.nft(
         f"""table inet hole {{ chain swallow {{ type filter hook {hook} priority 0; policy accept;

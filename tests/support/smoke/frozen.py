@@ -126,7 +126,7 @@ def play(
 
 
 def page_of(runner: _Runner, fault: Fault) -> Sample:
-    """The rank's page at its present position."""
+    """The rank's page at its current position."""
     position = len(runner.keys)
     seq: dict[str, int] = {}
     for entry in runner.entries[:position]:
@@ -238,7 +238,7 @@ def died(
     words: str = "",
     error: tuple[str, str] | None = None,
 ) -> SmokeResult:
-    """The rank's process ended at its present position; the exit code of an error is 3."""
+    """The rank's process ended at its current position; the exit code of an error is 3."""
     told = Error(error[0], error[1], f"Traceback\n{error[0]}: {error[1]}") if error else None
     exit = Exit(3 if error else code, signal, 2.0, words)
     return with_rank(with_end(result, "exit", cell=result.plan.seat(rank).cell), rank, exit=exit, error=told)

@@ -1,4 +1,5 @@
-"""Real ranks on this machine that go through some phases of the smoke run and report every mark they made.
+"""Real ranks on this machine that go through some phases of the smoke run and report every mark that they
+made.
 
 For tests that need less than `run_ranks`: one phase alone, with `Comm` broken in ways that no injection
 offers.
@@ -35,13 +36,13 @@ class Marks:
     entered: list[tuple[str, int, str, str, int]]
     events: list[dict[str, Any]]
     marks: int
-    """Of its page, of all kinds."""
+    """All kinds of marks on its page."""
     seconds: dict[str, float]
     wait: float
 
 
 def run_phases(shape: CellShape, *phases: str, breaking: str = "", rank: int = 0) -> list[Marks]:
-    """Run the phases on real ranks; `breaking` names a fault of `_FAULTS` that `rank` has."""
+    """Run the phases on real ranks; `breaking` names a fault of `_FAULTS`, which `rank` gets."""
     told = {"shape": shape, "phases": phases, "breaking": breaking, "rank": rank}
     done = WARM.run([json.dumps(told)], env={**os.environ, **WITH_TORCH}, cwd=ROOT, timeout=120)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -53,7 +54,7 @@ def run_phases(shape: CellShape, *phases: str, breaking: str = "", rank: int = 0
 
 
 class _Recorder(RankPage):
-    """A page that remembers what it showed."""
+    """A page that remembers what it has shown."""
 
     def __init__(self) -> None:
         super().__init__(mmap(-1, SIZE), 0)

@@ -1,4 +1,4 @@
-"""Ranks on this machine with the emulated torch_npu, for tests of what it refuses.
+"""Ranks on this machine with the emulated torch_npu, to test what it refuses.
 
 The ranks are forked from one process that has torch, as those of the smoke run are, and load torch_npu then.
 """
@@ -29,9 +29,9 @@ def run(
     way: TorchNpu | None = None,
     **env: str,
 ) -> list[dict[str, Any]]:
-    """What each rank said; `body` is Python that has `torch`, `dist`, `npu`, `device`, `rank` and `say`.
+    """What each rank reported; `body` is Python that has `torch`, `dist`, `npu`, `device`, `rank` and `say`.
 
-    A rank that ended with an error said it as "error".
+    A rank that ended with an error reports it as "error".
     """
     write(folder, str(folder), PRODUCTS[product], way or TorchNpu())
     (folder / "store").unlink(missing_ok=True)

@@ -88,7 +88,9 @@ class Watch:
         run: Started,
         timeout: float = 60.0,
     ) -> list[Rank]:
-        """Wait for a condition; the ranks when it held first. `run` is ended if it never holds."""
+        """Wait for a condition; returns the ranks at the first moment at which it held. `run` is ended if it
+        never holds.
+        """
         deadline = time.monotonic() + timeout
         while not holds(ranks := self.all()):
             if time.monotonic() > deadline or run.poll() is not None:

@@ -47,7 +47,7 @@ class RankOutput:
     page: Mapping[str, Any]
     """Its last page: the fields of `RankPage.FIELDS`, with words for phase, group, op and dtype."""
     entries: tuple[ScheduledCall, ...]
-    """Every collective that it entered, as its schedule has it but for the members of pairs."""
+    """Every collective that it entered, as in its schedule, except for the members of pairs."""
     words: str
     """What it wrote to stdout and stderr."""
     stack: str
@@ -160,7 +160,7 @@ class Child:
         self.read = {events: b"", words: b""}
 
     def take(self, fd: int) -> bool:
-        """Read what there is; False at the end."""
+        """Read what is available; False at the end."""
         more = os.read(fd, 1 << 16)
         self.read[fd] += more
         return bool(more)
@@ -227,7 +227,7 @@ def _store() -> tuple[int, int]:
 
 
 def _supervise(children: list[Child], still: float, limit: float) -> None:
-    """Read their events until all have ended."""
+    """Read the ranks' events until all ranks have ended."""
     now = time.monotonic()
     deadline, moved = now + limit, now
     pages: list[Any] = []
@@ -249,7 +249,7 @@ def _supervise(children: list[Child], still: float, limit: float) -> None:
 
 
 def _kill(children: list[Child]) -> None:
-    """Take their stacks, then stop them all before the first dies, because its peers would notice."""
+    """Take their stacks, then stop all of them before the first dies, because its peers would notice."""
     for number in (signal.SIGUSR2, signal.SIGSTOP, signal.SIGKILL):
         for child in children:
             child.kill(number)
@@ -258,7 +258,7 @@ def _kill(children: list[Child]) -> None:
 
 
 def load() -> None:
-    """Before the forks, as on the hosts."""
+    """Import everything before the forks, as on the hosts."""
     warnings.simplefilter("ignore")
     import torch.distributed
 

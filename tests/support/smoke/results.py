@@ -84,7 +84,7 @@ def plan_of(
 
 
 def healthy(plan: SmokePlan) -> SmokeResult:
-    """All ranks did everything, and all of it was right."""
+    """All ranks did everything, and all results were right."""
     seconds = {"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1}
     return SmokeResult(
         plan=plan,
@@ -149,7 +149,7 @@ def _last_page(shape: CellShape, place: int) -> Sample:
 
 
 def mark(*what: object) -> str:
-    """A hash that stands for something computed on the hosts."""
+    """A hash that represents something computed on the hosts."""
     return hashed(" ".join(str(each) for each in what).encode())
 
 
@@ -173,7 +173,7 @@ def step_at(shape: CellShape, step: int, place: int) -> TrainStep:
 
 
 def loss_at(shape: CellShape, step: int, dp: int) -> float:
-    """Falls like the real one: 4.64 at first, 0.88 after 30 steps."""
+    """A loss that falls like a real one: 4.64 at first, 0.88 after 30 steps."""
     return (FLOOR + 3.9 * math.exp(-step / 8)) * noise(shape, "loss", step, dp)
 
 
@@ -182,7 +182,7 @@ def projection(shape: CellShape, step: int, dp: int, tp: int) -> tuple[float, fl
 
 
 def noise(shape: CellShape, *what: object) -> float:
-    """Values around 1, within two percent, and always the same."""
+    """Values around 1, within two percent, the same in every run."""
     key = " ".join(str(each) for each in (shape.seed, *what))
     return 0.98 + 0.04 * words(key, 1)[0] / 2**32
 

@@ -75,13 +75,13 @@ class Script:
     states: Mapping[int, tuple[int, str]] = field(default_factory=dict)
     ends: Mapping[str, tuple[int, SessionEnd]] = field(default_factory=dict)
     says: Mapping[str, Sequence[bytes]] = field(default_factory=dict)
-    """Lines said after the ranks were spawned."""
+    """Lines that were sent after the ranks were spawned."""
     unsaid: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Host -> what its agent never says."""
+    """Host -> the messages that its agent never sends."""
     deaf: frozenset[str] = frozenset()
-    """Hosts that answer no look."""
+    """Hosts that do not answer a look."""
     shy: frozenset[str] = frozenset()
-    """Hosts that show their pages only when they are asked to."""
+    """Hosts that only show their pages on request."""
     stays: frozenset[str] = frozenset()
     """Hosts that ignore the request to end."""
 

@@ -1,4 +1,4 @@
-"""Ways to spoil a healthy run: what its ranks would have reported with a fault."""
+"""Ways to spoil a healthy run: what its ranks would have reported if they had a fault."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def data_of(rank: int, other: int, ahead: int = 0) -> Spoil:
 
 
 def split_losses(rank: int, first: int) -> Spoil:
-    """Losses as with a different mask on one of two tensor-parallel peers."""
+    """Losses as if one of two tensor-parallel peers had a different mask."""
     return lambda result: with_steps(result, rank, lambda s: changed(s, loss=(s.loss or 0) * 1.01), first)
 
 
@@ -141,7 +141,7 @@ def initial(rank: int) -> Spoil:
 
 
 def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: int = 9) -> Spoil:
-    """Different gradients: the one that was used, or those of the batches of some replicas."""
+    """Different gradients: the gradient that was used, or those of the batches of some replicas."""
 
     def change(seen: RankOutcome, again: Sequence[int]) -> RankOutcome:
         audits = []
@@ -163,7 +163,7 @@ def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: i
 
 
 def alone_wrong(rank: int, like: int | None = None) -> Spoil:
-    """Wrong in all that it computes alone; `like`: with the same values as that rank."""
+    """Everything that it computes alone is wrong; `like`: with the same values as that rank."""
     wrong = rank if like is None else like
 
     def change(seen: RankOutcome) -> RankOutcome:
@@ -183,7 +183,7 @@ def started(rank: int, **changes: Any) -> Spoil:
 
 
 def broken_device(*ranks: int, dp: int, replica: tuple[int, ...]) -> Spoil:
-    """Wrong in all that it computes, and with it all that its tensor-parallel peers compute."""
+    """Everything that it computes is wrong, and so is everything that its tensor-parallel peers compute."""
     return both(
         *(audited(rank, of=tuple(range(dp))) for rank in replica), *(alone_wrong(rank) for rank in ranks)
     )

@@ -1,9 +1,9 @@
-"""`python -m tests.trials.fuzz`: spoils honest inputs for some minutes, and says what broke.
+"""`python -m tests.trials.fuzz`: spoils honest inputs for some minutes, and reports what broke.
 
     python -m tests.trials.fuzz --minutes 30 --seed 7            all targets, in turn
     python -m tests.trials.fuzz --case FILE TARGET               one case that was kept, once more
 
-The same seed gives the same cases. What is found is kept in --out: a file for the case, one for the words.
+The same seed gives the same cases. Finds are kept in --out: one file for the case, one for the text.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def main() -> int:
 
 
 def _turn(target: Target, tally: Tally, args: argparse.Namespace) -> None:
-    """Some seconds of one target: what breaks soonest is seen soonest, whatever the time."""
+    """Some seconds of one target in turn, so that the most fragile target shows soon, whatever the total
+    time.
+    """
     began, until = seconds(), time.monotonic() + args.turn
     while time.monotonic() < until:
         before = seconds()

@@ -1,4 +1,4 @@
-"""What agents say: lines spoilt, lost, repeated and out of order, whatever they were asked."""
+"""Messages of agents: lines that are spoilt, lost, repeated or out of order, whatever was asked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doctor.hang.evidence import HangEvidence, Look
 from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.hang.run import _evidence
+from doctor.hang.run import evidence_of
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
@@ -41,12 +41,12 @@ def seeds() -> Sequence[bytes]:
 
 
 def another_seed(dice: Random, _: bytes, __: Sequence[bytes]) -> bytes:
-    """What is said depends on what is asked: the case is how it is spoilt."""
+    """The messages depend on the requests, so a case is a way to spoil them."""
     return dice.randbytes(8).hex().encode()
 
 
 class Spoiler:
-    """One line of an agent -> what arrives of it, now or later."""
+    """One line of an agent -> the lines that arrive in its place, now or later."""
 
     def __init__(self, seed: bytes) -> None:
         self.dice = Random(seed)
@@ -76,7 +76,7 @@ class Spoiler:
 
 
 class Feed:
-    """A session over agents that are functions: what is sent -> what they answer."""
+    """A session with functions as agents: a request -> their answers."""
 
     def __init__(self, seed: bytes) -> None:
         self.spoil = Spoiler(seed)
@@ -201,7 +201,7 @@ def read_hang_agents(case: bytes) -> None:
     agents.find(lambda: None)
     agents.look(0.01, lambda: None)
     agents.stop()
-    _judge(_evidence("2026-11-20T09:00:00Z", names, agents))
+    _judge(evidence_of("2026-11-20T09:00:00Z", names, agents))
 
 
 def hang_recordings() -> Sequence[bytes]:

@@ -156,7 +156,7 @@ def read_hosts(case: bytes) -> None:
 
 
 def read_nodeset(case: bytes) -> None:
-    """What is unfolded is folded, and unfolds to the same."""
+    """An unfolded node set is folded again, and unfolds to the same."""
     text = case.decode("utf-8", "replace")
     groups = {"train": ["node1", "node2"]}
     with suppress(UsageError):
@@ -169,7 +169,7 @@ def read_nodeset(case: bytes) -> None:
 
 
 def read_ssh_config(case: bytes) -> None:
-    if b"exec" in case.lower():  # as ssh does, it would be run
+    if b"exec" in case.lower():  # ssh would run it as well
         return
 
     def read(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Logs as `doctor explain` is given them, alone, joined, and in archives; and more symptoms."""
+"""Logs as `doctor explain` gets them, alone, joined, and in archives; and additional symptoms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def logs() -> Sequence[bytes]:
 
 
 def spoilt_log(dice: Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """Several logs may stand behind each other, as in the output of a launcher."""
+    """Several logs may follow each other, as in the output of a launcher."""
     for _ in range(dice.choice((0, 0, 1, 3))):
         data += dice.choice(others)
     return spoilt(dice, data, others)
@@ -103,7 +103,7 @@ def archives() -> Sequence[bytes]:
 
 
 def read_archive(case: bytes) -> None:
-    """Through stdin, and as a file, whose table can be looked up."""
+    """Through stdin, and as a file, in which the archive's table can be read."""
     explain([io.BytesIO(case)])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "logs.zip" if case[:2] == b"PK" else "logs.tar")
@@ -112,11 +112,11 @@ def read_archive(case: bytes) -> None:
         explain([path])
 
 
-# Symptoms of others.
+# Symptoms of other distributions.
 
 
 def symptoms() -> Sequence[bytes]:
-    """The bundled ones, under other names."""
+    """The bundled symptoms, under other names."""
     files = sorted((ROOT / "playbooks" / "symptoms").glob("*.yaml"))
     return [re.sub(rb"(?m)^(?=[a-z])", b"my-", path.read_bytes()) for path in files]
 

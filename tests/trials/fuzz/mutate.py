@@ -1,4 +1,4 @@
-"""How an honest input is spoilt: in its bytes, its lines, or the tree that JSON makes of it."""
+"""How an honest input is spoilt: in its bytes, its lines, or its JSON tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 MOST = 2_000_000
-"""Bytes of a case."""
+"""The most bytes of a case."""
 EVIL = (
     *(
         "",
@@ -129,7 +129,7 @@ _CHANGES: tuple[Change, ...] = (_noise, _cut, _again, _evil, _evil, _joined, _li
 
 
 def spoilt_tree(dice: Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """A few changes of values, types and sizes; now and then of bytes instead."""
+    """A few changes of values, types and sizes; now and then, of bytes instead."""
     if dice.random() < 0.1:
         return spoilt(dice, data, others)
     try:
@@ -142,7 +142,7 @@ def spoilt_tree(dice: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 
 def _change(dice: Random, tree: list[Any]) -> None:
-    """Walk down at random, and change what is there."""
+    """Walk down at random, and change the value there."""
     holder: Any = tree
     place: Any = 0
     while isinstance(value := holder[place], (dict, list)) and value and dice.random() < 0.93:
@@ -179,7 +179,7 @@ def _other(dice: Random, value: Any) -> Any:
 
 
 def _below(value: Any) -> list[Any]:
-    """The values in the first few levels: any may take the place of any other."""
+    """The values in the first few levels: any of them may replace any other."""
     found = [value]
     for each in found:
         if len(found) > 2000:

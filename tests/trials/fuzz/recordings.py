@@ -1,7 +1,8 @@
-"""Recordings: spoilt anywhere; and honest ones of healthy hosts in which something a host said was destroyed.
+"""Recordings: some are spoilt anywhere; others are honest recordings of healthy hosts with a part of a host's
+answer destroyed.
 
-The second kind must never end in a silent 0: without what an essential check needs it is no proof, and
-whatever else was not read is listed.
+The second kind must never end in a silent 0: it proves nothing if it lacks what an essential check needs, and
+everything else that could not be read is listed.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ SAMPLES = ROOT / "tests" / "samples" / "recordings"
 HERE = Path("fuzz.run.json")
 HEALTHY = ("healthy", "lab-healthy", "lab-smoke-healthy", "gpu-healthy", "npu-healthy", "one-host", "no-root")
 ESSENTIAL = {"identity", "devices", "spaces"}
-"""What every host is asked that an essential check cannot do without."""
+"""The facts of every host that an essential check cannot do without."""
 GONE = ("late", "damaged", "lost")
-"""The ways in which nothing of an answer came; an older recording may have lost one, too."""
+"""The ways in which an answer can be missing; in an older recording, it may have been lost as well."""
 
 
 @cache
@@ -50,7 +51,7 @@ def packed() -> dict[str, bytes]:
 
 
 def honest() -> Sequence[bytes]:
-    """Also the short ones by themselves, so that their few captures are spoilt often."""
+    """The short recordings also by themselves, so that their few captures are spoilt often."""
     return list(packed().values())
 
 
@@ -58,7 +59,7 @@ checks = cache(find_checks)
 
 
 def judged(recording: Recording, command: str = "") -> tuple[Reading, Report]:
-    """As `--replay` judges it; the bundled checks are loaded once."""
+    """The verdict of `--replay`; the bundled checks are loaded once."""
     with patch.object(examination, "find_checks", checks):
         return examination.judge_again(Request(command or recording.command), recording)
 
@@ -71,7 +72,7 @@ def read_recording(case: bytes) -> None:
 
 
 def refuse_broken(report: Report) -> None:
-    """Whatever was heard: no parser of ours breaks, and no check."""
+    """Whatever was heard, neither a parser of ours nor a check crashes."""
     for result in report.results:
         if result.status is Status.CRASH:
             raise Find(f"{result.check} broke: {result.reason}")
@@ -87,7 +88,7 @@ def show(report: Report) -> None:
     json.loads(FORMATS[0].write(report))
 
 
-# What a host said is destroyed.
+# A part of a host's answer is destroyed.
 
 
 def broken_answers() -> Sequence[bytes]:
@@ -95,7 +96,7 @@ def broken_answers() -> Sequence[bytes]:
 
 
 def break_an_answer(dice: Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    """The name of a recording, a host, a fact, and what becomes of it."""
+    """The name of a recording, a host, a fact, and what replaces its capture."""
     recording = _healthy(data.decode())
     host = dice.choice(sorted(recording.heard))
     fact = dice.choice(sorted(recording.heard[host].captures))
@@ -153,7 +154,7 @@ def read_broken_answer(case: bytes) -> None:
 
 
 def _listed(report: Report, before: Report) -> bool:
-    """Whether more is listed than without the damage."""
+    """Whether the report lists more than without the damage."""
     return {*_told(report)} > {*_told(before)} or bool({*_told(report)} - {*_told(before)})
 
 
@@ -171,7 +172,7 @@ def _facts(name: str) -> dict[str, Any]:
 
 
 def _used(name: str, host: str, fact: str) -> bool:
-    """Whether a check that was made, or the plan, looks at it, and it was readable before."""
+    """Whether a check that ran, or the plan, looks at the fact, and the fact was readable before."""
     known = _facts(name).get(fact)
     return known is not None and not isinstance(_judged(name)[0].facts.get(host, known), MissingFact)
 
@@ -180,7 +181,7 @@ def _fact(name: str, fact: str) -> Any:
     return _facts(name)[fact]
 
 
-# What a host sends is spoilt before it is taken apart.
+# A host's answer is spoilt before it is taken apart.
 
 TOKEN = "0123456789abcdef" * 2
 
@@ -210,7 +211,7 @@ def asked() -> Sequence[Fact[Any]]:
 
 
 def read_frames(case: bytes) -> None:
-    """As the answer of the second host, beside a healthy one."""
+    """The answer becomes that of the second host, beside a healthy one."""
     whole = _healthy("healthy")
     host = sorted(whole.heard)[1]
     said = read(Answer(host, case, b"", 0, AnswerEnd.DONE, 0.0, 1.0), asked(), TOKEN)
@@ -224,11 +225,11 @@ def read_frames(case: bytes) -> None:
     show(report)
 
 
-# What the mesh saw is destroyed.
+# The mesh's results are destroyed.
 
 
 def break_the_mesh(dice: Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    """Links and listeners of some hosts away."""
+    """Remove the links and listeners of some hosts."""
     tree = json.loads(packed()[data.decode()])
     names = [host["name"] for host in tree["hosts"]]
     some = dice.sample(names, dice.randrange(1, len(names) + 1))

@@ -1,4 +1,4 @@
-"""What is tried: where cases come from, what reads them, and what counts as a find."""
+"""The targets: where cases come from, what reads them, and what counts as a find."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from doctor.text.console import drawn
 from tests.trials.fuzz.mutate import spoilt
 
 LONGEST = 10.0
-"""Seconds of CPU for a case."""
+"""The most seconds of CPU for a case."""
 MOST_MEMORY = 500_000
-"""kB that a case may add to this process."""
+"""The most kB that a case may add to this process."""
 Mutate = Callable[[Random, bytes, Sequence[bytes]], bytes]
 
 
 class Find(AssertionError):
-    """What must not be, though nothing broke."""
+    """A forbidden result, although nothing crashed."""
 
 
 class TooLong(BaseException):
@@ -35,7 +35,7 @@ class TooLong(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`read` raises on a find; our own errors are none."""
+    """`read` raises on a find; our own errors are not finds."""
 
     name: str
     honest: Callable[[], Sequence[bytes]]
@@ -43,7 +43,7 @@ class Target:
     mutate: Mutate = spoilt
 
     def case(self, seed: str) -> bytes:
-        """The same for the same seed."""
+        """The same case for the same seed."""
         dice = Random(f"{self.name} {seed}")
         inputs = _honest(self)
         return self.mutate(dice, dice.choice(inputs), inputs)
@@ -55,7 +55,7 @@ def _honest(target: Target) -> Sequence[bytes]:
 
 
 def samples(*globs: str) -> Callable[[], Sequence[bytes]]:
-    """The files of tests/samples that fit."""
+    """The matching files of tests/samples."""
     folder = Path(__file__).parents[2] / "samples"
     return lambda: [
         path.read_bytes() for glob in globs for path in sorted(folder.glob(glob)) if path.is_file()
@@ -63,19 +63,19 @@ def samples(*globs: str) -> Callable[[], Sequence[bytes]]:
 
 
 def refuse_unsafe(shown: str) -> None:
-    """Nothing that goes out may move the cursor, change colours or the direction of writing, or hide text."""
+    """Output must not move the cursor, change colours or the direction of writing, or hide text."""
     for at, c in enumerate(shown):
         if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp"):
             raise Find(f"{c!r} is shown: {shown[max(0, at - 60) : at + 20]!r}")
 
 
 def printed(show: Callable[..., object]) -> str:
-    """On a narrow terminal, with all that there is to say."""
+    """The report on a narrow terminal, with all details."""
     return drawn(lambda console: show(console, verbose=True), 60, colour=False)
 
 
 def tried(target: Target, case: bytes) -> str | None:
-    """What was found: its kind and where, equal for equal finds; None if nothing was."""
+    """The find: its kind and place, which are equal for equal finds; None if there is no find."""
     _forget()
     before = _memory()
     try:
@@ -83,7 +83,7 @@ def tried(target: Target, case: bytes) -> str | None:
             target.read(case)
     except DoctorError as error:
         with suppress(Find):
-            refuse_unsafe(error.message)  # the entry point cleans it: nothing more may be asked here
+            refuse_unsafe(error.message)  # the entry point cleans it, so it must not be checked here
     except (Exception, SystemExit, TooLong) as error:
         return f"{type(error).__name__}: {str(error)[:300]}\n{_where(error)}"
     used = _memory() - before
@@ -91,7 +91,7 @@ def tried(target: Target, case: bytes) -> str | None:
 
 
 def _memory() -> int:
-    """The most that this process had since `_forget`, in kB."""
+    """The peak memory of this process since `_forget`, in kB."""
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 
 
@@ -114,7 +114,7 @@ def _bounded() -> Iterator[None]:
 
 
 def _where(error: BaseException) -> str:
-    """The innermost places, of which the last of ours tells finds apart."""
+    """The innermost places; the last one in our own code distinguishes finds."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/doctor/" in frame.filename or "/checks/" in frame.filename]
     return "".join(traceback.format_list((own or frames)[-6:]))

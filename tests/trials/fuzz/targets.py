@@ -1,4 +1,4 @@
-"""Everything that is read of others, by name."""
+"""Everything that reads foreign input, by name."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Many trials of `doctor hang` on real jobs of torchrun, mpirun and srun over the lab's hosts."""
+"""Many trials of `doctor hang` on real jobs of torchrun, mpirun and srun, on the lab's hosts."""

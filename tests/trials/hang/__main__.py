@@ -1,4 +1,4 @@
-"""`python -m tests.trials.hang`: the wanted number of trials of each fault, and their table."""
+"""`python -m tests.trials.hang`: the requested number of trials of each fault, and their table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main() -> int:
     done = {(each.fault, each.number) for each in outcomes}
     with Lab(args.hosts) as lab, _slurm(lab, "srun" in launchers) as slurm:
         site = Site(lab, slurm)
-        for number in range(args.trials):  # in turn, so that a run that is cut short has some of each
+        for number in range(args.trials):  # in turn, so that a run that is cut short has some trials of each
             for fault in wanted:
                 for mode in KINDS[fault].modes:
                     drawn = draw(

@@ -1,4 +1,4 @@
-"""What is drawn for each trial: who is the victim, at which step, and under which conditions."""
+"""The random part of each trial: the victim, the step, and the conditions."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Drawn:
     number: int
     launcher: str
     user: str
-    """Whose job it is, and who looks at it."""
+    """The owner of the job, and the user who looks at it."""
     ranks: int
-    """On each host."""
+    """The number of ranks on each host."""
     victims: tuple[Victim, ...]
     step: int
     port: int
@@ -41,7 +41,7 @@ class Drawn:
 
     @property
     def place(self) -> str:
-        """For a person to read."""
+        """The place, for a person to read."""
         who = " and ".join(
             f"rank {each.rank}{f' ({each.fault})' if len(self.victims) > 1 else ''}" for each in self.victims
         )
@@ -66,7 +66,7 @@ def draw(
     users: Sequence[str],
     without: int,
 ) -> Drawn | None:
-    """The same for the same arguments; launchers take turns. None if none of them can have this fault.
+    """The same trial for the same arguments; launchers take turns. None if no launcher can have this fault.
 
     Every other trial has hosts `without` py-spy.
     """
@@ -94,8 +94,8 @@ def _victims(
     lot: random.Random, mode: str, fault: str, rank: int, ranks: int, world: int
 ) -> tuple[Victim, ...]:
     if fault in ("kill", "lost"):
-        return (Victim(rank if rank >= ranks else rank + ranks, fault),)  # the store lives with rank 0
-    if fault == "netdrop":  # two that exchange data at every step, on different hosts
+        return (Victim(rank if rank >= ranks else rank + ranks, fault),)  # the store is in rank 0
+    if fault == "netdrop":  # two ranks that exchange data at every step, on different hosts
         far = (rank + max(2, ranks)) % world if mode == "tp" else 0
         last = rank - rank % ranks + ranks - 1
         pair = (rank, far) if mode == "tp" else (last, (last + 1) % world)

@@ -1,4 +1,4 @@
-"""What `doctor hang` said, held against the truth."""
+"""Compares the report of `doctor hang` with the truth."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
 
 
 def _noted(notes: Sequence[str], victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> bool:
-    """Beside one that cannot go on whatever this one does; or its stack was not to be had."""
+    """A further cause beside a rank that cannot go on anyway; or its stack was not available."""
     told = [f"rank {victim.rank} on {hosts[drawn.host_of(victim)]} is outside as well"]
     if not drawn.sees_stack_of(victim):
         told.append(f"rank {victim.rank} may be outside as well")
@@ -66,7 +66,7 @@ def _is(named: Named, victim: Victim, drawn: Drawn, hosts: Sequence[str]) -> boo
 
 
 def _right(named: Named, victim: Victim, drawn: Drawn) -> bool:
-    """What it does, and where. Without a stack, the kernel may show less of it."""
+    """Its activity and its place. Without a stack, the kernel may show less of it."""
     kind = KINDS[victim.fault]
     if kind.function and not drawn.sees_stack_of(victim):
         return True

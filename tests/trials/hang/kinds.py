@@ -1,4 +1,4 @@
-"""The faults, and what `doctor hang` has to say of each."""
+"""The faults, and what `doctor hang` must report about each."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ ANY = ("torchrun", "mpirun", "srun")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`cause` is None where nobody is to be named; `function` is where the victim stands. It is accused if
-    the code is 1, and else it is a suspect.
+    """`cause` is None if no rank is to be named; `function` is the place of the victim. The victim is accused
+    if the code is 1, otherwise it is a suspect.
     """
 
     cause: Cause | None
     function: str = ""
     code: int = 1
     limit: float = 2.0
-    """Seconds that a job may stand still. A hang of a trial is seconds old."""
+    """Seconds that a job may stand still: hangs in trials are only seconds old."""
     hits: bool = True
-    """It begins at a step."""
+    """Whether it begins at a step."""
     modes: tuple[str, ...] = ("ddp", "tp", "pp")
     launchers: tuple[str, ...] = ANY
     ranks: int = 1
-    """On each host, at least."""
+    """The least number of ranks on each host."""
     pair: bool = False
-    """The victim is shown together with somebody else, or nobody is."""
+    """Whether the victim is shown together with others, or no rank is named."""
 
     @property
     def looks(self) -> int:
-        """At one job. Those that go on are looked at again and again: each look could accuse somebody."""
+        """The number of looks at one job. Jobs that go on are looked at repeatedly, because any look could
+        accuse a rank.
+        """
         return 5 if self.code == 0 else 1
 
 
 USUAL = 60.0
 STANDS = ("sleep", "lock", "gil", "fifo", "loader", "stop", "storage", "dstate")
-"""Two ranks may have these at once."""
+"""Two ranks may have these faults at once."""
 KINDS: Mapping[str, Kind] = {
     "sleep": Kind(Cause.SLEEPS, "doze"),
-    # Named and not accused: it looks like long work.
+    # Named but not accused: it looks like long work.
     "spin": Kind(Cause.COMPUTES, "spin", code=3),
     "lock": Kind(Cause.LOCK, "wait_for_lock"),
     "gil": Kind(Cause.GIL, "hold_gil"),
@@ -50,12 +52,12 @@ KINDS: Mapping[str, Kind] = {
     "stop": Kind(Cause.STOPPED),
     "storage": Kind(Cause.STORAGE, "read_dead_shard"),
     "dstate": Kind(Cause.KERNEL, "run_dead_program"),
-    # A rank is killed while the others wait for it in the store. mpirun would end them all; srun does not,
-    # and torchrun ends those of its own host, of which then nothing is left that says who was there.
+    # A rank is killed while the others wait for it in the store. mpirun would end them all, srun does not,
+    # and torchrun ends those of its own host; then nothing there shows which ranks it had.
     "kill": Kind(Cause.GONE, modes=("ddp",), launchers=("srun",), ranks=2),
     "lost": Kind(None, code=3, modes=("ddp",), launchers=("torchrun",)),
     "netdrop": Kind(Cause.LINK, hits=False),
-    # In pp the second victim would wait for the first one and never come to its own fault.
+    # In pp, the second victim would wait for the first one and never reach its own fault.
     "two": Kind(None, modes=("ddp", "tp")),
     "extra": Kind(None, code=3, modes=("tp",), pair=True),
     "skip": Kind(None, code=3, modes=("tp",), pair=True),

@@ -1,4 +1,4 @@
-"""Who starts the ranks of a trial: torchrun on each host, mpirun over SSH, or srun of a real Slurm."""
+"""The launchers of a trial: torchrun on each host, mpirun over SSH, or srun of a real Slurm."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FOLDER = "/tmp/hang-trial"
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Of one job."""
+    """The start of one job."""
 
     lab: Lab
     slurm: Slurm | None
     ranks: int
-    """On each host."""
+    """The number of ranks on each host."""
     port: int
     user: str
     env: Mapping[str, str]
@@ -33,7 +33,7 @@ class Start:
         return environment(FOLDER=FOLDER, **self.env)
 
     def meeting(self) -> dict[str, str]:
-        """What people export themselves where no torchrun does."""
+        """The variables that people export themselves if torchrun does not set them."""
         return {"MASTER_ADDR": self.lab.hosts[0].address, "MASTER_PORT": str(self.port)}
 
 
@@ -65,7 +65,7 @@ LAUNCHERS: Mapping[str, Callable[[Job, Start], None]] = {"torchrun": torchrun, "
 
 
 def lacking(launcher: str) -> str | None:
-    """Why it cannot start anything here."""
+    """Why it cannot start a job here."""
     if launcher == "srun":
         return no_slurm()
     return "it needs the program 'mpirun'" if launcher == "mpirun" and without("mpirun") else None

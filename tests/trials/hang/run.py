@@ -1,4 +1,4 @@
-"""One trial: a job goes wrong at a drawn rank and step; what does `doctor hang` say of it?"""
+"""One trial: a job fails at a drawn rank and step; `doctor hang` reports on it."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from tests.trials.outcome import Outcome
 
 PATIENCE = 180.0
 STANDS = 3.0
-"""Seconds after the fault began: then nobody moves any more."""
+"""Seconds after the start of the fault: by then, no rank moves any more."""
 DEAD = ("storage", "dstate")
 RUNS_MEMORY = 'd=$(mktemp -d); mount -t proc proc "$d"; echo "$1" >"$d/sys/vm/memfd_noexec"; umount "$d"'
-"""A kernel of Linux 6.3 or later may forbid programs in memory. py-spy, which is brought, is one."""
+"""A kernel of Linux 6.3 or later may forbid programs in memory, and py-spy is sent as one."""
 CUT = """
 table inet cut {
   chain c { type filter hook input priority 0; ip saddr %s drop; }
 }
 """
-"""Dropped when they arrive: a sender whose own kernel drops its packets knows that."""
+"""Packets are dropped on arrival: if the sender's own kernel dropped them, the sender would know."""
 
 
 class NoTrial(Exception):
-    """The job did not come to its fault."""
+    """The job did not reach its fault."""
 
 
 @dataclass(slots=True)
 class Site:
-    """Where trials take place."""
+    """The place of the trials."""
 
     lab: Lab
     slurm: Slurm | None
     servers: list[Process] = field(default_factory=list)
-    """Of file systems that do not answer."""
+    """The file systems that do not answer."""
 
     def prepare(self, drawn: Drawn) -> None:
         for number, host in enumerate(self.lab.hosts):
@@ -64,7 +64,7 @@ class Site:
     def clear(self, job: Job) -> None:
         """End everything that a trial started."""
         job.close()
-        for server in self.servers:  # whoever reads from it cannot be killed before
+        for server in self.servers:  # until then, a process that reads from it cannot be killed
             server.stop()
         self.servers.clear()
         for host in self.lab.hosts:
@@ -119,7 +119,7 @@ def _read(host: Host, name: str) -> int:
 
 
 def _until(true: Callable[[], bool], job: Job, *, ends: bool) -> None:
-    """`ends`: what started the ranks may end, on one host."""
+    """`ends`: the launcher on one host may end."""
     end = time.monotonic() + PATIENCE
     while not true():
         over = not ends and any(start.poll() is not None for start in job.starts)

@@ -30,7 +30,7 @@ TIMES = "times"
 
 
 def said(*names: str) -> str:
-    """What the launcher says; each has a name of its own for it."""
+    """The value that the launcher sets; each launcher has its own name for it."""
     return next(os.environ[name] for name in names if name in os.environ)
 
 
@@ -70,7 +70,7 @@ def read_dead_shard() -> bytes:
 
 
 def run_dead_program() -> None:
-    """In state D: whoever starts a program waits until the kernel has read it."""
+    """In state D: a process that starts a program waits until the kernel has read it."""
     subprocess.run([FOLDER / "dead" / "shard"], check=True)
 
 
@@ -140,21 +140,21 @@ def misbehave() -> None:
 
 
 def add_collective() -> None:
-    """One that nobody else calls."""
+    """A collective that no other rank calls."""
     if mine() == "extra" and step == AT:
         mark("hit")
         dist.barrier()
 
 
 def log_loss(loss: Tensor) -> None:
-    """Of all ranks."""
+    """The loss of all ranks."""
     if mine() in ("skip", "order") and step >= AT:
         mark("hit")
     dist.all_reduce(loss.detach())
 
 
 def make_group() -> None:
-    """All wait in the store for a rank that is no more."""
+    """All ranks wait in the store for a rank that has ended."""
     if mine() in KILLS and step == AT:
         mark("hit")
         os.kill(os.getpid(), signal.SIGKILL)
@@ -163,7 +163,7 @@ def make_group() -> None:
 
 
 class Spread:
-    """Who does what together: ddp, tp (pairs, and what is left of them), pp (a chain)."""
+    """Which ranks work together: ddp, tp (pairs, and the remaining rank), pp (a chain)."""
 
     def __init__(self) -> None:
         self.rank, self.world = dist.get_rank(), dist.get_world_size()

@@ -1,1 +1,1 @@
-"""Jobs that end by one fault, in the lab, and the logs that they leave behind."""
+"""Jobs in the lab that end by one fault each, and the logs that they leave behind."""

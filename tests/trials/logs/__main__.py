@@ -1,4 +1,4 @@
-"""`python -m tests.trials.logs [CASE ...]`: make the logs of these jobs again, or of all."""
+"""`python -m tests.trials.logs [CASE ...]`: makes the logs of these jobs, or of all jobs, again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run one job in the lab to its end, and write its logs as they are kept in tests/samples/logs/jobs."""
+"""Runs one job in the lab to its end, and stores its logs in tests/samples/logs/jobs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REDIRECTED = "/tmp/logs"
 TIMEOUT = 25
 PATIENCE = 200.0
 ALONE = 75.0
-"""Seconds that the others have once one has failed; then they are told to end, as a person would."""
+"""Seconds that the other processes have after one has failed; then they are ended, as a person would do."""
 LARGE = 100_000
 LAYOUTS = {
     "plain": (),
@@ -40,7 +40,7 @@ LAYOUTS = {
 
 
 def capture(lab: Lab, name: str, case: Case) -> list[Path]:
-    """The files that were written, those of an earlier run replaced."""
+    """The files that were written; those of an earlier run are replaced."""
     with tempfile.TemporaryDirectory() as folder:
         raw = Path(folder)
         run(lab, case, raw)
@@ -49,7 +49,7 @@ def capture(lab: Lab, name: str, case: Case) -> list[Path]:
 
 
 def run(lab: Lab, case: Case, raw: Path) -> None:
-    """The job to its end, its logs in the folder `raw`; the fault is still there afterwards."""
+    """Run the job to its end, with its logs in the folder `raw`; the fault is still there afterwards."""
     case.prepare(lab)
     hosts = list(lab)[: case.hosts]
     for host in hosts:
@@ -73,13 +73,13 @@ def kernel_lines() -> list[str]:
 
 
 def since(before: Sequence[str]) -> list[str]:
-    """What the kernel said after the line `before`."""
+    """The kernel's messages after the line `before`."""
     lines = kernel_lines()
     return lines[max((at + 1 for at, line in enumerate(lines) if line in before), default=0) :]
 
 
 def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> None:
-    """All of them to their end, or to the end of our patience."""
+    """All of them to their end, or until our patience ends."""
     started: list[subprocess.Popen[bytes]] = []
     try:
         for argv, path, env in starts:
@@ -100,7 +100,7 @@ def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> None:
 
 
 def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Tell what still runs to end, and wait a little for its last words."""
+    """End what still runs, and wait a little for its last output."""
     for each in started:
         for child in psutil.Process(each.pid).children() if each.poll() is None else ():
             child.terminate()
@@ -148,14 +148,14 @@ def _srun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[int
 
 
 def _fetch(hosts: Sequence[Host], raw: Path) -> None:
-    """torchrun's own folder of each host."""
+    """torchrun's own folder on each host."""
     for host in hosts:
         theirs = Path(f"/proc/{host.pid}/root{REDIRECTED}")
         for run in sorted(theirs.glob("*")):
             shutil.copytree(run, raw / host.name, dirs_exist_ok=True)
 
 
-# No path of this machine.
+# Remove the paths of this machine.
 
 PLACES = (
     (re.escape(str(TRAINING.parent)), "/home/user/job"),

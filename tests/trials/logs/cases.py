@@ -14,7 +14,7 @@ Prepare = Callable[[Lab], None]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One job. `layout` is where its output goes: plain, redirects (torchrun -r 3), tee (-t 3), mpirun,
+    """One job. `layout` says where its output goes: plain, redirects (torchrun -r 3), tee (-t 3), mpirun,
     srun.
     """
 
@@ -24,16 +24,16 @@ class Case:
     prepare: Prepare = lambda _: None
     layout: str = "plain"
     absent: tuple[int, ...] = ()
-    """Indices of hosts that nobody starts the job on."""
+    """Indices of hosts on which the job is not started."""
     master: Mapping[int, str] = field(default_factory=dict)
-    """The master address, where a host is given another one than all."""
+    """The master address, if one host is given another address than the others."""
     rendezvous: str = "static"
     memory: Mapping[int, int] = field(default_factory=dict)
-    """Hosts whose share of the job may use so many bytes."""
+    """Hosts on which the job may use only this many bytes."""
     srun: tuple[str, ...] = ()
     """Options of srun."""
     during: Prepare | None = None
-    """What happens after 20 steps; of jobs of Slurm only."""
+    """The event after 20 steps; only for jobs of Slurm."""
 
 
 def faulty(fault: str, victim: int, **env: str) -> dict[str, str]:
@@ -41,7 +41,7 @@ def faulty(fault: str, victim: int, **env: str) -> dict[str, str]:
 
 
 def table(verdict: str) -> Prepare:
-    """A firewall on node1 whose verdict on the master's port is not to accept."""
+    """A firewall on node1 with a verdict other than accept on the master's port."""
     rules = f"""
 table inet filter {{
   chain input {{
@@ -63,7 +63,7 @@ def small_shm(lab: Lab) -> None:
 
 
 def disks(small: str) -> Prepare:
-    """A folder for checkpoints on every host; that of host `small` has room for less than one."""
+    """A folder for checkpoints on every host; that of host `small` has room for less than one checkpoint."""
 
     def prepare(lab: Lab) -> None:
         for host in lab:

@@ -1,4 +1,4 @@
-"""The same training as a job of Slurm: what sbatch leaves of it."""
+"""The same training as a job of Slurm: the output that sbatch leaves."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.injob import environment
 from tests.trials.logs.cases import PORT, Case
 
 SILENT = 5
-"""Seconds until Slurm takes a host that does not answer for lost."""
+"""Seconds until Slurm considers a silent host lost."""
 LONGEST = 240.0
 RANK = "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID"
 
 
 def run(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, training: Path, timeout: int) -> None:
-    """The lab has to have as many hosts as the job, or more."""
+    """The lab must have at least as many hosts as the job."""
     slurm = Slurm(lab, patience=SILENT)
     try:
         slurm.start()

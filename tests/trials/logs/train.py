@@ -1,4 +1,4 @@
-"""A small training over gloo. FAULT is what goes wrong in rank VICTIM at step AT; without it nothing does."""
+"""A small training over gloo. FAULT is the fault of rank VICTIM at step AT; without it, there is no fault."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load_all() -> None:
 
 
 def map_cache() -> None:
-    """A cache in shared memory, as libraries of several processes make one."""
+    """A cache in shared memory, such as libraries with several processes make."""
     with Path(f"/dev/shm/cache.{os.getpid()}").open("wb+") as file:
         file.truncate(32 << 20)
         with mmap.mmap(file.fileno(), 32 << 20) as cache:

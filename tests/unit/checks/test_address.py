@@ -50,7 +50,7 @@ def test_a_host_that_has_the_address_of_another_beside_its_own() -> None:
 
 @pytest.mark.parametrize("interface", ["3: dummy0", "1: lo", "4: kube-ipvs0", "5: docker0"])
 def test_an_address_that_no_packet_leaves_by(interface: str) -> None:
-    """Real servers behind a load balancer have its address there."""
+    """Real servers behind a load balancer have the address of the load balancer there."""
     assert beside(interface) == []
 
 

@@ -1,4 +1,4 @@
-"""Chinese manual pages say what the English ones say. Those to be made: tests/unit/test_translated.py."""
+"""Chinese manual pages say what the English ones say. Missing pages: see tests/unit/test_translated.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COPIED = re.compile(
       | [\w./*+-]*[0-9_/][\w./*:-]*          # numbers, codes, variables, paths""",
     re.ASCII | re.VERBOSE,
 )
-"""What stands in both languages alike."""
+"""The parts that are the same in both languages."""
 
 each_translated = each("check", [check for check in CHECKS.values() if translation(check)])
 

@@ -69,7 +69,7 @@ def test_causes_are_checks_and_form_no_circle(check: Check) -> None:
     ahead, seen = list(check.causes), set[str]()
     while ahead:
         id = ahead.pop()
-        assert id in CHECKS, f"{id} is no check"
+        assert id in CHECKS, f"{id} is not a check"
         assert id != check.id, "it would explain itself"
         if id not in seen:
             seen.add(id)
@@ -88,7 +88,7 @@ def test_checks_import_only_what_is_meant_for_them(file: Path) -> None:
 
 @each_file
 def test_checks_are_pure(file: Path) -> None:
-    """They cannot read the time, the files or the environment of the machine that judges."""
+    """They must not read the time, the files or the environment of the machine that judges."""
     used = {node.id for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Name)}
     assert not used & {"open", "os", "time", "socket", "subprocess", "random", "print", "input", "Path"}
 
@@ -127,7 +127,7 @@ def test_every_remedy_is_used_and_its_holes_can_be_filled(name: str) -> None:
     sources = "".join(text for file in files for text in [file.read_text(), *texts_of_rules(file)])
     for command in RECIPES[name].commands:
         for hole in placeholders(command):
-            filled = hole == "hosts" or f'"{hole}":' in sources  # the culprits are known of every finding
+            filled = hole == "hosts" or f'"{hole}":' in sources  # every finding must have culprits
             assert filled, f"nobody fills {{{hole}}}"
 
 

@@ -56,7 +56,7 @@ ALIASES = ["left", "right"]
 
 
 def test_a_guessed_address_that_is_not_reached_is_undecided() -> None:
-    """The hosts have other names than those by which they were named, so that nothing says their address."""
+    """The hosts report other names than those that the user typed, so nothing shows their addresses."""
     answers = {
         name: heard(number, ALIASES, names=f"? box{number}\n10.0.0.{number} STREAM box{number}")
         for number, name in enumerate(ALIASES, 1)
@@ -90,7 +90,7 @@ PORTS = Ports(4096, 2048, range(32768, 61000), ())
 
 @pytest.mark.parametrize("back", ["dropped", "ok"])
 def test_what_a_kernel_refuses_to_send_is_the_fault_of_its_host(back: str) -> None:
-    """Routes and rules of IPv6 are not read: with them, `connect` itself fails."""
+    """Routes and rules of IPv6 are not read; if they prevent a connection, `connect` itself fails."""
     whole = mesh(NAMES)
     seen: Any = {("a", "b"): "error", ("b", "a"): back}
     links = tuple(replace(each, outcome=seen.get((each.source, each.target), "ok")) for each in whole.links)
@@ -109,7 +109,7 @@ def closing(rule: str) -> str:
 
 
 def of_the_head(rule: str) -> list[tuple[str, tuple[str, ...], str | None]]:
-    """What is found if `b` and the head do not reach each other, and the head has this rule."""
+    """The findings if `b` and the head do not reach each other, and the head has this rule."""
     seen = mesh(NAMES, ("a", "b"), ("b", "a"))
     knocks = tuple(Link(n, "a", "10.0.0.1", 29500, "master", "dropped" if n == "b" else "ok") for n in "bc")
     hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(NAMES, 1))
@@ -131,7 +131,7 @@ def of_the_head(rule: str) -> list[tuple[str, tuple[str, ...], str | None]]:
     ],
 )
 def test_a_peer_that_the_head_shuts_out_is_not_blamed(rule: str) -> None:
-    """Most of what the peer tries is to the head, so that it alone would explain all failures."""
+    """Most of the peer's attempts are to the head, so that the peer alone would explain all failures."""
     assert of_the_head(rule) == [
         ("firewall-blocks", ("a",), None),
         ("port-unreachable", ("a",), "firewall-blocks"),

@@ -62,7 +62,7 @@ def found(check: Check, *facts: Any) -> list[Problem]:
 
 
 def test_a_job_over_nccl_needs_a_gpu_that_somebody_shows() -> None:
-    """A container that has none decides nothing: the job's containers may have been given theirs."""
+    """A container without GPUs decides nothing, because the job's containers may have been given some."""
     none = {"node1": devices(0, on_bus=0, driver=""), "node2": devices(0, on_bus=0, driver="")}
     (one, two) = found(MISSING, none, {}, plan(), {}, {"node1": View.HOST})
     assert (one.hosts, two.hosts) == (("node1",), ("node2",))

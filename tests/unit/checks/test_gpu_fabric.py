@@ -132,7 +132,7 @@ def topology(far: int = -1) -> dict[tuple[int, int], str]:
 
 
 CUBE = {(0, 1): "NV1", (0, 2): "NV1", (0, 3): "NV2", (1, 2): "NV2", (1, 3): "NV1", (2, 3): "SYS"}
-"""GPUs that are not all joined alike, as they were built."""
+"""GPUs that are connected differently by design."""
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ SPARE = (rail(0), rail(1, "down", "Polling"), rail(2, "down", "Disabled", "Ether
 
 
 def ports(*changed: InfinibandPort) -> dict[str, tuple[InfinibandPort, ...]]:
-    """Three hosts with all ports up, and node3 with these instead of its own."""
+    """Three hosts with all ports up; node3 has these ports instead of its own."""
     other = {port.device: port for port in changed}
     return {
         **dict.fromkeys(("node1", "node2", "node4"), ALL_UP),

@@ -1,4 +1,6 @@
-"""interface-wrong: silent where others reach what ranks would offer, and where another check tells it."""
+"""interface-wrong: silent if others reach the addresses that ranks would offer, or if another check reports
+the fault.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def answer(number: int, own: str = "", more: str = DOCKER, **changed: Any) -> An
 
 
 def offered(address: str, **outcomes: str) -> MeshResult:
-    """What came of trying `address`, by source; the target is the host that is no source."""
+    """The results of connecting to `address`, by source; the target is the host that is not a source."""
     (target,) = set(NAMES) - outcomes.keys()
     links = tuple(Link(s, target, address, 40001, "ephemeral", o) for s, o in outcomes.items())  # type: ignore[arg-type]
     return MeshResult("full", None, (), links, (), (), 0.5)
@@ -57,7 +59,7 @@ def test_every_own_name_is_the_bridge() -> None:
 
 @pytest.mark.parametrize(("address", "status"), [("9.0.0.1", "fail"), ("172.17.0.1", "warn")])
 def test_gloo_connects_from_the_higher_address_to_the_lower(address: str, status: str) -> None:
-    """The host with the highest address waits for nobody: it works, by luck."""
+    """The host with the highest address waits for nobody, so it works by luck."""
     answers = {"b": answer(2, address, f"br0 inet {address}/16")}
     (one,) = found(answers, offered(address, a="refused", c="dropped"))
     assert (one.status.value, one.hosts) == (status, ("b",))
@@ -69,7 +71,7 @@ def test_a_second_network_that_the_others_reach_is_silent() -> None:
 
 
 def test_gloo_connects_no_two_versions_of_ip() -> None:
-    """Each reaches the address of each: torch says "address family mismatch" all the same."""
+    """Each host reaches the address of the other; torch reports "address family mismatch" all the same."""
     answers = {"b": answer(2, "fd00::2", "eth0 inet6 fd00::2/64")}
     (one,) = found(answers, offered("fd00::2", a="ok", c="ok"))
     assert (one.status.value, one.hosts) == ("fail", ("b",))
@@ -136,7 +138,7 @@ def test_an_interface_that_the_login_names_and_others_do_not_reach() -> None:
 
 @pytest.mark.parametrize("backend", [Backend.NCCL, Backend.HCCL])
 def test_the_choice_of_nccl_and_hccl_is_emulated_and_says_so(backend: Backend) -> None:
-    """A bridge that sorts, and was made, before the card to the network."""
+    """A bridge that comes before the network card by name and by the time of its creation."""
     first = "1: lo inet 127.0.0.1/8\n2: br-1 inet 172.18.0.1/16\n3: eth0 inet 10.0.0.{n}/24"
     answers = {n: heard(i, NAMES, addresses=first.format(n=i)) for i, n in enumerate(NAMES, 1)}
     (one,) = found(answers, backend=backend)

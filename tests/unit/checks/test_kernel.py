@@ -36,14 +36,14 @@ INSTALLED = "/usr/local/Ascend/ascend-toolkit/latest/aarch64-linux/ascend_toolki
 def found(
     check: str, wishes: JobWishes = HCCL, ports: dict[str, str] | None = None, **answers: Any
 ) -> list[Finding]:
-    """What the check says of the first host, whose kernel settings are changed."""
+    """The check's findings about the first host, whose kernel settings are changed."""
     answer = heard(1, NAMES, ports={**FILES["ports"], **(ports or {})}, **answers)
     of = report(recording(NAMES, wishes=wishes, heard={NAMES[0]: answer}))
     return [f for f in of.findings if f.check == check and NAMES[0] in f.hosts]
 
 
 def cann(version: str) -> dict[str, str]:
-    """The file of a toolkit of this version, by what one of another version holds."""
+    """The file of a toolkit of this version, made from the file of another version."""
     return {INSTALLED: sample("version/ascend_toolkit_install_8.5.0.info").replace("8.5.0", version)}
 
 
@@ -77,7 +77,7 @@ def test_nothing_reserved_is_a_fault_with_every_version(versions: dict[str, str]
 
 
 def test_the_remedies_keep_what_is_reserved_and_ask_for_one_list() -> None:
-    """Whichever of the two commands is typed last, nothing that the other reserved is lost."""
+    """Whichever of the two commands is typed last, everything that the other one reserved stays reserved."""
     changed = {RANGE: "20000 60999", RESERVED: "9601-9602,59990-60003,60005"}
     both = found("ports-not-reserved", ports=changed, versions=cann("8.0.0"))
     assert len(both) == 2
@@ -120,7 +120,7 @@ def test_a_queue_must_hold_every_rank_of_the_job_wherever_its_size_is_said(sourc
 
 
 def test_the_rank_table_says_how_large_the_job_is() -> None:
-    """It has twice as many ranks as the hosts that are examined."""
+    """It has twice as many ranks as the examined hosts."""
     table = TableFile("table.json", sample("rank_table/v1.0_two_servers.json"), "")
     small = {**GUIDE, "/proc/sys/net/core/somaxconn": "3"}
     (one,) = found(

@@ -1,4 +1,4 @@
-"""What the kernel log reports about links, in the messages of many drivers: facts in, problems out."""
+"""Reports about links in the kernel log, in the messages of many drivers: facts in, problems out."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_healthy_jobs_that_run(name: str) -> None:
 
 
 def test_commands_of_a_slurm_step_are_no_ranks_that_were_lost() -> None:
-    """Other commands of the same step have ended already."""
+    """Other commands of the same step have already ended."""
     step = {"SLURM_STEP_NUM_TASKS": 4, "SLURM_JOB_ID": 5}
     here = [process(r, {**step, "SLURM_PROCID": r}, "sed") for r in (0, 1, 3)]
     found, _ = judged(RANKS, running(node1=here), a_plan(hosts=1))
@@ -769,7 +769,7 @@ def test_the_service_of_a_job_is_made_with_the_job(tmp_path: Path) -> None:
     ],
 )
 def test_no_host_knows_the_name_of_the_master(text: str, hosts: int, tmp_path: Path) -> None:
-    """A job on one host needs it too."""
+    """A job on one host needs the name, too."""
     facts = the_facts(hosts, names={"nobody": ""})
     (problem,), doubt = judged(MASTER, [read(tmp_path, text)], a_plan(hosts=hosts), facts)
     assert problem.summary == "the name of the master cannot be resolved"
@@ -825,7 +825,7 @@ def test_a_name_that_stands_for_a_service(tmp_path: Path) -> None:
 
 
 def test_commands_to_type_stay_on_one_line(tmp_path: Path) -> None:
-    """The part of a value after a line end would become a command of its own."""
+    """The part of a value after a line end would become a separate command."""
     texts = [
         f"torchrun --nnodes=2 --node_rank={n} --master_addr=node1 --rdzv_id='a\nreboot {n}' t.py\n"
         for n in (0, 1)

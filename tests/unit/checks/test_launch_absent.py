@@ -1,4 +1,4 @@
-"""A launch that is written for accelerators, on hosts that show none or others."""
+"""A launch that is written for accelerators, on hosts that have none or others."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_devices_are_there(name: str, tmp_path: Path) -> None:
 
 
 def test_npus_in_place_of_gpus(tmp_path: Path) -> None:
-    """MindSpeed takes nccl for hccl; nothing takes hccl for nccl."""
+    """MindSpeed uses hccl if it is told nccl; nothing uses nccl if it is told hccl."""
     on_npus, on_gpus = plan("devices found", Backend.HCCL), plan("devices found", Backend.NCCL)
     assert silent(MEANT["nccl"][0], tmp_path, on_npus, vendor=ASCEND) == ""
     (problem,), _ = judged(CHECK, [read(tmp_path, MEANT["CANN"][0])], on_gpus, facts(NVIDIA))

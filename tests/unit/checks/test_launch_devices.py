@@ -1,4 +1,4 @@
-"""Ranks that were told a rank table and their device alone, as the loops of guides start them."""
+"""Ranks that only get a rank table and their device, as the loops of guides start them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Files = Mapping[str, str | None]
 
 
 def a_table(*servers: str, each: int = 8, first: int = 0) -> str:
-    """The table of servers with devices from 0 on; `first` is the first of the ranks of a server."""
+    """The table of servers with devices from 0 on; `first` is the number of a server's first rank."""
     rows = [
         {
             "server_id": server,
@@ -49,7 +49,7 @@ TABLE = a_table("10.0.0.1")
 
 
 def a_dump(device: int | str, /, **changed: str | int | None) -> str:
-    """What `env > env$i.log` of the guide's run.sh prints: no rank, no host name, a folder of its own."""
+    """The output of `env > env$i.log` in the guide's run.sh: no rank, no host name, a folder of its own."""
     env: dict[str, str | int | None] = {
         "SHELL": "/bin/bash",
         "RANK_TABLE_FILE": "../rank_table.json",
@@ -64,7 +64,7 @@ def a_dump(device: int | str, /, **changed: str | int | None) -> str:
 
 
 def tables(files: Files) -> str:
-    """As a host prints them; None for one that is not there."""
+    """The tables as a host prints them; None for a missing one."""
     said = ""
     for path, text in files.items():
         if text is None:
@@ -126,7 +126,7 @@ def test_two_hosts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [0, 3])
 def test_a_dump_that_is_missing(first: int, tmp_path: Path) -> None:
-    """The rank of a device is what the table says."""
+    """The rank of a device is the one in the table."""
     files = {f"{FOLDER}/rank_table.json": a_table("10.0.0.1", first=first)}
     dumps = [a_dump(d) for d in range(8) if d != 3]
     finding = only(judged(tmp_path, *dumps, files=files))
@@ -157,7 +157,7 @@ def test_a_device_that_is_not_in_the_table(device: int | str, tmp_path: Path) ->
 
 
 def test_a_device_that_the_host_has_not(tmp_path: Path) -> None:
-    """Without a table that could be read."""
+    """There is no table that could be read."""
     dumps = [a_dump(d if d < 7 else 9, RANK_TABLE_FILE="/job/t.json") for d in range(8)]
     finding, unknown = judged(tmp_path, *dumps, files={}).findings
     assert finding.summary == "DEVICE_ID is beyond the devices of the host"
@@ -207,7 +207,7 @@ def test_a_rank_with_another_table(text: str | None, certain: Confidence, tmp_pa
 
 
 def test_the_first_rank_with_another_table(tmp_path: Path) -> None:
-    """The table of most ranks is the job's, wherever the odd one comes."""
+    """The table of most ranks is the job's, whichever rank has the odd one."""
     files = {"/old/rank_table.json": OTHER, f"{FOLDER}/rank_table.json": TABLE}
     dumps = [a_dump(d, **({"RANK_TABLE_FILE": "/old/rank_table.json"} if d == 0 else {})) for d in range(8)]
     finding = only(judged(tmp_path, *dumps, files=files), "launch-inconsistent")
@@ -236,7 +236,7 @@ def test_half_of_the_ranks_with_another_table(tmp_path: Path) -> None:
 
 
 def test_tables_that_are_where_no_rank_looks_for_them(tmp_path: Path) -> None:
-    """The bug of the guide's own script: the loop has changed to device$i before the start."""
+    """The bug in the guide's own script: the loop has changed to device$i before the start."""
     files: Files = {f"{FOLDER}/device{d}/rank_table.json": None for d in range(8)}
     report = judged(tmp_path, *eight(RANK_TABLE_FILE="./rank_table.json"), files=files)
     finding = only(report, "rank-table-differs")
@@ -245,7 +245,7 @@ def test_tables_that_are_where_no_rank_looks_for_them(tmp_path: Path) -> None:
 
 
 def test_one_rank_without_a_number_among_others_that_have_one(tmp_path: Path) -> None:
-    """A launch that gives numbers has forgotten one: the table is not what this launch goes by."""
+    """A launch that gives numbers has forgotten one: the table is not its source of ranks."""
     dumps = [a_dump(d, RANK_ID=None if d == 2 else d) for d in range(8)]
     finding = only(judged(tmp_path, *dumps))
     assert finding.summary == "RANK_ID is not set"

@@ -46,7 +46,7 @@ def written(folder: Path, text: str, name: str = "run.sh") -> Path:
 
 
 def examined(*scripts: Path, hosts: int = 1) -> Report:
-    """The report on healthy hosts; one alone is this machine."""
+    """The report on healthy hosts; a single host is this machine."""
     wishes = apply_flags(Request("check", job=JobFlags(launch=scripts)), JobWishes())
     names = [f"node{n}" for n in range(1, hosts + 1)]
     made = recording(names, wishes=wishes, command="check")
@@ -118,7 +118,7 @@ def test_a_loop_of_unknown_length_is_said(tmp_path: Path) -> None:
 
 
 def test_the_rank_table_beside_a_script_is_read_and_judged(tmp_path: Path) -> None:
-    """Of the guide: HCCL cannot read the table, and the ranks do not find it."""
+    """As in the guide: HCCL cannot read the table, and the ranks do not find it."""
     shutil.copy(sample("run.sh"), tmp_path)
     shutil.copy(sample("rank_table_as_printed.json"), tmp_path / "rank_table.json")
     of = examined(tmp_path / "run.sh")
@@ -180,7 +180,7 @@ def test_ranks_that_do_not_find_their_table(tmp_path: Path) -> None:
 
 
 def test_a_table_that_is_not_by_the_script(tmp_path: Path) -> None:
-    """On this machine that is a fault; on others the script may lie elsewhere."""
+    """On this machine that is a fault; on other hosts, the script may be elsewhere."""
     script = written(tmp_path, "export RANK_TABLE_FILE=t.json RANK_SIZE=8\n" + LOOP)
     here = found(examined(script))["rank-table-differs"]
     assert here.actual == f"there is no {tmp_path}/t.json"
@@ -227,7 +227,7 @@ def test_all_scripts_of_two_hosts_start_too_few(tmp_path: Path) -> None:
 
 
 def test_other_hosts_may_start_the_others(tmp_path: Path) -> None:
-    """Neither one script of several hosts nor one whose master is elsewhere is wrong by itself."""
+    """Neither a script for one of several hosts nor a script with its master elsewhere is wrong by itself."""
     assert found(counted(tmp_path, "export MASTER_ADDR=10.0.0.1 WORLD_SIZE=16", hosts=2)) == {}
     offset = "export MASTER_ADDR=10.0.0.1 WORLD_SIZE=16 RANK_ID=$((8 * $1))"
     assert found(counted(tmp_path, offset)) == {}

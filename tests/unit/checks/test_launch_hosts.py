@@ -1,4 +1,4 @@
-"""A launch for another number of hosts than were named, or with the same ranks on each of them."""
+"""A launch for another number of hosts than the user named, or with the same ranks on each host."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_one_host_of_a_larger_job_decides_nothing(tmp_path: Path) -> None:
 
 
 def test_pods_may_say_what_the_script_does_not(tmp_path: Path) -> None:
-    """PET_NNODES, which operators set, stands for --nnodes."""
+    """PET_NNODES, which operators set, replaces --nnodes."""
     pods = {"view": {"node1": View.CONTAINER, "node2": View.CONTAINER}}
     problems, doubt = judged(CHECK, [read(tmp_path, "torchrun train.py\n")], facts=pods)
     assert problems == []

@@ -1,4 +1,4 @@
-"""Jobs in pods, jobs side by side, jobs seen in part: healthy ones are not called faulty."""
+"""Jobs in pods, jobs side by side, jobs that are only partly visible: healthy ones are not called faulty."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def agent_and_ranks(
 
 
 def msrun(node: int, *outer: str, worker_num: int = 16) -> list[JobProcess]:
-    """Its command line appears twice if srun has started it: as itself, and in that of srun."""
+    """If srun has started it, its command line appears twice: as its own, and in that of srun."""
     own = (f"--worker_num={worker_num}", "--local_worker_num=8", f"--master_addr={HEAD}", "net.py")
     agent = process(9, {}, "python", "/usr/bin/msrun", *own)
     return [process(5, {}, *outer, "msrun", *own), agent] if outer and not node else [agent]
@@ -200,7 +200,7 @@ def nobodys(job: Jobs, view: View, hosts: int = 2) -> Severity | None:
 
 
 def test_a_job_that_waits_for_an_address_of_nobody() -> None:
-    """In pods the address may be that of a service; launchers that have started ranks did meet there."""
+    """In pods, the address may be that of a service. Launchers that have started ranks did meet there."""
     workers_of_one = {"node1": workers({"MS_SCHED_HOST": "10.96.1.7"}, MS_SCHED_HOST="10.96.1.7")}
     assert nobodys(workers_of_one, View.HOST) is None
     assert nobodys(workers_of_one, View.CONTAINER) is Severity.WARN
@@ -219,7 +219,7 @@ def test_a_job_that_waits_for_an_address_of_nobody() -> None:
 
 
 def test_a_rendezvous_of_nobody() -> None:
-    """All launchers that the job is for are there, so none of them can be the endpoint."""
+    """All launchers of the job are visible, so none of them can be the endpoint."""
     options = ("--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=10.0.0.9:29400")
     agents = {f"node{n}": [torchrun(9, *options)] for n in (1, 2)}
     assert nobodys(agents, View.HOST) is None
@@ -242,7 +242,7 @@ def test_every_host_runs_as_the_first_node() -> None:
 
 
 def test_a_whole_job_and_a_part_of_another() -> None:
-    """The other job goes on on hosts that were not examined."""
+    """The other job continues on hosts that were not examined."""
     job = {f"node{n + 1}": agent_and_ranks(n, nodes=2, master=HEAD) for n in (0, 1)}
     (doubt,) = silent({**job, "node3": agent_and_ranks(0, nodes=2, master=OTHER)}, hosts=3)
     assert "ranks 8-15 of 16 may run on hosts that were not looked at" in doubt
@@ -352,7 +352,7 @@ def by_hand(*env: Mapping[str, str | int], program: str = "/job/eval.py") -> Job
 
 
 def test_scripts_started_by_hand_in_a_pod() -> None:
-    """They inherit the pod's rank but are not ranks."""
+    """They inherit the pod's rank variables but are not ranks."""
     problem = only(by_hand({}, {}))
     assert problem.summary == "RANK=0 is given 2 times"
     assert (problem.severity, problem.confidence) == (Severity.WARN, Confidence.SUSPECT)
@@ -372,7 +372,7 @@ def test_scripts_started_by_hand_in_a_pod() -> None:
     ],
 )
 def test_ranks_that_are_doubled(job: Jobs) -> None:
-    """A second rank number of the same program, or a launcher, shows that they are ranks."""
+    """They are ranks if there is a second rank number of the same program, or a launcher."""
     problems, _ = found(job)
     (problem,) = [problem for problem in problems[RANKS] if "given 2 times" in problem.summary]
     assert problem.severity is None
@@ -426,7 +426,7 @@ def test_doubled_ranks_of_the_same_hosts_are_one_finding() -> None:
 
 
 def one_host_job(lost: Sequence[int], address: str = LOCAL) -> Jobs:
-    """Eight ranks that were told nothing of hosts, without those that are lost."""
+    """Eight ranks without any information about hosts, except those that are lost."""
     env: dict[str, str | int] = {"WORLD_SIZE": 8, "MASTER_ADDR": address, "MASTER_PORT": 29500}
     return {"node1": [process(10 + r, {"RANK": r, **env}) for r in range(8) if r not in lost]}
 
@@ -452,7 +452,7 @@ def test_a_one_host_job_that_lost_a_worker_lacks_a_rank_and_nothing_else(
 
 
 def test_half_of_a_one_host_job_at_loopback() -> None:
-    """Four of eight may be what one of two hosts has: but nobody elsewhere could join them."""
+    """Four of eight ranks may be the share of one of two hosts, but nobody elsewhere could join them."""
     problem = only(one_host_job([4, 5, 6, 7]), hosts=1)
     assert (problem.hosts, problem.actual) == (("node1",), "ranks 4-7 missing")
 
@@ -465,7 +465,7 @@ def test_half_of_a_job_may_be_on_another_host() -> None:
 
 
 def test_a_loopback_master_of_a_job_that_one_host_cannot_hold_alone() -> None:
-    """Seven of sixteen ranks, and a host has eight devices."""
+    """Seven of sixteen ranks, on a host with eight devices."""
     env: dict[str, str | int] = {"WORLD_SIZE": 16, "MASTER_ADDR": LOCAL, "MASTER_PORT": 29500}
     problems, _ = found({"node1": [process(10 + r, {"RANK": r, **env}) for r in range(7)]})
     assert "each host waits for itself" in problems[MASTER][0].summary

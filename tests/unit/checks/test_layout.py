@@ -42,7 +42,7 @@ def devices(product: str, ranks: Mapping[str, int], on_bus: int = 0) -> dict[str
 def judged(
     said: str, *ranks: int, product: str = "atlas-a2", backend: Backend = Backend.HCCL, on_bus: int = 0
 ) -> list[Problem]:
-    """The problems; what was not judged has a test of its own."""
+    """The problems; undecided layouts have their own tests."""
     hosts = {f"node{number}": count for number, count in enumerate(ranks or (8,), 1)}
     seen = devices(product, hosts, on_bus) if product else {}
     problems: list[Problem] = []
@@ -368,7 +368,7 @@ def test_other_backends_reduce_every_data_type(backend: Backend) -> None:
 def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
     said: str, ranks: tuple[int, ...], on_bus: int, severity: Severity, actual: str, number: int
 ) -> None:
-    """Cards in slots are not connected to each other, and HCCL does not check their number."""
+    """Cards in slots are not connected to each other, and HCCL does not check how many there are."""
     accused = tuple(
         f"node{n}" for n, own in enumerate(ranks, 1) if own not in (1, 2, 4, 8) or "world" in said
     )

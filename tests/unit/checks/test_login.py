@@ -1,4 +1,4 @@
-"""What a login hands down to ranks, judged: how grave each limit is, and what is sound."""
+"""What a login passes on to ranks: how grave each limit is, and what is sound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.recordings import FILES, heard, recording, report
 NAMES = ["a", "b"]
 GB = 1 << 30
 WHOLE = 24684084 * 1024
-"""All memory of the hosts of recordings."""
+"""All the memory of the hosts in recordings."""
 PYTHON = "python 3.11.2 /opt/train/bin/python\n"
 
 

@@ -1,4 +1,4 @@
-"""Hosts that share a name: one machine that is listed twice, or several that are called alike."""
+"""Hosts that share a name: one machine that is listed twice, or several with the same name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def machine(boot: str, root: int) -> dict[str, str]:
 
 
 def found(second: dict[str, str] | None, number: int = 1) -> dict[str, tuple[str, ...]]:
-    """Check -> hosts, where `b` is called `a` and has the addresses of 10.0.0.NUMBER."""
+    """Check -> hosts, if `b` is called `a` and has the addresses of 10.0.0.NUMBER."""
     called = {"/proc/sys/kernel/hostname": "a"}
     address = f"1: lo inet 127.0.0.1/8 scope\n2: eth0 inet 10.0.0.{number}/24 scope global"
     answers = {"a": heard(1, NAMES, machine=machine(BOOT, 28), identity=called)}

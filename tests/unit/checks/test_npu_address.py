@@ -85,7 +85,7 @@ def test_addresses_that_are_not_known_are_not_judged() -> None:
 
 
 def test_a_table_of_several_hosts_makes_the_network_needed() -> None:
-    """Although only one of them is examined."""
+    """Even though only one of them is examined."""
     own = {**OWN, 3: None}
     for names, severity in (("node1",), Severity.WARN), (("node1", "node2"), None):
         job = tabled(plan("node1"), dict.fromkeys(names, EIGHT))
@@ -236,7 +236,7 @@ def test_the_odd_one_by_its_own_file() -> None:
 SCATTERED = Network(
     lambda host, device: f"10.{20 + device}.0.{(0, 3, 17, 5)[host] + 40 * (device in (2, 5))}"
 )
-"""A segment for each number, and no sequence in it."""
+"""Each number has a segment of its own, and there is no sequence in it."""
 
 
 def test_the_odd_one_by_the_segment_of_its_number() -> None:

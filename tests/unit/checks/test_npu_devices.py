@@ -197,7 +197,7 @@ def test_numbers_that_a_server_may_have(product: str, there: int, more: dict[str
 
 
 def test_a_gap_in_the_numbers() -> None:
-    """Nothing says how many there should be, but one between others is not there."""
+    """Nothing says how many there should be, but a number between two others is missing."""
     found = missing(everywhere(devices("ascend", (0, 1, 3))))
     assert [problem.severity for problem in found.problems] == [Severity.WARN] * 3
     assert found.places == {(host, 2) for host in HOSTS}
@@ -207,7 +207,7 @@ def test_a_gap_in_the_numbers() -> None:
 
 
 def test_no_npu_anywhere() -> None:
-    """The job may see them elsewhere, in its containers: so a container that has none decides nothing."""
+    """The job may see them elsewhere, in its containers, so a container without NPUs decides nothing."""
     none = everywhere(devices("cpu", npus=()))
     assert {host for problem in missing(none).problems for host in problem.hosts} == set(HOSTS)
     inside = missing(none, view=View.CONTAINER)
@@ -230,7 +230,7 @@ def npu(device: int, **more: Any) -> Npu:
 
 
 def npus(**changes: Any) -> tuple[Npu, ...]:
-    """Eight idle ones, and device 3 with changes."""
+    """Eight idle devices; device 3 has these changes."""
     return tuple(npu(n, **changes) if n == 3 else npu(n) for n in EIGHT)
 
 

@@ -1,4 +1,4 @@
-"""NPU to NPU: which pings are made, what they show, and which device is blamed."""
+"""Pings between NPUs: which pings are made, what they show, and which device is blamed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(hosts: int, devices: int = 2) -> Addresses:
 
 
 def pinged(addresses: Addresses, lost: Mapping[tuple[str, int], str]) -> dict[str, tuple[Ping, ...]]:
-    """The pings of all devices when some devices have a fault."""
+    """The pings of all devices if some devices have a fault."""
     owner = {
         a.ip: (host, d) for host, said in addresses.items() for d, a in said.items() if isinstance(a, Address)
     }
@@ -202,7 +202,7 @@ def test_what_the_tool_prints() -> None:
 @given(st.text() | st.integers(0, len(OUTPUT)).map(lambda end: OUTPUT[:end]))
 def test_any_output_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(UnreadableOutput):
-        assert NPU_PINGS.parse(Capture("npu-pings", 0, text)), "no ping is no proof"
+        assert NPU_PINGS.parse(Capture("npu-pings", 0, text)), "no ping proves nothing"
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "fd00::8", "a b", "$(id)", "'; id; '"])

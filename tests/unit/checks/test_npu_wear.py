@@ -96,7 +96,7 @@ def test_copper_has_no_modules() -> None:
 
 
 def test_modules_of_links_that_are_down_are_a_finding_of_their_own() -> None:
-    """So that consequences of the link fault follow from that fault alone."""
+    """So that the consequences of the link fault follow only from that fault."""
     dark = module({"Rx Power0": 0})
     found = optical(each(module(), {3: dark, 4: dark, 5: dark}), each(True, {3: False}))
     assert [problem.subject for problem in found.problems] == ["device 3", "devices 4-5"]

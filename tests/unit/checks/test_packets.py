@@ -20,7 +20,7 @@ NAMES = ["a", "b", "c", "d"]
 
 
 def carried(names: list[str], lost: Collection[tuple[str, str]] = ()) -> MeshResult:
-    """A mesh in which what these senders sent to these receivers did not arrive."""
+    """A mesh in which the data of these senders did not arrive at these receivers."""
 
     def loaded(link: Link) -> Link:
         there, back = (link.source, link.target), (link.target, link.source)
@@ -81,7 +81,7 @@ def test_between_two_hosts_nobody_knows_whose_fault_it_is() -> None:
 
 
 def test_a_pair_that_was_tried_no_further_than_its_handshake_is_undecided() -> None:
-    """An agent that cannot carry anything, on a host to which nobody else can connect."""
+    """An agent that cannot carry a load, on a host to which no other host can connect."""
     whole = carried(NAMES)
     links = tuple(
         replace(link, carried="", segments=(0, 0)) if link.source == "b" else link

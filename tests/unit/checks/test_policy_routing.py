@@ -31,7 +31,7 @@ def policy(rules: str, routes: str = "") -> str:
 def examined(
     seen: MeshResult | None, own: Mapping[str, Any], others: Mapping[str, Any] | None = None
 ) -> dict[str, Finding]:
-    """What is found where `a` and `b` answer this."""
+    """The findings if `a` and `b` give these answers."""
     answers = {"a": heard(1, NAMES, **own), "b": heard(2, NAMES, **(others or {}))}
     hosts = tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(NAMES, 1))
     of = report(recording(NAMES, heard=answers, hosts=hosts, mesh=seen))
@@ -122,7 +122,7 @@ def test_rules_of_hosts_with_several_networks(name: str) -> None:
 
 
 def test_an_address_of_the_host_rather_than_of_an_interface() -> None:
-    """Hosts that speak BGP give it to lo."""
+    """Hosts that use BGP add it to lo."""
     own = {
         "policy": policy("100:\tfrom all lookup 7\n", "10.0.0.0/24 dev mgmt0 table 7\n"),
         "addresses": f"1: lo inet 10.0.0.1/32 scope global\n{TWO_CARDS.replace('10.0.0.1', '10.7.0.1')}",
@@ -131,7 +131,9 @@ def test_an_address_of_the_host_rather_than_of_an_interface() -> None:
 
 
 def test_a_firewall_is_not_blamed_on_a_rule() -> None:
-    """That a neighbour is reached by a gateway is only told; unless there is no route, both stay suspects."""
+    """It is only mentioned that a neighbour is reached through a gateway; unless there is no route, both
+    hosts stay suspects.
+    """
     own = {"policy": policy(*SOUND["a table for each network"]), "addresses": TWO_CARDS}
     assert examined(mesh(NAMES, *BOTH), own).keys() == {"port-unreachable"}
     own = {"policy": policy(*SOUND["a gateway of that network"]), "addresses": TWO_CARDS}

@@ -23,7 +23,7 @@ RANK: dict[str, str | int] = {"WORLD_SIZE": 2, "MASTER_ADDR": "10.0.0.1"}
 
 
 def bound(*pids: int, port: int = PORT) -> str:
-    """One port of the job is bound by the first process, which the second one has started."""
+    """One port of the job is bound by the first process, which was started by the second one."""
     row = (
         f"   0: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 46"
     )
@@ -73,7 +73,7 @@ def test_a_job_that_runs_holds_its_own_port(pids: tuple[int, int], how: Any, tmp
 @pytest.mark.parametrize(
     ("exam", "program", "listeners", "jobs"),
     [
-        ("preflight", "train.py", bound(20, 7), runs()),  # what the last run of the same job left
+        ("preflight", "train.py", bound(20, 7), runs()),  # left by the last run of the same job
         ("host", "train.py", bound(20, 7), runs("python3", "other.py")),
         ("host", "train.py", bound(55, 7), runs()),
         ("host", "train.py", bound(55, 7), "jobs\n"),
@@ -91,7 +91,7 @@ def test_whoever_else_holds_the_port_is_named(
 
 
 def test_dumps_of_a_job_beside_a_port_of_another_user(tmp_path: Path) -> None:
-    """They show that the job was started, so that this may be its own rank 0."""
+    """The dumps show that the job was started, so this may be its own rank 0."""
     (finding,) = found(IN_USE, launch=dumps(tmp_path), listeners=bound())
     assert finding.status is Status.UNKNOWN
     assert "perhaps by the job itself" in finding.summary + finding.actual
@@ -136,7 +136,7 @@ def test_a_port_that_somebody_chose_in_the_ephemeral_range(how: Any, tmp_path: P
 
 
 def test_an_endpoint_outside_of_the_ephemeral_range_is_kept_free(tmp_path: Path) -> None:
-    """Where only the ranks say that there is a rendezvous, its port may be one that was chosen."""
+    """If only the ranks show that there is a rendezvous, its port may have been chosen automatically."""
     launch = dumps(tmp_path, MASTER_PORT=29400, TORCHELASTIC_RUN_ID="job7")
     (finding,) = found(IN_USE, "preflight", launch, listeners=bound(55, 7, port=29400))
     assert finding.status is Status.FAIL

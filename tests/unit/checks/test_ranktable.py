@@ -152,7 +152,7 @@ def test_a_host_is_not_found_in_the_table(
 
 @pytest.mark.parametrize("view", [View.HOST, View.CONTAINER])
 def test_the_only_server_is_the_only_host(view: View) -> None:
-    """A table that was made in a container has its address, and who is not root reads no other."""
+    """A table that was made in a container has the container's address, and only root can read any other."""
     more: dict[str, Any] = {"own": {"node1": range(8)}, "npus": {}, "addresses": {"node1": "10.0.0.1"}}
     assert not held_against(table("172.17.0.2"), job=plan("node1"), view=view, **more).problems
 
@@ -256,7 +256,7 @@ def test_addresses_are_compared_as_addresses(written: str, held: str, same: bool
 
 
 def file(text: str) -> HostFile:
-    """The file as the fact reads it: the text of a large file is not fetched, that of others is stripped."""
+    """The file as the fact reads it: the text of a large file is not fetched, any other is stripped."""
     return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
 
 

@@ -1,4 +1,4 @@
-"""Hosts that could not be asked: who is to blame for it, and who is not."""
+"""Hosts that could not be asked: who is to blame for that, and who is not."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_name_that_is_only_absent_is_no_slip(typed: str, beside: tuple[str, ..
 
 
 def test_names_that_fail_together_explain_no_slip() -> None:
-    """Without any name that could be resolved, the names say nothing of each other."""
+    """If no name could be resolved, the names show nothing about each other."""
     why = {name: unresolved(temporary=True).of(name) for name in ("node1", "nodd2")}
     found = of_reach(report(recording(["node1", "nodd2"], heard={}, unreached=why)))
     assert not [each for each in found if "Did you mean" in each.summary]
@@ -150,7 +150,7 @@ def unknown_key(host: str) -> CannotReach:
 
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_first_contact_shows_the_fingerprints_and_what_trusts_them(count: int) -> None:
-    """Of one host, of some, and of all, which is a common cause."""
+    """For one host, for some, and for all, which is a common cause."""
     hosts = NAMES[:count]
     (found,) = of_reach(judged(**{host: unknown_key(host) for host in hosts}))
     assert found.remedy is not None

@@ -1,4 +1,4 @@
-"""What routes and neighbours of a host decide about connections that failed: facts in, findings out."""
+"""What the routes and neighbours of a host show about failed connections: facts in, findings out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAST_RESORT = "*\t00000000\t00000000\t0201\t0\t0\t4278198\t00000000\t0\t0\t0"
 def examined(
     seen: MeshResult | None, route: str = "", neighbour: str = "", *, only: str = ""
 ) -> dict[str, Finding]:
-    """What is found where `a` has one more route and neighbour, or `only` this route."""
+    """The findings if `a` has one more route and neighbour, or `only` this route."""
     table = f"{HEAD.splitlines()[0]}\n{only}" if only else f"{HEAD}\n{route}"
     answers = {
         name: heard(n, NAMES, links={**CARDS, "/sys/class/net/eth0/address": f"02:00:00:00:00:0{n}"})
@@ -41,7 +41,7 @@ def examined(
 
 
 def unanswered(gateway: str, seen: MeshResult) -> MeshResult:
-    """The same, where nobody answered `a` for this address."""
+    """The same, if `a` got no ARP answer for this address."""
     links = (replace(one, unresolved=(gateway,) if one.source == "a" else ()) for one in seen.links)
     return replace(seen, links=tuple(links))
 

@@ -217,7 +217,7 @@ def test_a_fault_found_by_another_check_explains_the_charge(symptom: str, cause:
 def ended(
     phase: str, *, done: Iterable[int] = (), kind: Any = "still", left: dict[str, str] | None = None
 ) -> SmokeResult:
-    """A run in which all ranks but some were in a phase when it ended."""
+    """A run in which all ranks except some were in a phase when it ended."""
     result = healthy(plan_of(hosts=4, each=2, tp=2))
     for rank in range(8):
         if rank not in done:
@@ -384,7 +384,7 @@ def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
 
 
 def test_a_host_that_may_be_slow_is_not_called_healthy() -> None:
-    """One of three hosts, whose transfers differ too much to name it."""
+    """One of three hosts, whose transfers vary too much to name it."""
     result = healthy(plan_of(hosts=3, each=1))
     for rank, seen in enumerate(result.ranks):
         pairs = tuple(
@@ -439,7 +439,7 @@ def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", range(1, 40))
 def test_steps_that_are_enough_for_a_check_are_enough_for_its_judge(steps: int) -> None:
-    """A check that passes must have been judged: a fault is found at all lengths that are not skipped."""
+    """A check that passes must have judged: a fault is found at all lengths that are not skipped."""
     result = healthy(plan_of(hosts=4, each=1, steps=steps))
     slow = with_steps(result, 2, lambda s: changed(s, cpu=2 * s.cpu, compute=2 * s.compute))
     taken = with_steps(result, 2, lambda s: changed(s, compute=3 * s.compute))

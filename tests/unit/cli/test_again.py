@@ -1,4 +1,4 @@
-"""`doctor check --again FILE` makes exactly what failed once more, as it was asked for then."""
+"""`doctor check --again FILE` repeats exactly what failed, with the same options."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Look = Callable[..., Ended]
 
 @pytest.fixture
 def look(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Look:
-    """What failed in a recording, looked at again on hosts that then answer as another recording has it."""
+    """The failures in a recording, looked at again on hosts that now answer as in another recording."""
 
     def look(before: Recording, now: Recording, *options: str, as_json: bool = False) -> Ended:
         asked: list[Request] = []
@@ -86,7 +86,7 @@ def look(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 def test_a_recording_of_checks_that_are_not_here(look: Look, tmp_path: Path) -> None:
-    """What they found is not in it: without them it would look healthy."""
+    """Their findings are not in the new recording: without these checks it would look healthy."""
     way = Way(asked=(("--checks", str(tmp_path)),))
     seen = look(made(way=way), made())
     assert seen.code == 2

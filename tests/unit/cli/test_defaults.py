@@ -1,4 +1,4 @@
-"""A user's own defaults: what they set, what wins over them, and whose file is not believed."""
+"""A user's own defaults: what they set, what overrides them, and whose file is not trusted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Write = Callable[[str], Path]
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
-    """Writes the file of the user whose home is a folder of this test."""
+    """Writes the file of a user whose home is a folder of this test."""
     path = tmp_path / ".config" / FILE
     path.parent.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -39,7 +39,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """The requests of the command lines that are run, which go no further."""
+    """The requests of the command lines that are run; nothing is carried out."""
     requests: list[Request] = []
 
     def keep(request: Request) -> int:
@@ -122,7 +122,7 @@ def test_a_job_and_a_recording_do_not_depend_on_a_home(write: Write, asked: list
 
 
 def test_they_do_not_choose_ssh(write: Write, asked: list[Request]) -> None:
-    """A machine that is asked directly still is, and srun is not left."""
+    """A machine that is asked directly still is, and srun is still used."""
     write("user: root\njump: bastion\n")
     run(["check", "localhost"])
     assert asked[0].way.user == "root"

@@ -1,4 +1,4 @@
-"""What a person types or pastes leads to the symptom that is meant, whichever part of a message it is."""
+"""The text that a person types or pastes leads to the right symptom, whichever part of a message it is."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ gpu-xid              Xid
 gpu-ecc              ECC
 """.strip().splitlines()
 ]
-"""A check, and words of launch guides whose page is that of the check, or names it."""
+"""A check, and words of launch guides whose answer is the page of the check, or names it."""
 COMMANDS = [
     ("firewall-blocks", "ufw disable"),
     ("firewall-blocks", "sudo systemctl stop firewalld"),
@@ -105,7 +105,7 @@ COMMANDS = [
     ("nccl-too-many-files", "EMFILE"),
 ]
 NEAR_ONLY = {"device id: 9"}
-"""Too little to be a message, and named among what is near."""
+"""Too short to be a message, and listed among similar ones."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""`doctor facts` judges only whether hosts answered: its exit codes, its files, what it asks."""
+"""`doctor facts` judges only whether hosts answered: its exit codes, its files, its questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_all_hosts_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_fault_is_shown_and_decides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`doctor check` judges."""
+    """`doctor check` judges it."""
     small = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
     assert replayed(recording(NAMES, heard=small), tmp_path) == 0
     assert "! Unlike the others: node2 (/dev/shm)." in capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_what_cannot_be_done_is_refused(
 
 
 def test_no_host_is_asked_what_a_check_does_not_ask() -> None:
-    """The table is made of what checks need: it brings no command of its own to a host."""
+    """The table consists of what checks need: it sends no command of its own to a host."""
     from doctor.judge.examine import facts_of
     from doctor.judge.registry import find_checks
 

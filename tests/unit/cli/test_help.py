@@ -1,4 +1,4 @@
-"""--help, `doctor help` and the manual page: of one source, at 80 columns, as plain text."""
+"""--help, `doctor help` and the manual page: from one source, at 80 columns, as plain text."""
 
 from __future__ import annotations
 

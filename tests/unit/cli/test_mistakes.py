@@ -1,4 +1,4 @@
-"""What people type because other programs take it, or by a slip, and the answer: what to type here."""
+"""What people type by mistake or because other programs accept it, and the answer: what to type here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must never end with exit code 0, judged from recordings by the command line."""
+"""Recordings that must never end with exit code 0, judged by the command line."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_check_that_breaks(options: list[str], judged: Judged, plug_in: Callab
 def test_a_host_on_which_a_check_breaks_is_not_counted(
     judged: Judged, plug_in: Callable[..., list[str]]
 ) -> None:
-    """The others can go without it, and it is never kept quiet."""
+    """The other hosts can train without it, and it is always reported."""
     broken = plug_in("node2")
     ended = judged(WELL, *broken, "--need-hosts", "4", "-q", "--print", "launch=hostfile")
     assert (ended.code, ended.out) == (1, "")
@@ -173,7 +173,7 @@ def test_a_smoke_run_that_was_cut_or_not_made(
 
 @cache
 def accused(rank: int) -> SmokeResult:
-    """A run that came to its end, and names the host of one rank for its masks."""
+    """A complete run that accuses the host of one rank because of its masks."""
     return masked(rank, 3)(healthy(seated(NAMES, each=2, tp=2)))
 
 
@@ -211,7 +211,7 @@ def test_a_host_that_took_no_part_is_not_healthy(options: list[str], judged: Jud
 
 
 def test_hosts_that_only_trained_with_an_accused_one_are_not_healthy(judged: Judged) -> None:
-    """Whether they can train without it was not seen."""
+    """No run showed whether they can train without it."""
     ended = judged(trained(accused(1)), *SKIPPED, "--need-hosts", "2")
     assert (ended.code, ended.healthy) == (1, [])
     ended = judged(trained(accused(1)), "--need-hosts", "2")
@@ -277,7 +277,7 @@ def test_it_says_what_to_type(judged: Judged) -> None:
 
 @pytest.mark.parametrize("only", ["shm-small", "shm", "shm-small,shm-full,mem*", "*-low", "firewall,shm"])
 def test_what_was_chosen_and_applied_somewhere_is_healthy(only: str, judged: Judged) -> None:
-    """Of several checks behind one pattern, those that do not apply are no matter."""
+    """If a pattern matches several checks, those that do not apply do not matter."""
     assert judged(recording(NAMES), "--only", only).code == 0
 
 

@@ -1,4 +1,4 @@
-"""What only root reads of the NPU network is proved by nothing else than a smoke run over it."""
+"""The facts about the NPU network that only root can read: nothing but a smoke run over it replaces them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sample() -> bytes:
 
 
 def ordinary(heard: HostAnswer, why: str = NEEDS_ROOT) -> HostAnswer:
-    """The answer of the same host to a user without root."""
+    """The answer of the same host to a user who is not root."""
     rest = {name: capture for name, capture in heard.captures.items() if name not in ROOTS}
     return replace(heard, captures=rest, missing={**heard.missing, **{n: MissingFact(n, why) for n in ROOTS}})
 
@@ -84,7 +84,7 @@ def test_nobody_read_it(judged: Judged) -> None:
 
 @pytest.mark.parametrize("query", ["npu-addresses", "npu-links"])
 def test_the_tool_refuses_the_question_everywhere(query: str, judged: Judged) -> None:
-    """Every product that is asked has addresses and links: a tool that denies it has told nothing."""
+    """Every product that is asked has addresses and links, so a tool that denies it has reported nothing."""
     refusal = "The command is not supported on this product."
 
     def refused(of: Recording) -> Recording:
@@ -111,7 +111,7 @@ def test_the_tool_refuses_the_question_everywhere(query: str, judged: Judged) ->
     ],
 )
 def test_it_was_left_out_as_asked_for(options: tuple[str, str], left_out: str, judged: Judged) -> None:
-    """Whoever leaves it out gets a verdict on the rest, and the verdict says so."""
+    """A user who leaves it out gets a verdict on the rest, and the verdict says so."""
     code, said, _ = judged(lambda of: of, *options)
     assert code == 0
     left = f"{left_out} left out on request"
@@ -177,7 +177,7 @@ def test_what_was_asked_for_by_name_is_all_that_counts(judged: Judged) -> None:
 
 
 def test_which_jobs_use_it() -> None:
-    """Of one server, only those on Atlas training servers that cross its rings."""
+    """On one server, only those on Atlas training servers that cross its rings."""
     a2, training = dict.fromkeys(NAMES, "atlas-a2"), dict.fromkeys(NAMES, "atlas-training")
     assert to_be_read(plan(), a2, None) == set(NAMES)
     assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), a2, None) == set()

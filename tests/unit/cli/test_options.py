@@ -1,4 +1,4 @@
-"""Options are defined once: the commands that have them, what they cannot be combined with, and formats."""
+"""Options are defined once: the commands that have them, their conflicts, and their formats."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ VALUES = {
     "--print": "launch",
     "--color": "never",
 }
-"""Of options that do not take any name, number or path."""
+"""Values for options that do not accept any name, number or path."""
 PLUG_IN = """\
 from doctor.api import PLAN, check
 
@@ -133,7 +133,7 @@ def test_an_older_name_means_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_older_name_is_understood_and_not_shown(
     command: str, known: Option, alias: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A value that is refused shows who read it, and a name that is not known who is meant."""
+    """A refused value shows that the option was read, and an unknown name shows which option is suggested."""
     bad = {"--check": ["EI0006", "node1"], "--max-mb": ["2000"]}[known.name]
     said = {}
     for name in (known.name, alias):
@@ -203,7 +203,7 @@ PATHS = [known for known in ALL.values() if known.takes_path]
 
 
 def test_options_that_take_a_file_or_a_folder() -> None:
-    """Those that say so in --help, whatever the type of their value."""
+    """The options that say so in --help, whatever the type of their value."""
     assert {"--identity", "--exam", "--python", "--report-dir", "--json"} <= {known.name for known in PATHS}
     groups: list[Any] = [Request]
     groups += [each.default_factory for each in fields(Request) if each.default_factory is not MISSING]

@@ -122,7 +122,7 @@ SEVEN = {str(n): [LiveDevice(d, f"10.{20 + d % 4}.{n}.{d + 1}") for d in range(7
 
 
 def test_the_product_decides_and_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Seven devices on each of two servers: sound on an Atlas A2, refused by HCCL on Atlas training."""
+    """Seven devices on each of two servers: sound on Atlas A2, refused by HCCL on Atlas training."""
     path = tmp_path / "hccl.json"
     servers = [LiveServer(f"10.0.0.{n}", f"10.0.0.{n}", tuple(own)) for n, own in SEVEN.items()]
     path.write_text(make_table(servers, "1.0", "aarch64"))

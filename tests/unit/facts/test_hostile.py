@@ -123,7 +123,7 @@ def test_any_text(name: str, text: str) -> None:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """A real answer with some pieces replaced, repeated or taken out."""
+    """A real answer with some parts replaced, repeated or removed."""
     text = draw(st.sampled_from(SEEDS))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))

@@ -32,7 +32,7 @@ def test_tools_in_a_pod_are_not_ranks(words: list[str]) -> None:
 
 
 def test_what_a_step_of_slurm_calls_is_no_rank() -> None:
-    """srun gives its variables to every program of a step, as to those of an examination beside this one."""
+    """srun gives its variables to every program of a step, including an examination beside the job."""
     given = "e SLURM_PROCID=0\ne SLURM_STEP_NUM_TASKS=4\ne SLURM_NTASKS=4\ne MASTER_ADDR=node1\n"
     step = f"jobs\np 7 1 0\n{given}a\t"
     for words in ("sed", "/usr/bin/cat", "hccn_tool"):

@@ -25,7 +25,7 @@ Max locked memory         unlimited            unlimited            bytes
 
 
 def sysctls(**changed: str) -> dict[str, str]:
-    """The sampled values as the files that PORTS reads; `None` for a key removes its file."""
+    """The sampled values, as the files that PORTS reads; `None` for a key removes its file."""
     found = dict(re.findall(r"^(\S+) = (.*)$", sample("host/sysctl_keys.txt"), re.MULTILINE))
     found |= {key.replace("__", "."): value for key, value in changed.items()}
     return {f"/proc/sys/{key.replace('.', '/')}": value for key, value in found.items() if value != "gone"}
@@ -266,7 +266,7 @@ def test_view(contents: dict[str, str], view: View) -> None:
 @pytest.mark.parametrize("text", ["noise", "0::/docker/0123abcd", "/proc/1/cgroup:0::/docker/0\nnoise"])
 @pytest.mark.parametrize("fact", [VIEW, DEVICES], ids=["view", "devices"])
 def test_what_is_no_text_of_files_says_nothing(fact: Fact[object], text: str) -> None:
-    """A host without devices is not what is left of a damaged answer."""
+    """A damaged answer must not look like that of a host without devices."""
     with pytest.raises(UnreadableOutput, match="belongs to no file"):
         printed(fact, text)
 

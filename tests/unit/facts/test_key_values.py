@@ -69,7 +69,7 @@ TABLES: dict[str, tuple[str, int, Mapping[str, str]]] = {
     "npu-smi/m_a3": ("", 6, {"NPU ID": "0", "Chip ID": "1", "Chip Logic ID": "1", "Chip Phy-ID": "1"}),
     "npu-smi/t_topo_910b": ("", 3, {"": "NPU1", "NPU0": "HCCS", "NPU2": "SYS", "CPU Affinity": "24-47"}),
 }
-"""How cells are parted, how many rows there are, and what is in the second (or only) one."""
+"""How cells are separated, the number of rows, and the content of the second (or only) one."""
 NOTHING = (
     "hccn_tool/busy",
     "hccn_tool/hccs_ping_a3_ok",

@@ -46,7 +46,7 @@ def test_addresses_of_a_container_interface_and_old_ones() -> None:
 
 
 def test_an_address_with_a_name_of_its_own_is_listed_under_both() -> None:
-    """Libraries find it by that name, and the link, the routes and the firewall know the interface alone."""
+    """Libraries find it by that name; the link, the routes and the firewall only know the interface."""
     text = (
         "2: eth0    inet 10.0.0.8/24 brd 10.0.0.255 scope global eth0\\       valid_lft forever\n"
         "2: eth0    inet 10.0.0.9/24 scope global secondary eth0:1\\       valid_lft forever\n"
@@ -163,7 +163,7 @@ def test_addresses_without_ip() -> None:
 
 
 def test_names_that_were_looked_up_before_the_time_ran_out() -> None:
-    """A name whose look-up was cut off was not looked up, and is not "not found"."""
+    """A name whose look-up was cut off was not looked up, so it is not "not found"."""
     text = "? node1\n10.0.0.1 STREAM node1\n? gone\n? node2\n"
     found = NAMES.parse(Capture("names", 137, text)).addresses
     assert found == {"node1": ("10.0.0.1",), "gone": ()}

@@ -103,7 +103,7 @@ def test_torch_missing(said: str, expected: str, outcome: str) -> None:
 
 @pytest.mark.parametrize(("path", "found"), [("/opt/no/python", ["node1"]), ("python3", [])])
 def test_an_interpreter_that_was_named_and_is_not_there(path: str, found: list[str]) -> None:
-    """Also where no torch is expected: nobody names an interpreter that a job does not use."""
+    """Even if no torch is expected: nobody names an interpreter that a job does not use."""
     made = recording(["node1"], heard={"node1": heard(1, ["node1"], python=f"absent {path}\n")})
     assert [host for f in report(made).findings if f.check == "torch-missing" for host in f.hosts] == found
 
@@ -184,7 +184,7 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
     ("vendor", "name", "driver", "told"),
     [
         (NVIDIA, "nvidia-driver", "", False),  # it is not loaded, which gpu-missing reports
-        (AMD, "amdgpu-driver", "loaded", True),  # the one that came with the kernel says no version
+        (AMD, "amdgpu-driver", "loaded", True),  # the one that came with the kernel has no version
         (NVIDIA, "cuda", "", True),
     ],
 )

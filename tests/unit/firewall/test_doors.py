@@ -1,4 +1,4 @@
-"""What is typed opens what is stopped, where it is stopped, and by the tool that owns the rules."""
+"""The suggested commands open what is blocked, where it is blocked, and by the tool that owns the rules."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_a_name_that_says_more_to_nft_is_not_typed() -> None:
 
 
 def test_rules_that_their_owner_has_no_word_for_are_opened_until_it_loads_them_again() -> None:
-    """As those that somebody wrote into ufw's before.rules."""
+    """As with rules that somebody wrote into ufw's before.rules."""
     chains = ":INPUT ACCEPT [0:0]\n:ufw-before-input - [0:0]\n:ufw-user-input - [0:0]\n"
     jumps = "-A INPUT -j ufw-before-input\n-A INPUT -j ufw-user-input\n"
     drop = f"-A {DROP.replace('PREROUTING', 'ufw-before-input')}"

@@ -1,4 +1,4 @@
-"""Whatever a host prints, the parsers answer with tables or UnreadableOutput, and questions are answered."""
+"""Whatever a host prints, the parsers return tables or raise UnreadableOutput, and questions are answered."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ statements = st.recursive(
 
 
 def ask(tables: tuple[RuleTable, ...]) -> None:
-    """Any rule set that was read can be asked."""
+    """Any rule set that could be read can be queried."""
     rules = combine(tables)
     decide(rules, "198.18.0.2", "198.18.0.1", 29500, "eth0")
     decide(rules, "fd00::2", "fd00::1", 29500)
@@ -177,7 +177,7 @@ table inet x {
 
 
 def test_the_devices_of_chains_that_json_leaves_out() -> None:
-    """nft 1.0.6 does; newer versions name them, which counts."""
+    """nft 1.0.6 does; newer versions name them, and these names count."""
     assert parse_devices(CHAINS) == {
         ("netdev", "card", "in"): ("eth0", "eth1"),
         ("inet", "x", "out"): ("eth0",),

@@ -1,4 +1,4 @@
-"""The page of the GPU proof, from reports that real runs left."""
+"""The page of the GPU proof, made from the reports of real runs."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ NCCL_DEBUG=WARN for details), NCCL version 2.21.5
 ncclInvalidUsage: This usually reflects invalid usage of NCCL library.
 Last error:
 Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000"""
-"""torch's error, and NCCL's words in it (init.cc)."""
+"""torch's error, and NCCL's message in it (init.cc)."""
 
 
 def ran(name: str, code: int = 0, **changed: Any) -> Ran:
-    """A run that left one of the recorded reports."""
+    """A run with one of the recorded reports."""
     kept = json.loads(gzip.decompress((RECORDINGS / f"{name}.report.json.gz").read_bytes()))
     return Ran(code, kept | changed, "", 12.34)
 

@@ -1,4 +1,4 @@
-"""How much one host may say, and what becomes of a host that says more: the others are judged as if alone."""
+"""How much one host may send, and what happens if it sends more: the others are judged as if alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ("node1", "node2")
 
 
 class Said:
-    """A session with hosts whose lines are known: those until they are asked to look, and those after."""
+    """A session with hosts whose lines are known: those before the request to look, and those after it."""
 
     def __init__(self, lines: Mapping[str, tuple[Iterable[bytes], Iterable[bytes]]]) -> None:
         self.lines = lines

@@ -1,4 +1,4 @@
-"""Evidence in files: what was saved is read back, and what is no evidence is refused with its place."""
+"""Evidence in files: saved evidence is read back, and anything else is refused with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents of `doctor hang` know the launchers of the table, each with all that it starts."""
+"""Agents of `doctor hang` know the launchers of the table, each with everything that it starts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_no_secret_of_a_launcher_is_read() -> None:
     ],
 )
 def test_what_is_not_a_rank(env: Mapping[str, str]) -> None:
-    """A scheduler, a server of parameters, the shell of salloc; a number alone."""
+    """A scheduler, a parameter server, the shell of salloc, a process with only a number."""
     assert KNOWN.seat_of(env) is None
 
 

@@ -1,4 +1,4 @@
-"""What runs on hosts: what it makes of the output of ss and py-spy, and what it leaves out."""
+"""What runs on hosts: how it reads the output of ss and py-spy, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 
     monkeypatch.setattr(stacks.PySpy, "version", version)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/py-spy")
-    _, _, why = agent.HangAgent._pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
+    _, _, why = agent.HangAgent.pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
     assert asked == [0.3, 0.3]
     assert "cannot be used" in why
 
 
 def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The controller counts from when it asked; what it sent meanwhile arrives with the command."""
+    """The controller counts from its request; messages that it sent meanwhile arrive with the command."""
     within: list[float] = []
     monkeypatch.setattr(agent.HangAgent, "hold", lambda *_: None)
     monkeypatch.setattr(agent.HangAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
@@ -131,7 +131,7 @@ def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:
 
 
 def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
-    """Its user has chosen it."""
+    """Its user has chosen the name."""
     plain = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1 {}<-> ts bytes_received:9 lastsnd:3"
     odd = plain.format("cgroup:/a ino:999 uid:0 unacked:7 backoff:5 timer:(persist,1sec,0) <-> b ")
     assert sockets.parse(odd) == sockets.parse(plain.format("")) != {}
@@ -141,7 +141,7 @@ def test_the_name_of_a_control_group_says_nothing_of_a_connection() -> None:
 
 
 def test_numbers_that_are_lent_to_a_person_are_the_persons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not those of root and of services, which run containers of anybody."""
+    """Except those of root and of services, whose containers may belong to anybody."""
     files = {
         "/etc/passwd": "root:x:0:0::\nsvc:x:999:0::\nalice:x:1001:0::\nbob:x:1002:0::\n",
         "/etc/subuid": "root:100000:10\nsvc:200000:10\nalice:300000:10\n1002:300010:10\nodd:x:\n",

@@ -1,4 +1,4 @@
-"""py-spy on its way to hosts: from this installation, and from --pyspy for hosts of another machine."""
+"""How py-spy gets to hosts: from this installation, and from --pyspy for hosts with another CPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ON_KUNPENG = elf(AARCH64, bytes(range(256)) * 1000)
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A desk of x86_64."""
+    """A desk with x86_64."""
     path = tmp_path / "py-spy"
     path.write_bytes(elf(X86_64, bytes(range(256)) * 1000))
     monkeypatch.setattr(pyspy, "find", lambda: path)
@@ -124,14 +124,14 @@ def test_a_file_that_is_swapped_after_it_was_examined_is_refused(
 ) -> None:
     path = give(ON_KUNPENG)
     path.chmod(0o666)
-    monkeypatch.setattr(pyspy, "why_not_ours", lambda _: "")  # what the name led to a moment before
+    monkeypatch.setattr(pyspy, "why_not_ours", lambda _: "")  # the target of the name a moment before
     pyspy.packed.cache_clear()
     with pytest.raises(UsageError, match="others can write to it, and it would run on the hosts as you"):
         pyspy.check_given([path])
 
 
 def seen(given: tuple[Path, ...]) -> tuple[HangEvidence, list[bytes]]:
-    """A host that says that it is of aarch64, with one rank; and what was sent to it."""
+    """A host that reports aarch64, with one rank; and what was sent to it."""
     found = b'{"say":"found","ranks":1,"machine":"aarch64","memory":true}'
     looked = b'{"say":"look","which":"b","look":{"pid":5,"state":"S"}}'
     unread = b'"unread":["Python stacks: no py-spy was brought, and the host has none"]'

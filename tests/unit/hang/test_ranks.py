@@ -52,7 +52,7 @@ def torch_rank(pid: int, parent: int, rank: int, command: str = TRAIN, **more: s
 
 
 def shown(rows: Sequence[Mapping[str, Any]], **more: Any) -> list[tuple[int, int | None, int | None]]:
-    """Pid, rank and whom it helps."""
+    """PID, rank, and the process that it helps."""
     return [(m["pid"], m["rank"], m.get("helps")) for m in members(rows, **more)]
 
 
@@ -74,7 +74,7 @@ def test_ranks_of_torchrun_and_their_helpers() -> None:
 
 
 def test_torchrun_inside_of_a_slurm_step() -> None:
-    """Its own number is Slurm's, and may be that of one of its ranks."""
+    """Its own number is Slurm's, and may equal that of one of its ranks."""
     slurm = {"SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
     bash = row(9, 1, "/bin/bash run.sh", **slurm)
     agent = row(10, 9, "/opt/python -m torch.distributed.run train.py", **slurm)
@@ -86,7 +86,7 @@ def test_torchrun_inside_of_a_slurm_step() -> None:
 
 
 def test_a_launcher_of_a_platform_that_is_told_a_rank_itself() -> None:
-    """Some platforms number their containers by RANK, and torchrun in them numbers ranks."""
+    """Some platforms number their containers by RANK, and torchrun in these containers numbers ranks."""
     pod = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"}
     rows = [row(10, 1, "/opt/python start.py", **pod), torch_rank(11, 10, 2), torch_rank(12, 10, 3)]
     assert shown(rows) == [(11, 2, None), (12, 3, None)]
@@ -156,7 +156,7 @@ def test_a_shell_around_a_rank_is_none(wrapper: str) -> None:
 
 
 def test_the_process_that_takes_part_is_the_rank() -> None:
-    """A program that nobody knows may run it."""
+    """An unknown program may start it."""
     top, inner = torch_rank(11, 1, 0, "/opt/python run_it.py"), torch_rank(12, 11, 0)
     assert shown([top, inner]) == [(11, 0, None), (12, None, 11)]
     assert shown([top, dict(inner, groups=True)]) == [(12, 0, None)]
@@ -180,7 +180,7 @@ def test_ranks_of_mpirun_and_srun() -> None:
         (0, 2, "slurm 7.2", "srun")
     ]
     batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
-    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number, and is no rank"
+    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number but is not a rank"
 
 
 def test_ranks_of_msrun() -> None:
@@ -215,7 +215,7 @@ def test_doctors_own_processes_are_none() -> None:
 
 
 def test_forked_ranks_are_known_by_their_threads_or_by_the_masters_port() -> None:
-    """Those of mp.spawn: the variables of a process are those that it was started with."""
+    """Ranks of mp.spawn: the variables of a process are those with which it was started."""
     parent = row(10, 1)
     rows = [parent, *(dict(row(pid, 10), groups=True) for pid in (11, 12)), row(13, 10)]
     assert shown(rows) == [(11, None, None), (12, None, None)]
@@ -238,7 +238,7 @@ def test_a_rank_that_has_ended_beside_others() -> None:
 
 
 def test_a_rank_that_the_kernel_holds_is_found_beside_others() -> None:
-    """What it was told cannot be read: it has not ended."""
+    """Its variables cannot be read, but it has not ended."""
     held = dict(row(12, 10, "python", state="D"), blocked=True, command=[])
     assert shown([TORCHRUN, torch_rank(11, 10, 2), held]) == [(11, 2, None), (12, 3, None)]
 
@@ -266,7 +266,7 @@ def test_age_and_user() -> None:
 
 
 def test_a_circle_of_parents_is_survived() -> None:
-    """Rows are read one after another, and pids are used again."""
+    """Rows are read one after another, and PIDs are reused."""
     assert shown([torch_rank(11, 12, 0), torch_rank(12, 11, 1)]) in ([], [(11, 0, None), (12, 1, None)])
 
 
@@ -392,7 +392,7 @@ def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:
 
 
 def test_a_rank_yields_to_no_process_of_another_user() -> None:
-    """Which says the same number, and has threads of process groups."""
+    """That process claims the same number, and has threads of process groups."""
     own, other = torch_rank(11, 10, 2), dict(torch_rank(12, 1, 2), uid=65534, groups=True)
     found = {m["pid"]: m for m in members([TORCHRUN, own, other], users={0: "root"})}
     assert {pid: (m["user"], m["launched"], m["joins"]) for pid, m in found.items()} == {
@@ -409,7 +409,7 @@ def test_the_nearest_launcher_is_the_one_that_counts() -> None:
 
 
 def test_a_long_chain_of_processes_above_ranks_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody can make one, and none of a job is long."""
+    """Anybody can make one, and no job has a long one."""
     many, deep = 300, 1200
     chain = [row(pid, pid - 1, "sh", RANK="0", WORLD_SIZE="1") for pid in range(1, deep)]
     ranks = [torch_rank(pid, deep - 1, pid) for pid in range(deep, deep + many)]

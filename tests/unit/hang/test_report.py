@@ -137,7 +137,7 @@ def test_durations(seconds: float, words: str) -> None:
 
 
 class TestHostileHosts:
-    """What a host says draws nothing of its own and stays on its line."""
+    """A host's text draws nothing and stays on its line."""
 
     @staticmethod
     def poisoned() -> HangEvidence:

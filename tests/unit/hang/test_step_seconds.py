@@ -1,4 +1,4 @@
-"""How long a step takes: by the end of a log, and by what a watch sees."""
+"""How long a step takes: by the end of a log, and by the looks of a watch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has become of a finding of an earlier run, by the results of a new one."""
+"""The fate of a finding of an earlier run, by the results of a new one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PASS, FAIL, WARN = Status.PASS, Status.FAIL, Status.WARN
         (ONE, [], "", OPEN),
         (ONE, [result("b", PASS)], "a", OPEN),
         (ONE, [result("a", FAIL)], "a", STILL),  # that it cannot be reached
-        (ONE, [result("", FAIL)], "", STILL),  # a fault that is nobody's may be this one
-        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", FIXED),  # now it is the other's
+        (ONE, [result("", FAIL)], "", STILL),  # a fault without a culprit may be this one
+        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", FIXED),  # now it is the other host's
         (ONE, [result("ab", FAIL, Place(host="b", peer="a"))], "", STILL),
         (TWO, [result("a", PASS), result("b", PASS)], "", FIXED),
         (TWO, [result("a", PASS), result("b", Status.UNKNOWN)], "", OPEN),

@@ -1,4 +1,4 @@
-"""What findings say to type fits the run that made them."""
+"""The commands that findings suggest fit the run that made them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.tampered import SAMPLES
 
 LAB = Way(reached=(("--user", "root"), ("--ssh-config", "/tmp/lab/config"), ("--sudo",)))
 OFFERED = ["sudo hccn_tool -i 3 -ip -s address 10.20.2.13 netmask 255.255.0.0"]
-"""The others of its host are 10.20.2.10 to .17."""
+"""The other devices of its host have 10.20.2.10 to .17."""
 REACH = "--user root --ssh-config /tmp/lab/config --sudo"
 SMALL = replace(recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)}))
 
@@ -34,7 +34,7 @@ def typed(made: Report, check: str) -> list[str]:
 
 
 def fitted(*commands: str, way: Way | None = LAB, hosts: Sequence[str] = NAMES, **run: Any) -> list[str]:
-    """What becomes of the commands of a finding."""
+    """The commands of a finding after fitting them to the run."""
     (sick,) = (each for each in report(SMALL).findings if each.check == "shm-small")
     said = run.pop("hosts_said", None) or recording(hosts).hosts
     of = replace(recording(hosts), hosts=said, way=way, **run)

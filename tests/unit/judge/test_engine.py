@@ -1,4 +1,4 @@
-"""How the engine handles checks that pass, fail, skip, stay undecided and crash, and missing facts."""
+"""How the engine handles checks that pass, fail, skip, stay undecided or crash, and missing facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only some jobs cannot do without: undecided there, the host is not proved healthy."""
+"""Facts that only some jobs need: if such a fact is undecided, the host is not proved healthy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAVED = "== iptables-legacy\n*filter\n:INPUT ACCEPT [0:0]\n-A INPUT %s\nCOMMIT\n
 
 
 def judged(one: dict[str, Any], others: dict[str, Any] | None = None, **changed: Any) -> Report:
-    """Three hosts; `one` is what node2 answers otherwise."""
+    """Three hosts; `one` replaces parts of node2's answer."""
     said = {name: heard(n, NAMES, **(one if n == 2 else others or {})) for n, name in enumerate(NAMES, 1)}
     return report(recording(NAMES, heard=said, **changed))
 

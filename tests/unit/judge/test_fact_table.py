@@ -18,7 +18,7 @@ TORCH = "python 3.11.2 /usr/bin/python3\npackage torch {}\n"
 
 
 def rows(changed: Mapping[int, Mapping[str, Any]] | None = None, **more: Any) -> tuple[FactRow, ...]:
-    """Of four hosts, some of them with other captures than the healthy ones."""
+    """The rows of four hosts, some of which have other captures than the healthy ones."""
     answers = {f"node{n}": heard(n, NAMES, **captures) for n, captures in (changed or {}).items()}
     return fact_table(read_recording(recording(NAMES, **{"heard": answers} | more)))
 
@@ -118,7 +118,7 @@ def test_a_clock_is_odd_by_seconds(seconds: float, odd: set[str]) -> None:
 
 
 def test_hosts_of_another_product_are_not_compared() -> None:
-    """The one host with another product may have another kernel; it is odd by its product alone."""
+    """The only host with another product may have another kernel; only its product is odd."""
     devices = {f"/dev/davinci{n}": "" for n in range(8)}
     kernel = {**FILES["kernel"], "/proc/sys/kernel/osrelease": "5.10.0-60.oe2203"}
     changed = {4: {"devices": devices, "kernel": kernel}}

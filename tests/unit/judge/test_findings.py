@@ -32,7 +32,7 @@ CHECKS = {
 
 
 def result(check: str, hosts: str, status: Status = FAIL, **problem: Any) -> Result:
-    """`hosts` are letters. A failed result has a problem, another a reason."""
+    """`hosts` are letters. A failed result has a problem, any other result has a reason."""
     if status in (FAIL, WARN):
         return Result(check, tuple(hosts), status, problem=Problem(problem.pop("summary", "sad"), **problem))
     return Result(check, tuple(hosts), status, problem.get("reason", "because"))
@@ -116,7 +116,9 @@ def test_remedies(problem: dict[str, Any], remedy: Remedy) -> None:
 
 
 def test_the_most_damage_comes_first_and_then_what_most_hosts_have() -> None:
-    """Five hosts at risk are less than one that is gone; of equal damage, that of the most hosts is first."""
+    """Five hosts at risk count less than one that is gone; if the damage is equal, the fault of the most
+    hosts is first.
+    """
     found = folded(
         [
             *(result("risk", host) for host in "abcde"),
@@ -140,7 +142,7 @@ def test_the_most_damage_comes_first_and_then_what_most_hosts_have() -> None:
 
 
 def test_faults_of_one_check_count_together() -> None:
-    """They are one card: three hosts with values of their own, against two with the same."""
+    """They share a card: three hosts with a value each count against two with the same value."""
     alike = [Result("load", (host,), FAIL, problem=Problem("sad")) for host in ("n1", "n2")]
     own = [Result("shm", (host,), FAIL, problem=Problem(f"{host} MB")) for host in ("n3", "n4", "n5")]
     known = {**CHECKS, "shm": made("shm", damage=Damage.LOAD)}

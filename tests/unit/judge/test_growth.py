@@ -1,4 +1,4 @@
-"""Twice the hosts cost twice the work: nothing that judges or reports goes through all hosts for each."""
+"""Twice the hosts cost twice the work: no judge and no report goes through all hosts for each host."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from tests.support.reports import text
 
 GROWTH = 2.2
 MORE = 5
-"""Calls for each host beyond twice as many: less may be a fault that only the larger cluster has. What goes
-through all hosts for each makes a hundred and more.
+"""Calls for each host beyond twice as many: fewer may come from a fault that only the larger cluster has. A
+loop over all hosts for each host makes a hundred and more.
 """
 KILOBYTES = "kilobytes of reports"
 PLACES = "places found"
@@ -43,7 +43,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 
 @cache
 def calls(kind: str, hosts: int) -> Counter[str]:
-    """How often each function was called, ours and those that these call."""
+    """How often each function was called: ours, and the functions that they call."""
     demo, more = KINDS[kind]
     recording = msgspec.json.decode(json.dumps(forge(demo, hosts, **more)), type=Recording)
     checks, remedies = find_checks().checks, load_remedies()
@@ -66,7 +66,7 @@ def calls(kind: str, hosts: int) -> Counter[str]:
 
 
 def grown(kind: str, hosts: int) -> list[str]:
-    """What grew more than the hosts and what is at fault on them did."""
+    """The calls that grew faster than the number of hosts and of their faults."""
     before, after = calls(kind, hosts), calls(kind, 2 * hosts)
     most = max(GROWTH, 1.05 * after[PLACES] / before[PLACES])
     assert most < 2 * GROWTH, "the forged fault itself grows with the square"

@@ -1,4 +1,4 @@
-"""Serial numbers, slots and switch ports, of what hosts are asked anyway."""
+"""Serial numbers, slots and switch ports, from facts that hosts are asked for anyway."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_what_the_firmware_says() -> None:
     ],
 )
 def test_a_serial_number_that_only_root_may_read(files: dict[str, str], hidden: bool) -> None:
-    """Then there is the name of the file, without a text."""
+    """Then the file's name is there, without a text."""
     seen = nameplate(files)
     assert (seen.serial, seen.hidden) == ("", hidden)
 

@@ -1,4 +1,5 @@
-"""One host's odd answer concerns that host: no check breaks on it, and what other hosts show is still found.
+"""One host's odd answer affects only that host: no check crashes on it, and the faults of other hosts are
+still found.
 
 Drawn from recordings of real runs: part of one host's answer is replaced by that of another host, by the
 answer to another question, or by nonsense.
@@ -58,7 +59,7 @@ def judged(name: str) -> Report:
 
 
 def shown(of: Report, victim: str) -> Iterator[tuple[str, str]]:
-    """Check and host of each fault that another host than the victim shows by itself."""
+    """The check and the host of each fault that hosts other than the victim show by themselves."""
     for result in of.results:
         if result.status in (Status.FAIL, Status.WARN) and of.scopes[result.check] is Scope.HOST:
             yield from ((result.check, host) for host in result.hosts if host != victim)
@@ -66,7 +67,7 @@ def shown(of: Report, victim: str) -> Iterator[tuple[str, str]]:
 
 @st.composite
 def odd(draw: st.DrawFn, answer: HostAnswer) -> HostAnswer:
-    """The same answer, some of it replaced."""
+    """The same answer, with parts replaced."""
     heard = sample(draw(st.sampled_from(NAMES))).heard
     donor = heard[draw(st.sampled_from(sorted(heard)))]
     captures, missing = dict(answer.captures), dict(answer.missing)

@@ -1,4 +1,5 @@
-"""Which checks find the same on a host whoever else is examined: only then does `verify` name it alone.
+"""Which checks find the same on a host whatever other hosts are examined: only then does `verify` name that
+host alone.
 
 It follows from what a check needs. Nobody lists the checks, so nobody can forget one.
 """

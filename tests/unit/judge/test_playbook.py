@@ -241,7 +241,7 @@ def test_sed_treats_every_value_as_text(value: str) -> None:
 
 
 def test_commands_that_checks_write_themselves_are_quoted() -> None:
-    """Paths, mounts, interfaces and versions come from the hosts: hostile input."""
+    """Paths, mounts, interfaces and versions come from the hosts, which may be hostile."""
     evil = "/x;$(INJECTED)`INJECTED`"
     spaces = (
         HEALTHY["spaces"].replace("path yes /root", f"path no {evil}").replace(" 1% /\n", f" 1% {evil}\n")

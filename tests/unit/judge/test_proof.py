@@ -1,7 +1,7 @@
-"""Exit code 0 is proof: whatever happens to a run, every host that counts was seen to be well.
+"""Exit code 0 is a proof: whatever happens to a run, every host that counts was seen to be healthy.
 
-Recordings are drawn with every kind of damage, and judged under every kind of wish. What is asserted is
-worked out from the recording and from single results, not from what the verdict says of itself.
+Recordings are drawn with every kind of damage, and judged with every kind of option. The assertions follow
+from the recording and from single results, not from the verdict.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ TORCH = HEALTHY["python"] + "package torch 2.13.0\n"
 Draw = Callable[..., Any]
 FACTS = sorted(heard(1, NAMES).captures)
 KINDS = ("accused", "behind", "undone", "interrupted", "deadline", "lost", "still")
-"""How a smoke run may end that did not pass."""
+"""The ways in which a smoke run can end without passing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A recording, how it is to be judged, and what is the matter with the checks."""
+    """A recording, how it is judged, and how checks are broken."""
 
     of: Recording
     exam: Exam = field(default_factory=lambda: Exam("drawn", smoke=True))
     what: ExamFlags = field(default_factory=lambda: ExamFlags(exam="drawn"))
     breaks_on: str = ""
-    """The host on which a check breaks; `*` where one that compares hosts does."""
+    """The host on which a check crashes; `*` if the check compares hosts."""
     unloaded: bool = False
 
 
@@ -81,11 +81,11 @@ a_host = st.sampled_from(NAMES)
 some_facts = st.sets(st.sampled_from(FACTS), min_size=1, max_size=4)
 
 
-# What may happen to a run.
+# Events of a run.
 
 
 def answered(case: Case, draw: Draw, change: Callable[[HostAnswer, set[str]], HostAnswer]) -> Case:
-    """The answer of a host, changed in some facts."""
+    """The answer of a host, with some facts changed."""
     name = draw(st.sampled_from(sorted(case.of.heard) or [""]))
     if not name:
         return case
@@ -160,8 +160,8 @@ def no_mesh(case: Case, _: Draw) -> Case:
 
 
 def nothing_tried(case: Case, draw: Draw) -> Case:
-    """A mesh is there, and nothing of it is between some hosts and others; or nothing at all."""
-    if case.of.mesh is None:  # damaged before
+    """A mesh that tried nothing between some hosts and others, or nothing at all."""
+    if case.of.mesh is None:  # already damaged
         return case
     names = draw(st.sets(a_host, min_size=1))
     way = draw(st.sampled_from((("source",), ("target",), ("source", "target"))))
@@ -185,7 +185,7 @@ def bad_smoke(case: Case, draw: Draw) -> Case:
 
 
 def repeated_smoke(case: Case, draw: Draw) -> Case:
-    """A host is named, and thrown out or not; what follows may pass or not."""
+    """A host is named, and is left out or not; the next run may pass or not."""
     first = smoke_run("accused", tuple(NAMES))
     rest = tuple(NAMES[draw(st.sampled_from((1, 1, 0))) :])
     second = smoke_run(draw(st.sampled_from(("well", *KINDS))), rest)
@@ -194,7 +194,7 @@ def repeated_smoke(case: Case, draw: Draw) -> Case:
 
 
 def smaller_smoke(case: Case, draw: Draw) -> Case:
-    """A host took no part."""
+    """One host did not take part."""
     names = draw(st.permutations(NAMES))
     run = smoke_run("well", tuple(sorted(names[1:])))
     left = (OmittedSmokeHost(names[0], "busy: device 0 is at work for another job"),)
@@ -230,17 +230,17 @@ DAMAGES = {
         check_not_loaded,
     )
 }
-"""Any of these alone is no go for all the hosts."""
+"""Any of these alone is a no-go for all hosts."""
 
 
-# What may be asked.
+# Options of the judgement.
 
 GLOBS = ("nofile-low", "shm-*", "smoke-*", "smoke-mask-divergence", "probe-incomplete", "port-unreachable")
 
 
 @st.composite
 def asked(draw: st.DrawFn, case: Case) -> Case:
-    """Judged by another exam, or with other flags."""
+    """Judged with another exam, or with other flags."""
     glob = draw(st.sampled_from(GLOBS))
     exam, what = case.exam, case.what
     exams = (
@@ -268,14 +268,14 @@ def asked(draw: st.DrawFn, case: Case) -> Case:
 def plug_ins(breaks_on: str) -> Iterator[Check]:
     @check("plug-in", HERE)
     def plug_in(here: Here) -> Iterator[Problem]:
-        """Breaks on a host."""
+        """A check that crashes on one host."""
         if here.name == breaks_on:
             raise ValueError(here.name)
         yield from ()
 
     @check("plug-ins", PLAN, scope=Scope.CLUSTER)
     def plug_ins(plan: JobPlan) -> Iterator[Problem]:
-        """Breaks for all."""
+        """Checks that crash for all hosts."""
         if breaks_on == "*":
             raise ValueError(plan.names)
         yield from ()
@@ -284,7 +284,7 @@ def plug_ins(breaks_on: str) -> Iterator[Check]:
 
 
 def judged(case: Case) -> Report | None:
-    """As `doctor check --replay` judges it; None where that is refused, because no check is left."""
+    """The verdict of `doctor check --replay`; None if it is refused because no check is left."""
     broken = (BrokenSource("entry point x", "gone"),) if case.unloaded else ()
     found = FoundChecks((*CHECKS, *plug_ins(case.breaks_on)), broken)
     with pytest.MonkeyPatch.context() as patch, contextlib.suppress(UsageError):
@@ -296,7 +296,7 @@ def judged(case: Case) -> Report | None:
 
 
 def check_proof(case: Case, report: Report) -> None:
-    """What exit code 0 claims, of every host, or of those that --need-hosts lets into the job."""
+    """The claims of exit code 0 about every host, or about the hosts that --need-hosts admits to the job."""
     of, need = case.of, case.what.need_hosts
     counted = set(report.healthy_hosts if need else (host.name for host in of.hosts))
     assert len(counted) >= (need or len(of.hosts))
@@ -326,7 +326,7 @@ def check_proof(case: Case, report: Report) -> None:
 
 
 def _concerns(result: Result, counted: set[str]) -> bool:
-    """Where nobody is named, it concerns the hosts where it shows, else all."""
+    """If it names no host, it concerns the hosts on which it shows, or else all hosts."""
     places = [place.host for place in result.problem.where if place.host] if result.problem else []
     struck = {*(result.hosts or places)}
     return not struck or bool(struck & counted)

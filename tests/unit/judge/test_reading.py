@@ -1,4 +1,4 @@
-"""A recording is parsed once, however often a run reads it while it grows."""
+"""A recording is parsed only once, however often a run reads it while it grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where checks come from, and what becomes of a source that cannot be used."""
+"""The sources of checks, and what happens to a source that cannot be used."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_without_an_essential_check_there_is_no_verdict(lost: str) -> None:
 def test_a_broken_entry_point_is_returned_with_the_checks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As pip leaves one that was built for another version."""
+    """As pip leaves a plug-in that was built for another version."""
     about = tmp_path / "site_checks-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: site-checks\nVersion: 1.0\n")

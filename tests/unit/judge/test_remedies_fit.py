@@ -1,4 +1,4 @@
-"""What is to be typed fits the host: no tool of a vendor whose devices are not there."""
+"""Suggested commands fit the host: they never use a tool of a vendor whose devices it lacks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TOOLS = {
     "Ascend": r"npu-smi|hccn_tool|hccn\.conf|msnpureport|davinci|ascend-toolkit|torch[-_]npu",
 }
 OWN = {"amd.yaml": "AMD", "gpus.yaml": "NVIDIA", "devices.yaml": "Ascend"}
-"""Whose remedies a file has; those of all others are for any host."""
+"""The vendors whose remedies a file holds; all other remedies are for any host."""
 OF_ONE = {"prepare-torch-npu": "Ascend"}
-"""Others that only a check of hosts with such devices names."""
+"""Further remedies that only a check of hosts with such devices names."""
 KINDS = ((), ("NVIDIA",), ("AMD",), ("Ascend",))
 FILES = {
     name: path.name
@@ -45,7 +45,7 @@ def test_the_tools_of_every_vendor_are_known() -> None:
     assert TOOLS.keys() == {vendor.name for vendor in VENDORS}
     for name in PLAYBOOK.recipes:
         assert name in FILES
-    for vendor in TOOLS:  # each form is met by what it is to be kept from others
+    for vendor in TOOLS:  # each pattern must match a command of its own vendor
         said = [c for name, r in PLAYBOOK.recipes.items() if vendor_of(name) == vendor for c in r.commands]
         assert any(re.search(TOOLS[vendor], command) for command in said)
 
@@ -55,7 +55,7 @@ def test_the_tools_of_every_vendor_are_known() -> None:
 def test_a_remedy_has_no_tool_of_devices_that_are_not_there(name: str, vendors: tuple[str, ...]) -> None:
     own = vendor_of(name)
     if own is not None and own not in vendors:
-        vendors = (own,)  # it is shown on its own kind of host only, as the next test sees to
+        vendors = (own,)  # it is only shown on its own kind of host, as the next test ensures
     recipe = PLAYBOOK.recipes[name]
     holes = {hole: "VALUE" for command in recipe.on(tuple(TOOLS)) for hole in placeholders(command)}
     remedy = PLAYBOOK.fill(name, holes, vendors)
@@ -76,7 +76,7 @@ def test_remedies_of_one_vendor_are_named_by_its_checks_alone() -> None:
 
 
 def test_checks_write_no_tool_of_a_vendor_into_commands_for_all() -> None:
-    """Of the commands that checks write themselves: those of files for any host."""
+    """These are the commands that checks for any host write themselves."""
     own = ("npu", "gpu", "amd", "infiniband")
     files = [path for path in sorted(ROOT.glob("checks/*.py")) if not path.stem.startswith(own)]
     assert len(files) > 15

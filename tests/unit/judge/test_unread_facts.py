@@ -1,4 +1,4 @@
-"""What a host was asked in vain is told, also where every check can do without: it decides nothing."""
+"""Facts that a host did not give are reported, even if no check needs them; they decide nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def judged(**odd: str | MissingFact) -> Report:
 
 
 def told(of: Report) -> list[str]:
-    """Everything that stands under "Not examined"."""
+    """Everything below "Not examined"."""
     return [*of.notes, *(f"{found.summary} {found.nodeset}" for found in of.findings)]
 
 

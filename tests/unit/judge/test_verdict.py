@@ -127,7 +127,7 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", WARN, "a"), need_hosts=4), 0, "healthy"),
         (made(finding("x", WARN, "a"), need_hosts=4, strict=True), 1, "faulty"),
         (made(finding("x", WARN, "a"), need_hosts=3, strict=True), 0, "faulty"),
-        # A common cause names no culprits: it belongs to the hosts where it shows, else to all.
+        # A common cause names no culprits: it belongs to the hosts on which it shows, or else to all hosts.
         (made(finding("x", FAIL, ""), need_hosts=1), 1, "faulty"),
         (made(finding("x", FAIL, "", where="abcd"), need_hosts=1), 1, "faulty"),
         (made(finding("x", FAIL, "", where="d"), unreached=True, need_hosts=3), 0, "faulty"),

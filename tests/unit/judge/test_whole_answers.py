@@ -1,4 +1,4 @@
-"""What a host must tell to count as examined: who it is, which devices it has, and how these are."""
+"""What a host must report to count as examined: its identity, its devices, and their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of faults that runs found: from reports and from what was printed; what is missing is named."""
+"""The record of faults that runs found: from reports and from output; missing checks are named."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ refusal, Place = RULE["refusal"], RULE["Place"]
 
 
 def group(*ranks: int) -> list[object]:
-    """Ranks of servers with eight devices each, as the manual numbers them."""
+    """Ranks on servers with eight devices each, numbered as in the manual."""
     return [Place(f"server{rank // 8}", rank % 8) for rank in ranks]
 
 
@@ -53,7 +53,7 @@ def test_what_it_forbids(ranks: tuple[int, ...], why: str) -> None:
 
 
 def test_every_group_of_one_server() -> None:
-    """A ring has 6 pairs and 1 four; with the single devices and the whole server that is all."""
+    """A ring has 6 pairs and one group of four; single devices and the whole server are allowed as well."""
     allowed = [
         ranks
         for size in range(1, 9)

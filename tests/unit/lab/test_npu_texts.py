@@ -23,12 +23,12 @@ def exact(text: str) -> str:
 
 
 def keys(text: str) -> str:
-    """A text without what follows each colon."""
+    """A text without the values after each colon."""
     return "".join(f"{line.partition(':')[0].rstrip()}\n" for line in text.expandtabs(8).splitlines() if line)
 
 
 def numbers(text: str) -> str:
-    """A text with every number and the blanks after it replaced by equally many characters."""
+    """A text in which every number and the blanks after it are replaced by equally many characters."""
     text = re.sub(r"\d{4}:[0-9A-F]{2}:00\.0", "9999:99:99.9", text)
     return re.sub(r"\d[\d.]* *", lambda found: "9" * len(found[0]), text)
 
@@ -39,7 +39,7 @@ def dates(text: str) -> str:
 
 
 def bracketed(text: str) -> str:
-    """A text without the contents of brackets and without the part that some versions leave out."""
+    """A text without the contents of brackets and without the part that some versions omit."""
     return re.sub(
         r"\d+", "9", re.sub(r"\[[^]]*\]", "[]", re.sub(r", tls preconfigured\S+ \S+(?=,)", "", text))
     )
@@ -122,7 +122,7 @@ PORT = Chip("Warning", ("81078603",), ("node type=port, event state=link down",)
 
 
 def on(product: Product, host: int = 1, **sick: Chip) -> dict[str, str]:
-    """What npu-smi prints on a host whose device N is `dN`."""
+    """The output of npu-smi on a host whose device N is `dN`."""
     chips: Chips = {device: sick.get(f"d{device}", Chip(idle_hbm_mb=0)) for device in range(product.devices)}
     return texts(product, host, chips)
 

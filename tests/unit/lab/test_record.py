@@ -1,4 +1,4 @@
-"""What is shipped names no machine that it was made on."""
+"""Shipped files do not name the machine on which they were made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OF_A_MACHINE = re.compile(
     r"|machine-id:[0-9a-f]{32}"
     r"|(?<![0-9a-f])(?!0{32})[0-9a-f]{32}(?![0-9a-f])"
 )
-"""Folders, and names that a machine has: those of control groups, of a start, of an installation."""
+"""Folders, and names of a machine: those of control groups, boot ids, installations."""
 
 
 def test_no_shipped_file_names_the_machine_that_made_it() -> None:

@@ -1,4 +1,4 @@
-"""A few symptoms, and how the tests of reading use them."""
+"""A few symptoms, and how the tests of the reader use them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def logs_of(*given: Input, limits: ReadLimits | None = None) -> Logs:
 
 
 def one(tmp_path: Path, text: str | bytes, name: str = "train.log") -> Logs:
-    """What is read of one file with this text."""
+    """The result of reading one file with this text."""
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -48,5 +48,5 @@ def one(tmp_path: Path, text: str | bytes, name: str = "train.log") -> Logs:
 
 
 def seen(logs: Logs) -> list[tuple[str, Party, int, int]]:
-    """Symptom, party, the line where it is first, and how often."""
+    """The symptom, its party, the line of its first occurrence, and how often it occurs."""
     return [(each.symptom.id, each.first.who, each.first.number, each.count) for each in logs.sightings]

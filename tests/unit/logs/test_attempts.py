@@ -1,4 +1,4 @@
-"""A job that was started again: its last attempt is judged alone, what became of the others is told."""
+"""A job that was started again: only its last attempt is judged; how the others ended is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def text_of(name: str) -> str:
 
 
 def later(text: str, hours: int = 20) -> str:
-    """The same job, so many hours later and with other processes."""
+    """The same job, this many hours later and with other processes."""
     start = datetime(2026, 11, 22, 1, 0, 0)
 
     def moved(found: re.Match[str]) -> str:
@@ -81,7 +81,7 @@ def test_an_attempt_of_which_no_step_is_told_has_not_gone_on(tmp_path: Path) -> 
 
 
 def test_two_starts_in_one_file(tmp_path: Path) -> None:
-    """Yesterday rank 1 failed, today rank 2."""
+    """Rank 1 failed yesterday, rank 2 today."""
     today = later(text_of("failed")).replace("0023 is empty", "0031 is empty")
     said = said_of(tmp_path, text_of("failed") + today)
     assert said.outcome is LogOutcome.NAMED
@@ -107,7 +107,7 @@ def test_two_hosts_in_one_file_are_one_attempt(tmp_path: Path) -> None:
 
 
 def test_two_launchers_that_write_at_the_same_time_are_one_attempt(tmp_path: Path) -> None:
-    """As srun writes one file: both say that they failed before either prints its table."""
+    """As srun writes one file: both report the failure before either prints its table."""
     parts = []
     for name, begins in (("node2.log", "[rank2]: Traceback"), ("node1.log", "[rank1]: Traceback")):
         text = (JOBS / "exception" / name).read_text()
@@ -121,7 +121,7 @@ def test_two_launchers_that_write_at_the_same_time_are_one_attempt(tmp_path: Pat
 
 
 def test_a_launcher_that_ends_later_on_another_host_is_no_attempt(tmp_path: Path) -> None:
-    """All ranks wrote before; node1 has its first line of torchrun when node2 has ended."""
+    """All ranks wrote before that; node1 has its first line of torchrun when node2 has ended."""
     steps = "".join(f"[rank{rank}]: step {step} loss 1.0\n" for step in range(9) for rank in range(4))
     second = (JOBS / "exception/node2.log").read_text()
     first = (JOBS / "exception/node1.log").read_text()
@@ -143,7 +143,7 @@ def test_the_kernel_killed_in_the_attempt_before(tmp_path: Path) -> None:
 
 
 def test_what_follows_on_the_end_is_no_attempt(tmp_path: Path) -> None:
-    """The scheduler's line after a log that breaks off, and what a rank says after its launcher's end."""
+    """The scheduler's line after a log that breaks off, and a rank's output after its launcher's end."""
     text = text_of("failed")
     cut = text[: text.index("Traceback (most recent call last):\n  File")]
     said = said_of(tmp_path, f"{cut}srun: error: node1: task 0: Exited with exit code 1\n")

@@ -1,4 +1,4 @@
-"""DeepSpeed's launcher: which rank ended, and how; those that it ends afterwards are nobody's fault."""
+"""DeepSpeed's launcher: which rank ended, and how; ranks that it ends afterwards are not at fault."""
 
 from __future__ import annotations
 

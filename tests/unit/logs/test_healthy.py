@@ -1,4 +1,4 @@
-"""200 logs of jobs with which nothing is wrong: nothing is said of them."""
+"""200 logs of healthy jobs: nothing is reported about them."""
 
 from __future__ import annotations
 

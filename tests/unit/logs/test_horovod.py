@@ -1,4 +1,4 @@
-"""Horovod's stalls name the ranks that did not come; jobs that went on after one are healthy."""
+"""Horovod's stalls name the ranks that did not come; jobs that continued after a stall are healthy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was given: files, stdin or words. What is there wins, and a lost file is said to be lost."""
+"""The input: files, stdin or words. Existing files come first, and a missing file is reported as missing."""
 
 from __future__ import annotations
 

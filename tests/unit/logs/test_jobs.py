@@ -1,4 +1,4 @@
-"""The logs of real jobs: what is said of them is what was done to them."""
+"""The logs of real jobs: the conclusions match the injected faults."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_head_is_named_by_its_host() -> None:
 
 
 def test_who_met_another_collective_is_told_by_its_end() -> None:
-    """The line itself has no rank: the one that ended itself there wrote it."""
+    """The line itself has no rank; the rank that ended itself there wrote it."""
     first = concluded(JOBS / "skipped").charges[0]
     assert first.says.startswith("rank 2 on node2 or a neighbour (ranks 1, 3) issued a different collective")
     assert "data of 132 bytes came for a buffer of 4" in first.says

@@ -1,4 +1,4 @@
-"""A log that ends in a complaint that no symptom knows is never taken for healthy."""
+"""A log that ends with a complaint unknown to all symptoms is never taken for healthy."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_what_print_held_back_clears_nobody(line: str, tmp_path: Path) -> None:
 
 @each("line", FATAL)
 def test_the_steps_of_another_rank_clear_nobody(line: str, tmp_path: Path) -> None:
-    """Without prefixes, srun's log does not say whose steps they are."""
+    """Without prefixes, srun's log does not show which rank logged a step."""
     ends = "srun: error: node2: task 1: Exited with exit code 1"
     said = told(tmp_path, *STEPS[:200], CRASH.format(line), *STEPS[200:210], ends)
     assert said.outcome is not LogOutcome.CLEAN

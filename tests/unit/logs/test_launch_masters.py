@@ -1,4 +1,4 @@
-"""What logs tell of the launch: the masters that hosts were given, and where rank 0 was."""
+"""What logs show about the launch: the masters that hosts were given, and the host of rank 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of CANN, MindSpore and Megatron in several lines: the headline has the device and the rank."""
+"""Messages of CANN, MindSpore and Megatron with several lines: the headline has the device and the rank."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_device_of_another_message_or_rank_is_not_taken(tmp_path: Path) -> Non
 
 
 def test_lines_of_two_ranks_keep_their_headers(tmp_path: Path) -> None:
-    """An indented line without a header says nothing about the next line of another rank."""
+    """An indented line without a header shows nothing about the next line of another rank."""
     failed = (
         "        Aicpu kernel execute failed, device_id={}, stream_id=2[FUNC:Print][FILE:task.cc][LINE:1]"
     )

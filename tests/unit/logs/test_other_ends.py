@@ -1,4 +1,4 @@
-"""Messages of several lines: the other end, the device and the rank that stand around the first line."""
+"""Messages with several lines: the other end, the device and the rank around the first line."""
 
 from __future__ import annotations
 

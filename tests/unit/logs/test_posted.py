@@ -1,4 +1,4 @@
-"""Excerpts of the form in which people post them: who is named, and who is not."""
+"""Excerpts as people post them: which ranks are named, and which are not."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_it_says_is_named(lines: list[str], symptom: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("stuck", [STUCK, STUCK_LATER], ids=["2.2", "2.6"])
 def test_a_watchdog_that_is_stuck_accuses_nobody(stuck: str, tmp_path: Path) -> None:
-    """All ranks print it when one of them is late."""
+    """All ranks print it if one of them is late."""
     for name, lines in {
         "all": [stuck.format(rank) for rank in range(4)],
         "after": [TIMED_OUT.format(2), *(stuck.format(rank) for rank in (1, 3))],

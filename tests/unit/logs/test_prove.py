@@ -1,4 +1,4 @@
-"""What checks that were made now prove of a cause that a log names."""
+"""What checks that run now prove about a cause that a log names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def proof(
     addresses: Mapping[str, str] | None = None,
     **more: Any,
 ) -> Proof:
-    """On four hosts, of which node2 has a small /dev/shm."""
+    """The proof on four hosts, one of which, node2, has a small /dev/shm."""
     charge = LogCause("x-y", "it fell", (Party(rank=1, host=host),), checks=checks, **more)
     found = Explanation(Conclusion(LogOutcome.NAMED, (charge,)))
     (made,) = proofs(found, ProofExam(on or reports()["sick-hosts"], addresses or {}))

@@ -1,4 +1,4 @@
-"""Ray reports the end of a process in the log of another one: the one that ended is named."""
+"""Ray reports the end of a process in the log of another one: the process that ended is named."""
 
 from __future__ import annotations
 

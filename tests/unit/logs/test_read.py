@@ -1,4 +1,4 @@
-"""From what was given to what was read: who wrote it, how often, what complains."""
+"""From the input to the result of reading: who wrote each line, how often, and which lines complain."""
 
 from __future__ import annotations
 

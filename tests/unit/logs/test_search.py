@@ -1,4 +1,4 @@
-"""Whether a log of a job was found on the hosts; without one, no complaint is no all-clear."""
+"""Whether a log of a job was found on the hosts; if not, the lack of complaints is not an all-clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines are classified by their sentence, and what is said of one line of it is not said of another."""
+"""Lines are classified by their sentence, and what one line states is not attributed to another line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_complaint_after_very_many_lines_that_only_look_like_one(tmp_path: Pat
 
 
 def test_words_that_only_a_sentence_holds(tmp_path: Path) -> None:
-    """Without blanks and full stops "data.loader" holds what "fatal" ends with."""
+    """Without blanks and full stops, "data.loader" contains the end of "fatal"."""
     text = (
         "data.loader: read 17 shards\n" * 100
         + "fatal: no shard is there\n"

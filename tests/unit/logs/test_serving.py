@@ -1,4 +1,4 @@
-"""vLLM and SGLang: the worker that failed is named, and not the engine that repeats its error."""
+"""vLLM and SGLang: the failed worker is named, not the engine that repeats its error."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_one_job_may_not_be_two() -> None:
 
 
 def test_folders_of_one_job_with_other_kinds_of_lines_are_no_jobs(tmp_path: Path) -> None:
-    """What CANN logs of a run, and of its errors; what a rank printed, and its errors."""
+    """CANN's logs of a run and of its errors; a rank's output and its errors."""
     started, failed = (
         "2026-11-20 07:20:00 [rank0]: start",
         "2026-11-20 07:30:00 [rank0]: ValueError: no shard",

@@ -1,4 +1,6 @@
-"""How Slurm tells of the end of a job: whom it lost, whom it killed itself, and whom it only asked."""
+"""How Slurm reports the end of a job: the nodes that it lost, the ranks that it killed, and those that it
+only told to end.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def test_the_first_that_failed_stays_named(tmp_path: Path) -> None:
 
 
 def test_the_host_where_a_step_began_was_not_lost(tmp_path: Path) -> None:
-    """Slurm writes its first host into that line, whichever was lost."""
+    """Slurm writes its first host into that line, whichever host was lost."""
     why = "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
     lost = f"{CANCELLED.removesuffix(' ***')} {why}"
     assert not named(tmp_path, lost)
@@ -55,7 +57,7 @@ def test_the_host_where_a_step_began_was_not_lost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("why", [" ***", " DUE TO TIME LIMIT ***"])
 def test_an_exception_before_the_scheduler_ended_the_job_is_told(why: str, tmp_path: Path) -> None:
-    """The other ranks may have hung since, until somebody or the time limit ended them."""
+    """The other ranks may have hung since then, until a person or the time limit ended them."""
     path = tmp_path / "slurm-7.out"
     ended = CANCELLED.replace("STEP 7.0", "JOB 7").replace(" ***", why)
     path.write_text("\n".join([*TRACEBACK, ended, ""]))

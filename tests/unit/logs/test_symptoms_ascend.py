@@ -1,4 +1,6 @@
-"""The symptoms of Huawei's stack: samples are known, codes are answered, and no number is mistaken."""
+"""The symptoms of Huawei's stack: samples are recognised, codes are answered, and no other number is taken
+for a code.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ KNOWN = {
     "hccl_test/ssh_connection_timed_out.log": "launch-ssh-timed-out",
     "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat-lost",
 }
-"""What stands in each sample. Empty: nothing is wrong there, or no single line says it."""
+"""The symptoms of each sample. Empty: nothing is wrong there, or no single line shows it."""
 
 TAKEN = {
     "plog/topo_exchange_base_timeout_tail.log": ("hccl-root-misses-ranks", {"ranks": "1,3,5,7,"}),
@@ -205,7 +207,7 @@ def test_a_number_and_a_healthy_line_are_no_symptom(line: str) -> None:
 
 
 def typed() -> list[str]:
-    """Every code of Huawei's tables of HCCL, CANN and ACL."""
+    """Every code in Huawei's tables of HCCL, CANN and ACL."""
     numbers = [*range(107000, 107032), *range(107035, 107041), *range(107042, 107046), *range(207000, 207022)]
     numbers += [*range(507000, 507058), *range(507899, 507905), 507914, 507915, 507916, 500001]
     codes = [f"EI{n:04d}" for n in range(1, 21)] + [f"EJ{n:04d}" for n in range(1, 5)]

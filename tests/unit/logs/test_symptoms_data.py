@@ -35,7 +35,7 @@ def ids(text: str) -> list[str]:
 
 
 def seen(path: Path) -> set[str]:
-    """The symptoms of a file, by way of the prefilter."""
+    """The symptoms of a file, found with the prefilter."""
     lines = path.read_bytes().split(b"\n")
     possible = matcher().possible({sentence(line) for line in lines})
     held = [line.decode() for line in lines if sentence(line) in possible and matcher().holds(line)]
@@ -96,7 +96,7 @@ def test_a_number_is_known_as_it_is_printed_and_not_alone() -> None:
 
 
 def _stands_for(other: Symptom, symptom: Symptom) -> bool:
-    """Whether it is the same, or may take its place in one line."""
+    """Whether it is the same, or may replace it in one line."""
     explains = any(fnmatchcase(symptom.id, glob) for glob in other.explains)
     return other is symptom or other.role is Role.ADVICE or explains
 
@@ -112,7 +112,7 @@ def _unsaid(symptom: Symptom) -> Iterator[str]:
         yield f"{symptom.id}: {symptom.title}"
     if symptom.role is Role.NAMES and not (symptom.take or symptom.below) and symptom.patterns:
         yield f"{symptom.id}: it names a culprit, and nothing takes the name"
-    for cause in symptom.causes:  # a comma in a list without quotes makes two of one
+    for cause in symptom.causes:  # a comma in an unquoted list makes two texts of one
         if cause.startswith(("or ", "and ", "such as ", "as ", "is ", "then ", "but ")):
             yield f"{symptom.id}: {cause}"
 
@@ -251,7 +251,7 @@ def test_words_lead_to_what_is_near() -> None:
 
 
 def test_no_example_is_passed_over() -> None:
-    """Every example is found among lines that look alike but for their numbers."""
+    """Every example is found among lines that differ only in their numbers."""
     lines = [example for symptom in bundled() for example in symptom.examples if symptom.patterns]
     text = (
         "\n".join(f"step {n} loss {n / 7:.3f}\n{line}" for n, line in enumerate(lines)).encode().split(b"\n")

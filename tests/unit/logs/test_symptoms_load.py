@@ -1,4 +1,4 @@
-"""Files of symptoms: what is wrong in one is said with its place."""
+"""Files of symptoms: each mistake in one is reported with its place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def mistakes(folder: Path, text: str) -> list[str]:
     with pytest.raises(InputErrors) as caught:
         load_symptoms([folder], checks=["kernel-log", "port-unreachable"])
     own = str(folder / "mine.yaml")
-    # Names of checks in the bundled files are unknown here, since two ids are all that exist.
+    # Names of checks in the bundled files are unknown here, because only two ids exist.
     return [str(each).replace(own, "mine.yaml") for each in caught.value.mistakes if each.file == own]
 
 

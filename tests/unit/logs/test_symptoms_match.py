@@ -1,4 +1,4 @@
-"""Lines that somebody made to be slow or to mislead."""
+"""Lines that are made to be slow or misleading."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def ids(matcher: Matcher, text: str, form: Form | None = None) -> list[str]:
 
 
 def candidates(matcher: Matcher, text: str) -> list[str]:
-    """The lines that are looked at for a symptom."""
+    """The lines that are examined for a symptom."""
     lines = text.split("\n")
     possible = matcher.possible({sentence(line.encode()) for line in lines})
     return [line for line in lines if sentence(line.encode()) in possible and matcher.holds(line.encode())]
@@ -92,7 +92,7 @@ def test_the_most_specific_comes_first() -> None:
 
 
 def test_no_line_is_left_out_by_its_sentence() -> None:
-    """Against a search line by line, over random text of pieces of the literals."""
+    """Compared with a search line by line, over random text made of pieces of the literals."""
     chance = random.Random(5)
     words = [word for each in FOUND[:40] for pattern in each.patterns for word in pattern]
     matcher = Matcher(FOUND)
@@ -120,7 +120,7 @@ def _slowly(line: str) -> bool:
 
 
 def seconds(do: Callable[[], object]) -> float:
-    """The lesser of two: other work of the machine only adds."""
+    """The shorter of two times: other work on the machine only adds time."""
     times = []
     for _ in range(2):
         began = time.process_time()
@@ -147,7 +147,7 @@ HOSTILE = {
 def test_time_is_bounded_by_length(name: str) -> None:
     text = HOSTILE[name][:1_000_000]
     spent = seconds(lambda: candidates(Matcher(FOUND), text))
-    assert spent < 3.0  # a third of a second on an idle machine; what explodes needs hours
+    assert spent < 3.0  # a third of a second on an idle machine; an explosion would take hours
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_deciding_on_a_line_is_bounded(name: str) -> None:
 
 @pytest.mark.parametrize("family", sorted({each.family for each in FOUND}))
 def test_take_is_quick_on_lines_made_for_it(family: str) -> None:
-    """What a `take` looks for, begun again and again and never ended."""
+    """What a `take` looks for, started again and again and never finished."""
     for each in FOUND:
         pieces = (
             (*each.examples[:2], "a", "1", "rank 1, ", "[1") if each.take and each.family == family else ()

@@ -1,4 +1,4 @@
-"""Messages of torch, NCCL and Lightning in the spellings of their versions, and sound logs that are alike."""
+"""Messages of torch, NCCL and Lightning as their versions spell them, and healthy logs that look similar."""
 
 from __future__ import annotations
 

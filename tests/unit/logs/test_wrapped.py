@@ -1,4 +1,4 @@
-"""What containers and journald keep says the same as the lines that they wrap."""
+"""Lines wrapped by containers and journald give the same results as the lines inside."""
 
 from __future__ import annotations
 

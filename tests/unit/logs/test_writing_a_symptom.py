@@ -1,4 +1,4 @@
-"""What docs/writing-a-symptom.md shows works as it is written."""
+"""The examples in docs/writing-a-symptom.md work as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Failing pairs -> culprits: clusters with injected faults, and the cases where no host can be named."""
+"""Failing pairs -> culprits: clusters with injected faults, and cases in which no host can be named."""
 
 from __future__ import annotations
 

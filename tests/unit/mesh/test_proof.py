@@ -61,7 +61,7 @@ def test_a_planned_connection_that_is_not_there_leaves_its_source_unproved(
 
 
 def test_what_another_program_holds_is_not_tried() -> None:
-    """A master port in use is a finding of its own: nobody connects to it."""
+    """A master port in use is a separate finding: no host connects to it."""
     whole = met(MANY[:4], head="node1")
     taken = replace(whole.listeners[-1], port=None, error="in-use")
     links = tuple(link for link in whole.links if link.kind != "master")

@@ -1,4 +1,4 @@
-"""An answer read back: cut off, damaged, imitated, or none at all."""
+"""Reading an answer back: cut off, damaged, imitated, or missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def out(name: str, text: str, rc: int = 0, *, token: str = T, size: int | None =
 
 
 def err(name: str, text: str) -> bytes:
-    """What a lane's commands printed on stderr, each after its name."""
+    """The output of a lane's commands on stderr, each after its name."""
     blob = f"\n{T} n before\nnot of this one\n{T} n {name}\n{text}\n\n{T} n behind"
     return f"\n{T} e {len(blob)}\n{blob}\n".encode()
 

@@ -1,4 +1,4 @@
-"""The facts as CSV and JSON: whole, plain, and harmless to a spreadsheet."""
+"""The facts as CSV and JSON: complete, plain, and harmless to a spreadsheet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rows(of: Report) -> list[dict[str, str]]:
 
 
 def named(interpreter: str) -> Report:
-    """The second of three hosts names its interpreter so."""
+    """The second of three hosts has an interpreter of this name."""
     python = f"python 3.11.2 {interpreter}\n"
     return report(recording(NAMES, heard={"node2": heard(2, NAMES, python=python)}))
 
@@ -48,7 +48,7 @@ def test_csv_of_hosts_that_did_not_answer_has_the_reason_and_no_values() -> None
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "＝", " =", "\t=", "\u00a0="])
 def test_csv_has_no_formulas(begin: str) -> None:
-    """A cell that begins like one gets an apostrophe in front."""
+    """A cell that begins like a formula gets an apostrophe in front."""
     told = rows(named(f'{begin}HYPERLINK("http://x","y")'))[1]["python_path"]
     assert told.startswith("'")
     assert told.lstrip("'\t \u00a0").startswith(begin.strip())

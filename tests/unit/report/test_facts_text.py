@@ -1,4 +1,4 @@
-"""`doctor facts` on a screen: alike hosts once, what differs as a table, the odd one marked."""
+"""`doctor facts` on a screen: equal values once, different ones as a table, with the odd one marked."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def shown(of: Report, width: int = 80, *, colour: bool = False) -> str:
 
 
 def table(text: str) -> list[list[str]]:
-    """The rows of the table, its cells apart by two blanks or more."""
+    """The rows of the table, whose cells are separated by two blanks or more."""
     lines = text.splitlines()
     start = next(n for n, line in enumerate(lines) if line.startswith("HOST"))
     rows = lines[start : lines.index("", start)]

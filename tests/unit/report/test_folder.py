@@ -1,4 +1,4 @@
-"""`--report-dir`: each run has its own files, which are private and complete and never replace others."""
+"""`--report-dir`: each run has files of its own, which are private and complete and never replace others."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.support.reports import DOZEN, reports, text
 
 GOLDEN = ROOT / "tests" / "golden"
 AS_JSON = ("interrupted", "sick-hosts", "smoke-hung")
-"""The JSON of the others is held against its schema (`tests/unit/test_envelope.py`)."""
+"""The JSON of the others is compared with its schema (`tests/unit/test_envelope.py`)."""
 
 
 def compare(name: str, made: str) -> None:

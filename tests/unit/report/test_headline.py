@@ -1,4 +1,4 @@
-"""The first words of a finding, and the last line of a report, name who is guilty and what is wrong."""
+"""The first words of a finding, and the last line of a report, name the guilty party and the fault."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_culprit_is_named_as_exactly_as_it_is_known(found: Finding, named: s
 
 
 def test_hosts_named_by_addresses_are_called_by_their_names() -> None:
-    """As the servers of a rank table are. Those that told no name keep their addresses."""
+    """As the servers of a rank table are. Hosts that reported no name keep their addresses."""
     link = at("device-link-down", ("198.18.0.3", 3))
     called = {f"198.18.0.{n + 1}": f"node{n}" for n in range(1, 5)}
     assert culprit(link, called) == "node2 (198.18.0.3) NPU 3"
@@ -79,7 +79,7 @@ def test_the_name_that_a_host_told_is_known_to_its_report() -> None:
 
 
 def test_names_of_hosts_are_never_broken_by_a_line() -> None:
-    """They are to be copied, also where the terminal is narrower than they are."""
+    """They are meant to be copied, even if the terminal is narrower than they are."""
     sick = reports()["sick-hosts"]
     long = tuple(f"a-host-with-a-long-name-{n}.of.this.rack.example.org" for n in (1, 3))
     found = replace(sick.findings[0], hosts=long, nodeset=fold(long), because=None)
@@ -151,7 +151,7 @@ def test_a_warning_is_not_green() -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 @each("name", reports())
 def test_no_culprit_is_dim(name: str, width: int) -> None:
-    """Headlines are bold but for their id, and so is the last line with its names."""
+    """Headlines are bold except for their id, and so is the last line with its names."""
     made = reports()[name]
     bold = "".join(part for codes, part in styled(text(made, width, colours=True)) if "1" in codes)
     dim = "".join(part for codes, part in styled(text(made, width, colours=True)) if "2" in codes)
@@ -163,12 +163,12 @@ def test_no_culprit_is_dim(name: str, width: int) -> None:
 
 
 def squeezed(shown: str) -> str:
-    """Without blanks: they are where lines end."""
+    """The text without blanks, because lines end there."""
     return "".join(shown.split())
 
 
 def styled(shown: str) -> list[tuple[list[str], str]]:
-    """The pieces between escapes, each with the codes that hold for it."""
+    """The pieces between escapes, each with the codes that apply to it."""
     codes, found = [], []
     for piece in re.split(r"(\x1b\[[\d;]*m)", shown):
         if piece.startswith("\x1b"):

@@ -1,4 +1,4 @@
-"""The table of hosts: what was found where, area by area, in as few rows as possible."""
+"""The table of hosts: what was found on which host, area by area, in as few rows as possible."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_no_row_is_ok_where_the_host_is_not_healthy() -> None:
 @pytest.mark.parametrize("name", ["eight-servers", "sixty-four-servers"])
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_24_rows_show_who_is_guilty(name: str, width: int) -> None:
-    """The prompt takes the last of them."""
+    """The prompt takes the last row."""
     lines = text(reports()[name], width).splitlines()
     table = next(number for number, line in enumerate(lines) if line.startswith("HOST"))
     assert len(lines) - table <= 23

@@ -1,4 +1,4 @@
-"""The page: it holds on hostile text, is whole, needs nothing else, and can be read without eyes."""
+"""The page is complete and self-contained, hostile text cannot break it, and screen readers can read it."""
 
 from __future__ import annotations
 

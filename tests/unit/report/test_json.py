@@ -1,4 +1,4 @@
-"""The JSON of every kind of report fits the schema that is shipped, and adds up."""
+"""The JSON of every kind of report fits the shipped schema, and its numbers add up."""
 
 from __future__ import annotations
 

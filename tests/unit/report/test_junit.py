@@ -1,4 +1,4 @@
-"""JUnit XML: of the shape that Jenkins' schema (junit-10.xsd) allows, and never greener than the report."""
+"""JUnit XML: in the form that Jenkins' schema (junit-10.xsd) allows, and never greener than the report."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SHAPE = {
     "error": (ENDED, set(), set()),
     "skipped": (ENDED, set(), set()),
 }
-"""Element -> attributes that it must have, those it may have, and what it may hold."""
+"""Element -> the attributes that it must have, those that it may have, and its possible children."""
 TIME = re.compile(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]*)?")
 ALLOWED = re.compile(r"[\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]*")
 
 
 def read(made: Made) -> Xml.Element:
-    """The document, once its shape is right and its counts are true."""
+    """The document, after its form and its counts were checked."""
     return well_formed(as_junit(made).decode())
 
 
@@ -171,7 +171,7 @@ def test_a_strict_run_fails_on_warnings() -> None:
 
 
 def test_a_cleared_suspect_fails_nothing() -> None:
-    """The findings name the culprits, and the results those who were suspects before a cause was known."""
+    """The findings name the culprits; the results also name the suspects before a cause was known."""
     made = reports()["same-fault-twice"]
     (finding,) = made.findings
     cleared = replace(finding, hosts=("node2",), nodeset="node2")

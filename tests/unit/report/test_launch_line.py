@@ -115,7 +115,7 @@ def test_a_healthy_head_is_started_and_comes_first() -> None:
         (29500, {"node1": {29500, 29501}}, 29502),
         (29500, {"node2": {29500}}, 29500),  # it is not a head
         (65535, {"node1": {65535}}, 65534),
-        (59999, {"node1": {59999}}, 60032),  # HCCL has those between
+        (59999, {"node1": {59999}}, 60032),  # HCCL uses those between
     ],
 )
 def test_a_port_that_is_taken_on_the_head_is_not_offered(
@@ -179,7 +179,7 @@ def test_msrun() -> None:
 
 
 def test_srun_takes_the_head_that_slurm_will_take() -> None:
-    """The first host in the order of the allocation is node 0 of the step, whatever was planned."""
+    """The first host in the order of the allocation is node 0 of the step, whatever the plan says."""
     start = starting(judged(("node2",), 2, head=SourcedValue("node4", "inventory")), order=NAMES)
     assert line("srun", start) == (
         "srun --nodelist=node1,node4 --nodes=2 --ntasks=2 --ntasks-per-node=1"
@@ -187,7 +187,7 @@ def test_srun_takes_the_head_that_slurm_will_take() -> None:
     )
     tasks = judged((), 3, ranks_per_host=SourcedValue(8, "slurm"))
     assert "--nodes=3 --ntasks=24 --ntasks-per-node=8 " in line("srun", starting(tasks))
-    named = starting(judged(("node2",), 3))  # the hosts were named, in an allocation with tasks of its own
+    named = starting(judged(("node2",), 3))  # the user named the hosts, in an allocation with other tasks
     assert "--ntasks=6 --ntasks-per-node=2 " in line("srun", replace(named, tasks=2))
     assert "--ntasks=3 --ntasks-per-node=1 " in line("srun", replace(named, tasks=8))
 

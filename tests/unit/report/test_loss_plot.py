@@ -1,4 +1,4 @@
-"""The loss as a picture, beside that of a healthy run; the tables of ranks and pairs under it."""
+"""The loss as a picture, beside that of a healthy run; below it, the tables of ranks and pairs."""
 
 from __future__ import annotations
 

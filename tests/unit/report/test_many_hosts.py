@@ -1,4 +1,4 @@
-"""A screen for hundreds of hosts: counted first, listed once, and nothing that is wrong is left out."""
+"""A screen for hundreds of hosts: counted first, listed once, with every fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SICK = [f"node{n}" for n in range(ONE_IN, HOSTS + 1, ONE_IN)]
 
 @cache
 def large() -> Report:
-    """17 of 120 hosts are sick, each with a clock of its own; nobody tried whether they reach each other."""
+    """17 of 120 hosts are sick, each with a different clock error; no connections were tried."""
     made = json.dumps(forge("gpus", HOSTS, mesh=False, one_in=ONE_IN))
     checks = find_checks().checks
     exam = syllabus(checks, load_exam("full", checks))

@@ -1,4 +1,4 @@
-"""Markdown, read by a parser of it: what others wrote is text or code there, and nothing else."""
+"""Markdown, read by a Markdown parser: foreign text stays text or code."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ BLOCKS = {
     *(f"{part}_{end}" for part in ("table", "thead", "tbody", "tr", "th", "td") for end in ("open", "close")),
 }
 FRAME = {"heading_open h2", "heading_open h3", "heading_open h4", "fence code", "html_block ", "tr_open tr"}
-"""Of these there are as many whatever hosts said. Rows of a list come and go with what they repeat."""
+"""The number of these does not depend on the hosts' text. Rows of a list come and go with their repetitions.
+"""
 INLINE = {"text", "code_inline", "strong_open", "strong_close"}
 ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):\w+:")
-"""What a renderer may look for in text: mentions, references, HTML, mathematics, links, emoji."""
+"""What a renderer may recognise in text: mentions, references, HTML, mathematics, links, emoji."""
 
 
 def text_of(made: Report) -> str:
@@ -49,7 +50,7 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def shape(text: str) -> list[str]:
-    """The blocks of it, once they and what is in them are harmless."""
+    """Its blocks, after checking that they and their contents are harmless."""
     found = []
     for token in tokens(text):
         assert token.type in BLOCKS | INLINE, token
@@ -131,7 +132,7 @@ def test_a_serial_number_that_is_not_known(known: Hardware | None, said: str) ->
 
 
 def test_a_ticket_shows_what_was_seen_on_its_own_host() -> None:
-    """A finding folded over hosts has the evidence of one of them."""
+    """A finding folded over several hosts has the evidence of only one of them."""
     made = reports()["same-fault-twice"]
     (finding,) = made.findings
     results = tuple(

@@ -1,4 +1,4 @@
-"""The green lines: a tick with values only where checks passed on all hosts; and what was not tried."""
+"""The green lines: a tick with values only if checks passed on all hosts; and what was not tried."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_healthy_report_says_what_was_measured() -> None:
 
 
 def test_a_value_that_no_check_judged_is_not_ticked() -> None:
-    """It may be bad: a limit on open files that is far too low beside a /dev/shm that was asked about."""
+    """It may be bad: a limit on open files that is far too low, beside a /dev/shm that was examined."""
     asked = [check for check in find_checks().checks if check.id in ("shm-small", "host-unreachable")]
     of = build_report(read_recording(recording(NAMES)), syllabus(asked), load_remedies())
     assert ticked(of)["memory"] == "/dev/shm 11.8 GB"
@@ -102,14 +102,14 @@ def test_values_that_differ_are_a_range() -> None:
     ],
 )
 def test_a_fault_or_doubt_on_one_host_takes_the_tick_of_its_area_alone(changed: Any, area: str) -> None:
-    """And it is not called untried: the report says elsewhere what was found."""
+    """It is not called untried either, because the report mentions the finding elsewhere."""
     sick = made({3: {key.replace("-", "_"): value for key, value in changed.items()}})
     assert ticked(made()).keys() - ticked(sick).keys() == {area}
     assert area not in left(sick)
 
 
 def test_what_is_undecided_leaves_the_rest_of_its_area_to_be_seen() -> None:
-    """The area does not vanish from a green report; one with a fault has no such line."""
+    """The area does not vanish from a green report; an area with a fault has no such line."""
     unread = made({3: {"spaces": MissingFact("spaces", "no answer")}})
     assert doubtful(made()) == {}
     line = doubtful(unread)["memory"]
@@ -119,7 +119,7 @@ def test_what_is_undecided_leaves_the_rest_of_its_area_to_be_seen() -> None:
 
 
 def test_a_torch_that_cannot_run_on_npus_is_not_ticked_for_hccl() -> None:
-    """One without torch_npu; a job over gloo needs no more, and a host without torch is told apart."""
+    """A torch without torch_npu suffices for a job over gloo; a host without torch is reported separately."""
     plain = "python 3.11.2 /usr/bin/python3\npackage torch 2.5.1+cpu\n"
     able = plain + "package torch-npu 2.5.1\nhccl True\n"
 

@@ -1,4 +1,4 @@
-"""What a job script gets from a report: the line on stdout or nothing, everything else on stderr."""
+"""The output of a report for a job script: the line on stdout or nothing, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TORCHRUN = (
 )
 
 SUFFIXES = ["hosts", "html", "json", "junit.xml", "md", "run.json", "txt"]
-"""Of what a run that goes leaves in --report-dir."""
+"""The suffixes of the files of a go run in --report-dir."""
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sick_head(need: int) -> tuple[Report, Reading]:
-    """The head is faulty; on the next host a process listens on the master port."""
+    """The head is faulty; on the next host, a process listens on the master port."""
     made = recording(
         NAMES,
         heard={"node1": heard(1, NAMES, spaces=SMALL_SHM), "node2": heard(2, NAMES, listeners=ON_29500)},

@@ -1,4 +1,4 @@
-"""A healthy report shows what was measured; no tick stands for what was not."""
+"""A healthy report shows what was measured; there is no tick for a value that was not measured."""
 
 from __future__ import annotations
 

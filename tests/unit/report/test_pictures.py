@@ -1,4 +1,4 @@
-"""The pictures in the README are what demos and a replay show today; UPDATE_PICTURES=1 draws them again."""
+"""The README's pictures are what demos and a replay show now; UPDATE_PICTURES=1 draws them again."""
 
 from __future__ import annotations
 

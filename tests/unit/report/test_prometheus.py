@@ -34,7 +34,7 @@ Series = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def parsed(text: str) -> dict[Series, float]:
-    """Every sample; AssertionError where `promtool check metrics` or the collector would refuse the file."""
+    """Every sample; AssertionError if `promtool check metrics` or the collector would refuse the file."""
     assert text.endswith("\n")
     found: dict[Series, float] = {}
     current, seen = "", set[str]()
@@ -66,7 +66,7 @@ def pairs(labels: str) -> Iterator[tuple[str, str]]:
 
 
 def read(made: Made) -> dict[Series, float]:
-    """Without the label of the command, which every series has."""
+    """The samples without the label of the command, which every series has."""
     found: dict[Series, float] = {}
     for (name, labels), number in parsed(as_prometheus(made).decode()).items():
         others = tuple(label for label in labels if label[0] != "command")
@@ -148,7 +148,7 @@ def test_hostile_text_in_every_field(kind: str, evil: str, around: bool) -> None
 
 
 def test_files_of_two_commands_in_one_folder_share_no_series() -> None:
-    """The node exporter refuses a series that it has read from another file of the folder."""
+    """The node exporter refuses a series that it has already read from another file in the folder."""
     made = reports()["sick-hosts"]
     check, preflight = (replace(made, run=replace(made.run, command=name)) for name in ("check", "preflight"))
     texts = [as_prometheus(each).decode() for each in (check, preflight, explaineds()["oom"])]

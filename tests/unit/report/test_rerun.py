@@ -1,4 +1,4 @@
-"""Commands to type again reach the same hosts, and a recording makes none of its own."""
+"""Suggested commands reach the same hosts as the run, and a recording cannot add a command of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.reports import NAMES, SMALL_SHM, report
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """The requests of the command lines that are run, which go no further."""
+    """The requests of the command lines that are run; nothing is carried out."""
     requests: list[Request] = []
 
     def keep(request: Request) -> int:
@@ -37,7 +37,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
 
 
 def way(requests: list[Request], line: str, environ: dict[str, str] | None = None) -> Way:
-    """What a command line leaves in its recording."""
+    """The way that a command line leaves in its recording."""
     assert cli.run(shlex.split(line)) == 0
     who = requests[-1].who
     targets = read_targets(

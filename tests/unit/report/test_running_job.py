@@ -1,4 +1,4 @@
-"""A report says in its first lines where a job runs already, and which command looks into it."""
+"""A report's first lines name the hosts on which a job is running, and the command that looks into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal faults are one on the screen although their numbers differ; the JSON keeps each."""
+"""Faults that differ only in their numbers are one on the screen; the JSON keeps each of them."""
 
 from __future__ import annotations
 

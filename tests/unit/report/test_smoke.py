@@ -1,4 +1,4 @@
-"""What the report shows of smoke runs, on a terminal of any width and encoding, and in the JSON."""
+"""The smoke runs in a report, on a terminal of any width and encoding, and in the JSON."""
 
 from __future__ import annotations
 

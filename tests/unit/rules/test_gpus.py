@@ -1,4 +1,4 @@
-"""Which GPUs the variables of CUDA and HIP leave visible to a job."""
+"""Which GPUs remain visible to a job with these variables of CUDA and HIP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An NPU without an address is offered the free one that fits the others."""
+"""The suggestion for an NPU without an address is a free address that fits the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Held = dict[HostDevice, Address]
 
 
 def rails(hosts: int = 4, devices: int = 8) -> Held:
-    """Device i of host h has 10.20.i.h: a network for each device number."""
+    """Device i of host h has 10.20.i.h: one network for each device number."""
     return {
         (f"node{h}", i): Address(f"10.20.{i}.{h}", 24) for h in range(1, hosts + 1) for i in range(devices)
     }

@@ -1,4 +1,6 @@
-"""Whom a host is kept from: few by name, many counted, as each of thousands of hosts may say it."""
+"""The hosts that a host cannot reach: a few by name, many as a count, since each of thousands of hosts may
+have some.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tests.support.recordings import mesh
 
 HEAD = "/proc/net/route:Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
 LOWER = "/proc/net/route:*\t0000000A\t00000000\t0005\t0\t0\t0\t80FFFFFF\t0\t0\t0\n"
-"""10.0.0.0 to 10.0.0.127 are thrown away."""
+"""10.0.0.0 to 10.0.0.127 are discarded."""
 
 
 def plan(hosts: int) -> JobPlan:
@@ -42,7 +44,7 @@ def test_many_are_counted(hosts: int) -> None:
 
 
 def test_of_many_those_that_were_tried_are_named() -> None:
-    """A connection that works is by another route, and one that was not tried cannot have failed."""
+    """A connection that works takes another route, and one that was not tried cannot have failed."""
     names = [f"n{n}" for n in range(1, 6)]
     peers = lost(100, mesh(names, ("n1", "n2"), ("n2", "n1"), ("n1", "n4"), ("n4", "n1")))
     assert peers.number == 99 - 2

@@ -1,4 +1,4 @@
-"""Whose interpreter is looked for on the hosts."""
+"""Which caller's interpreter is looked for on the hosts."""
 
 from __future__ import annotations
 

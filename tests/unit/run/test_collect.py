@@ -1,4 +1,4 @@
-"""What the run itself excuses: its own end, and that it was stopped."""
+"""What the run itself excuses: its own end, and a pause of its process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_run_that_was_stopped_blames_no_host(kind: UnreachedKind) -> None:
 
 
 class Nobody:
-    """A transport whose hosts have no turn."""
+    """A transport whose hosts never have their turn."""
 
     name = "nobody"
     warnings = ()
@@ -64,7 +64,7 @@ class Nobody:
 
 @pytest.mark.slow
 def test_many_hosts_cost_little() -> None:
-    """Nothing is done for each host that takes longer the more hosts there are."""
+    """The work for each host does not grow with the number of hosts."""
     names = [f"node{number}" for number in range(20_000)]
     nobody: Any = Nobody()
     hosts = tuple(Host(name, name) for name in names)

@@ -1,4 +1,4 @@
-"""The bundled recordings: they load, accuse whom they should, and play as a run does."""
+"""The bundled recordings: they load, accuse the right hosts, and play like a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of progress: what it says, how wide it is, and when a log gets one."""
+"""The progress line: its text, its width, and when a log gets one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Terminal(Log):
 
 
 def after(seconds: float, stages: list[Stage], *, quiet: bool = False, verbose: bool = False) -> list[str]:
-    """What a log has when the last stage has lasted so long, looked at each second."""
+    """The lines of a log after the last stage has lasted this long, looked at every second."""
     with redirect_stderr(Log()) as log:
         line = ProgressLine(not quiet, verbose=verbose)
         for stage in stages:

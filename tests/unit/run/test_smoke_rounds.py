@@ -72,7 +72,7 @@ class Transport:
 
 @dataclass
 class Stage:
-    """An examination that has reached its smoke run, and what its runs will see."""
+    """An examination that has reached its smoke run, and the results of its runs."""
 
     outcomes: list[Outcome | BaseException]
     left: float = math.inf
@@ -254,11 +254,11 @@ def test_no_run_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_check_that_broke_keeps_nobody_from_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does one that could not be loaded: the verdict counts them, and hosts are no part of it."""
+    """Nor does a check that could not be loaded: the verdict counts them, but they do not concern hosts."""
 
     @check("plug-in", HERE)
     def plug_in(here: Here) -> Iterator[Problem]:
-        """Breaks everywhere."""
+        """Crashes on every host."""
         raise ValueError(here.name)
 
     exam = syllabus([*find_checks().checks, plug_in], unloaded=("entry point x: gone",))
@@ -287,7 +287,7 @@ def test_ranks_get_only_variables_that_concern_them(monkeypatch: pytest.MonkeyPa
 def test_an_interface_that_only_the_hosts_know_is_that_of_the_data_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What gloo would take by itself is not what this launch gives it."""
+    """The interface that gloo would choose by itself is not the one that this launch sets."""
     env = {"GLOO_SOCKET_IFNAME": "$GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME": "eth"}
     stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=SourcedValue(2, "test")))
     stage.rehearse(monkeypatch)
@@ -301,7 +301,7 @@ def test_an_interface_that_only_the_hosts_know_is_that_of_the_data_address(
         (2, 2, [0, 1]),
         (1, 2, [0, 0]),
         (2, 4, [0, 1, 0, 1]),
-        # Nobody asked to share: the rank without a GPU is to be named.
+        # Nobody asked to share, so the rank without a GPU must be named.
         (3, 4, [0, 1, 2, 3]),
         (0, 2, [0, 1]),
     ],

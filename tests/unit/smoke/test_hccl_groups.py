@@ -1,4 +1,6 @@
-"""Every group of every layout, held against what HCCL forms; the types that all devices of a run add up."""
+"""Every group of every layout, compared with the groups that HCCL forms; and the types that all devices of a
+run add up.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def plan_on(
 
 
 def groups_of(plan: SmokePlan) -> list[list[set[int]]]:
-    """Of each group that a rank joins or enters: the devices, a set for each host."""
+    """For each group that a rank joins or enters: the devices, a set for each host."""
     found = []
     for number, cell in enumerate(plan.cells):
         shape = plan.shape(number)
@@ -50,8 +52,8 @@ def groups_of(plan: SmokePlan) -> list[list[set[int]]]:
 
 
 def may_be_created(devices: list[set[int]]) -> bool:
-    """The manual of create_group for Atlas training: as many NPUs on each server, 1, 2, 4 or 8 of them; of
-    2 or 4 all in one cluster, which are NPUs 0-3 and 4-7.
+    """The manual of create_group for Atlas training: the same number of NPUs on each server, 1, 2, 4 or 8;
+    groups of 2 or 4 all in one cluster, which is NPUs 0-3 or 4-7.
     """
     sizes = {len(chosen) for chosen in devices}
     if len(sizes) > 1 or not sizes <= {1, 2, 4, 8}:

@@ -1,4 +1,4 @@
-"""How far a smoke run is, and whom it waits for."""
+"""How far a smoke run is, and which ranks it waits for."""
 
 from __future__ import annotations
 

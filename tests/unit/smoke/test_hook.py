@@ -177,7 +177,7 @@ class Dtype(str):
 
 
 class Array:
-    """As numpy has them: `dtype`, `shape`, `tobytes`, `tolist`."""
+    """As numpy's arrays: `dtype`, `shape`, `tobytes`, `tolist`."""
 
     def __init__(self, values: Sequence[Any], shape: tuple[int, ...], dtype: str = "int64") -> None:
         self.values, self.shape, self.dtype = values, shape, Dtype(dtype)
@@ -361,7 +361,7 @@ def test_later_calls_cost_next_to_nothing(fresh: Callable[..., Verdict]) -> None
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """The hook in a process with nothing but these variables, and nobody to hear it."""
+    """The hook in a process with only these variables, and without peers."""
     for name in list(os.environ):
         if re.match("RANK|WORLD|MS_|DEVICE_ID|OMPI|SLURM|DOCTOR_HOOK", name):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""Injected faults: what a person may request."""
+"""Injected faults: the requests that a person may make."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doctor.smoke import inject
 from doctor.smoke.inject import KINDS, parse_injection
 from doctor.smoke.result import Injection
 
-# What a person may request.
+# Requests that a person may make.
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_error_names_what_is_wrong_with_an_injection(text: str, words: str) 
         ("skip@0", 1, 1),
         ("same-data@0", 4, 1),
         ("no-sync@0", 2, 1),
-        # Nobody to compare them with.
+        # There is nothing to compare them with.
         ("slow@0", 3, 3),
         ("other-init@0", 1, 1),
         ("param-bit@0", 2, 1),

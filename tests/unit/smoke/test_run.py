@@ -36,7 +36,7 @@ from tests.support.smoke.session import (
 )
 
 ENDS = 30.0
-"""Seconds within which even a starved run that lasts for some tenths ends."""
+"""Seconds within which even a starved run of some tenths of a second ends."""
 LOST = UnreachedHost("node2", UnreachedKind.LOST, "The connection broke.", "", (), "")
 
 
@@ -258,7 +258,7 @@ def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
 
         cluster.on_receive = back
     changes: dict[str, Any] = {"patience": patient}
-    if halt:  # nothing that is known yet is waited for so long
+    if halt:  # nothing that is already known is awaited for so long
         cluster.script.halt = {3: READY}
     until = time.monotonic() + 0.25
     changes |= {"until": until} if cut_short else {"timeout": 0.25}
@@ -446,7 +446,7 @@ def test_torch_that_is_never_imported() -> None:
 
 
 def test_ranks_that_are_never_started() -> None:
-    """No rank exists, so the agent cannot report that none moves."""
+    """No rank exists, so the agent cannot report that no rank moves."""
     result = conducted(Cluster(small(), unsaid={"node2": frozenset({"spawned"})}))
     assert "its ranks were not started" in result.host("node2").trouble  # type: ignore[union-attr]
     assert named(result) == {"node2"}
@@ -657,7 +657,7 @@ def test_a_host_that_floods_is_ended_and_named(line: bytes) -> None:
 
 @pytest.mark.slow
 def test_the_longest_run_is_no_flood() -> None:
-    """A rank says three things of each step: batch, loss and audit."""
+    """A rank sends three messages for each step: batch, loss and audit."""
     plan = replace(small(2, 8), steps=MOST_STEPS)
     agents = SmokeAgents(Cluster(small()), Watch(plan, QUICK, 0.0), 0.0)
     assert agents._most(agents.agents["node2"], 0.0) > 2 * 8 * MOST_STEPS * 3

@@ -350,7 +350,7 @@ def test_a_job_of_pbs_or_lsf(variable: str, write: Write) -> None:
 def test_a_job_whose_node_file_cannot_be_used(
     variable: str, text: str | None, said: str, write: Write, tmp_path: Path
 ) -> None:
-    """This machine is not taken in place of its hosts."""
+    """This machine does not replace its hosts."""
     file = tmp_path / "nodes" if text is None else write(text, "nodes")
     with pytest.raises(UsageError, match=rf"{variable}: .*{said}") as caught:
         targets(environ={variable: str(file)})
@@ -368,7 +368,7 @@ def on_login7(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("on_login7")
 @pytest.mark.parametrize("name", OWN)
 def test_a_name_of_this_machine_alone(name: str, write: Write) -> None:
-    """It is asked without a login, under the name that was given."""
+    """It is examined without a login, under the given name."""
     here = local_if_alone(targets(name))
     assert (here.local, here.unnamed, here.source) == (True, False, "the command line")
     assert here.hosts == (Host(name, "localhost"),)

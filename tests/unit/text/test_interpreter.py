@@ -1,4 +1,4 @@
-"""Which paths of interpreters may stand in a command that somebody is to type."""
+"""Which paths of interpreters may be in a suggested command."""
 
 from __future__ import annotations
 

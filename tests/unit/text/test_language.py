@@ -1,4 +1,4 @@
-"""Whose messages are Chinese."""
+"""Which locales get Chinese messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node sets: what they unfold to, how they fold, and what may be called a host."""
+"""Node sets: how they unfold and fold, and which names are valid for hosts."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_ranges_are_those_of_clustershell(first: int, more: int, step: int, left
 
 @given(st.integers(0, 99999), st.integers(-9, 300), st.integers(1, 6), st.integers(1, 6))
 def test_dots_are_a_range_without_brackets(first: int, more: int, left: int, right: int) -> None:
-    """Neither may mean more, or be refused where the other is not."""
+    """Neither form may mean more than the other, or be refused alone."""
     ends = f"{first:0{left}d}", f"{abs(first + more):0{right}d}"
 
     def made(text: str) -> list[str] | str:

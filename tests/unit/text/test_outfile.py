@@ -1,4 +1,4 @@
-"""Every file that is written: private, whole or not at all, and never behind a link."""
+"""Every written file is private, complete or absent, and never behind a link."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_lines(text: str, shown: str) -> None:
 
 @given(st.text(alphabet="aZ0_-=:/ .%", min_size=1), st.sampled_from([row for row in ROWS if "⟦" in row]))
 def test_a_secret_is_found_behind_any_words(before: str, row: str) -> None:
-    """Whatever stands before it in its line, as long as that is another word."""
+    """Whatever stands before it on its line, as long as that is another word."""
     shown = redact(f"{before} ; {re.sub('[⟦⟧]', '', row)}")
     assert shown.endswith(re.sub("⟦.*?⟧", HIDDEN, row))
 

@@ -1,4 +1,4 @@
-"""Every kind of secret, in every place where one stands."""
+"""Every kind of secret, in every place where it may occur."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When there are colours."""
+"""When output has colours."""
 
 from __future__ import annotations
 

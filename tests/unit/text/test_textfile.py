@@ -1,4 +1,4 @@
-"""Files that are read: bounded in size and in time, whatever the name stands for."""
+"""Files that are read: bounded in size and in time, whatever the name leads to."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_text_without_end_is_cut_at_the_limit() -> None:
     ear, mouth = os.pipe()
 
     def flood() -> None:
-        with contextlib.suppress(BrokenPipeError), open(mouth, "wb") as pipe:  # to close it writes, too
+        with contextlib.suppress(BrokenPipeError), open(mouth, "wb") as pipe:  # closing it writes, too
             while True:
                 pipe.write(b"node1\n" * 10_000)
 

@@ -1,4 +1,4 @@
-"""Lines are broken by cells, between Chinese characters and between words of Latin letters."""
+"""Lines are broken by cells, between Chinese characters and between Latin words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recording may want typed: everything that the transports write, and nothing else."""
+"""The commands that a recording may suggest: everything that the transports write, and nothing else."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
 
 
 def sentences(module: ModuleType) -> Iterator[CannotReach]:
-    """What all functions of a module make that say why a host was not reached."""
+    """The results of all functions of a module that explain why a host was not reached."""
     for function in vars(module).values():
         if inspect.isfunction(function) and function.__annotations__.get("return") == "CannotReach":
             kinds = {n: kind for n, kind in function.__annotations__.items() if n != "return"}
@@ -200,7 +200,7 @@ def test_the_kind_decides_where_nothing_is_left(kind: UnreachedKind) -> None:
 
 
 def test_a_file_of_settings_is_named_by_its_whole_path() -> None:
-    """A file that came along with the recording has no path that its author knows."""
+    """A file that came with the recording has no path that its author knows."""
     typed = "ssh -F '/tmp/my config' -p 2222 -v me@node1 true"
     assert rebuilt(typed) == typed
     assert rebuilt("ssh -F './my config' -v me@node1 true") is None

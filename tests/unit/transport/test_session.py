@@ -1,4 +1,4 @@
-"""Lines of several hosts, one of which prints without end: what it costs the others."""
+"""Lines of several hosts, one of which prints without end: the cost for the others."""
 
 from __future__ import annotations
 

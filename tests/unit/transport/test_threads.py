@@ -1,4 +1,4 @@
-"""Many hosts and little time: who is asked, what the others cost, and what is said of them."""
+"""Many hosts and little time: which hosts are asked, the cost of the others, and the report about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from doctor.transport.threads import MOST_WAITING, Outcome, ThreadedTransport, T
 
 
 class Written(Mapping[str, Script]):
-    """Scripts of many hosts; counts those that were looked up."""
+    """Scripts of many hosts; counts the scripts that were looked up."""
 
     def __init__(self, hosts: int) -> None:
         self.hosts = [f"node{number}" for number in range(hosts)]
@@ -36,7 +36,7 @@ class Written(Mapping[str, Script]):
 
 
 class Fake(ThreadedTransport):
-    """Dials `fanout` hosts at a time, each for as long as nobody answers: until `freed`."""
+    """Dials `fanout` hosts at a time. Each call lasts as long as nobody answers: until `freed`."""
 
     name = "fake"
 
@@ -169,7 +169,7 @@ def test_a_shortage_of_threads_is_no_fault_of_a_host(monkeypatch: pytest.MonkeyP
 
 
 class Slept(Silent):
-    """What it said has come, and is handed over a moment later."""
+    """A program whose output has arrived, and is handed over a moment later."""
 
     def __init__(self) -> None:
         self.said = [b"", b"DONE\n"]

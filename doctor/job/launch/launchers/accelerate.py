@@ -54,5 +54,9 @@ ACCELERATE = Launcher(
     goes_by_node_rank=spans_nodes,
     configured=_configured,
     ignores=MADE_FOR_RANKS,
+    on_hosts=(
+        *("--num_machines={nnodes}", "--machine_rank={node_rank}"),
+        *("--main_process_ip={master_addr}", "--main_process_port={master_port}"),
+    ),
     ends_job="always",
 )

@@ -37,7 +37,8 @@ DEEPSPEED = Launcher(
             **dict.fromkeys(("num_gpus", "num_accelerators"), "nproc_per_node"),
             **dict.fromkeys(("include", "i"), "include"),
             **dict.fromkeys(("exclude", "e"), "exclude"),
-            **unnamed("H", "hostfile", "launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
+            **dict.fromkeys(("H", "hostfile"), "hostfile"),
+            **unnamed("launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
             **unnamed("comment", "account", "bind_core_list", "ssh_port", "world_info", "save_pid_path"),
             **unnamed("min_elastic_nodes", "max_elastic_nodes", "log_level"),
         },
@@ -48,5 +49,6 @@ DEEPSPEED = Launcher(
     ),
     master=master_given,
     derived=_derived,
+    on_hosts=("--hostfile", "{hostfile}"),
     ends_job="always",
 )

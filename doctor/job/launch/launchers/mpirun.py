@@ -72,7 +72,8 @@ MPIRUN = Launcher(
             **dict.fromkeys(("n", "np", "c"), "ranks"),
             **dict.fromkeys(("H", "host", "hosts"), "hosts"),
             **dict.fromkeys(("npernode", "N", "ppn", "perhost"), "each"),
-            **unnamed("hostfile", "machinefile", "f", "map_by", "bind_to", "rank_by"),
+            **dict.fromkeys(("hostfile", "machinefile", "f"), "hostfile"),
+            **unnamed("map_by", "bind_to", "rank_by"),
             **unnamed("rf", "rankfile", "prefix", "wdir", "wd", "output_filename", "timeout", "launcher"),
             **unnamed("x", "host_list", "iface", "mca_base_env_list", "env"),
         },
@@ -109,5 +110,6 @@ MPIRUN = Launcher(
     system="mpi",
     own=r"(OMPI|ORTE|PMI|PMIX|MPI|MV2|HYDRA|HYDI)_\w+",
     forms={"mpirun": LaunchForm(_line)},
+    on_hosts=("--hostfile", "{hostfile}"),
     ends_job="always",
 )

@@ -114,5 +114,7 @@ SRUN = Launcher(
     per_rank="SLURM_NODEID",
     own="SLURM_(PROCID|LOCALID|TASK_PID)",
     forms={"srun": LaunchForm(_line, _fits, _order)},
+    on_hosts=("--nodes={nnodes}", "--nodelist={hosts}"),
+    elsewhere=True,
     ends_job="with `--kill-on-bad-exit`",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor.job.launch.launcher import Launcher
-from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, options, spans_nodes, static_master
+from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, ON_HOSTS, options, spans_nodes, static_master
 
 TORCH_NPU_RUN = Launcher(
     "torch_npu_run",
@@ -14,5 +14,6 @@ TORCH_NPU_RUN = Launcher(
     goes_by_node_rank=spans_nodes,
     first_node="0",
     ignores=MADE_FOR_RANKS,
+    on_hosts=ON_HOSTS,
     ends_job="always",
 )

@@ -25,6 +25,10 @@ from doctor.job.launch.launcher import (
 STATIC = "29500"
 C10D = "29400"
 MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
+ON_HOSTS = (
+    *("--nnodes={nnodes}", "--node-rank={node_rank}"),
+    *("--master-addr={master_addr}", "--master-port={master_port}"),
+)
 
 
 _C10D_DEFAULT = LaunchNumber(f"{DEFAULT_OF}c10d", C10D)
@@ -153,5 +157,6 @@ TORCHRUN = Launcher(
     per_helper=("GROUP_RANK", "TORCHELASTIC_RUN_ID"),
     own=r"(GROUP|ROLE)_(RANK|WORLD_SIZE)|ROLE_NAME|(TORCHELASTIC|PET)_\w+|TORCH_NCCL_ASYNC_ERROR_HANDLING",
     forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
+    on_hosts=ON_HOSTS,
     ends_job="always",
 )

@@ -1,4 +1,4 @@
-"""Nothing is changed, not even the entry that hccn_tool itself writes when it reads the TLS switch."""
+"""Nothing is changed, not even the entry that hccn_tool itself adds when it reads the TLS switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--in-job` on real hosts: every rank of a job that mpirun or torchrun started ends with the same exit code.
+"""`--in-job` on real hosts: every rank of a job of mpirun or torchrun ends with the same exit code.
 
 mpirun runs on a machine outside the job, and starts its ranks over SSH.
 """
@@ -68,7 +68,7 @@ def test_mpirun_a_fault_on_one_host_ends_every_rank_alike(three: Lab) -> None:
 
 
 def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
-    """Rank 3 is the second one of node2; the others wait for it no longer than the given time."""
+    """Rank 3 is the second rank on node2; the others wait for it only for the given time."""
     others = [rank for rank in ALL if rank != 3]
     with mpirun(three, three.hosts[:3], 2, *SHM, "--connect-timeout", "20", STOP="3") as job:
         codes = job.wait(others)
@@ -107,7 +107,9 @@ def test_mpirun_trains(three: Lab) -> None:
 
 
 def test_mpirun_shows_its_secret_to_nobody(three: Lab) -> None:
-    """The variable that vouches for rank 0 stands in no command line: other users can read those."""
+    """The variable that authenticates rank 0 is in no command line, because other users can read command
+    lines.
+    """
     node = three["node2"]
     node.do("touch /run/held")
     with mpirun(three, three.hosts[:2], 1, *SHM, HOLD="1") as job:
@@ -144,7 +146,7 @@ def test_torchrun_healthy(three: Lab) -> None:
 
 @pytest.mark.long
 def test_torchrun_a_false_head_on_another_host_runs_nothing(three: Lab, tmp_path: Path) -> None:
-    """Without a key the rank there cannot tell the two apart; it notices that there are two."""
+    """Without a key, the rank there cannot distinguish the two; it notices that there are two."""
     head, node = three["node1"], three["node2"]
     variables = {"MASTER_ADDR": head.address, "MASTER_PORT": str(PORT), "RANK": "1", "WORLD_SIZE": "2"}
     elastic = {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0"}

@@ -1,4 +1,4 @@
-"""Examinations from inside containers: which side lacks resources, what fixes it, and no leftovers."""
+"""Examinations from inside containers: which side lacks resources, what fixes it, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_lab_really_enters_other_namespaces(dock: Dock) -> None:
 
 
 def test_a_healthy_container(dock: Dock) -> None:
-    """It shares the host's network; its engine is slow, which makes no clock wrong."""
+    """It shares the host's network. Its engine is slow, which does not make any clock wrong."""
     for host in ("node1", "node2"):
         container = dock.engine.run(host, "train", shm="1g")
         dock.engine.change(container, delay=1.6 if host == "node2" else 0)
@@ -80,7 +80,7 @@ def test_the_container_has_too_little_and_the_host_enough(dock: Dock) -> None:
 
 
 def test_a_host_that_has_too_little_is_found_from_its_container_too(dock: Dock) -> None:
-    """What containers share with their host belongs to the host, and is fixed there."""
+    """Resources that containers share with their host belong to the host, and are fixed there."""
     host = dock.lab["node2"]
     dock.engine.run("node2", "train", shm="1g")
     somaxconn = host.ask("cat /proc/sys/net/core/somaxconn").stdout.strip()
@@ -125,7 +125,7 @@ def test_containers_on_the_bridge_of_each_host(dock: Dock) -> None:
 
 
 def test_an_engine_that_refuses(dock: Dock) -> None:
-    """The entry is named as the fault, with a suitable command to type."""
+    """The refused entry is reported as the fault, with a suitable command to type."""
     dock.engine.run("node1", "train", shm="1g")
     paused = dock.engine.run("node2", "train", shm="1g")
     dock.engine.change(

@@ -1,4 +1,4 @@
-"""`--enter`: the examination runs inside what the command enters, and reports this."""
+"""`--enter`: the examination runs inside what the command enters, and reports that it does."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ def test_the_controller_can_run_the_entry(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_an_entry_without_its_own_session_ends_no_other_process(lab: Lab) -> None:
-    """nsenter keeps the outer session: inside it has no id, like that of the host's init.
+    """nsenter keeps the outer session:
 
-    The probe's stdin ends at once, so it ends itself and all that it started, and nothing else.
+    inside, that session has no id, like that of the host's init. The probe's stdin ends at once, so the probe
+    ends itself and everything that it started, and nothing else.
     """
     host = lab["node1"]
     text = script(ALWAYS, Ask("node1"), "0123456789abcdef").stdin

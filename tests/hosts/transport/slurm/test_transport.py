@@ -1,4 +1,4 @@
-"""Hosts asked through Slurm: one srun for all of them, from inside an sbatch script of a real Slurm."""
+"""Hosts reached through Slurm: one srun for all of them, from inside an sbatch script of a real Slurm."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
 
 
 def test_a_node_that_came_back_is_no_longer_of_the_job(slurm: Slurm) -> None:
-    """srun would refuse the step to all nodes."""
+    """Otherwise srun would refuse the step for all nodes."""
     failed = "scontrol update nodename=node3 state=down reason='bad fan'\n"
     back = """scontrol update nodename=node3 state=resume
         for _ in $(seq 100); do scontrol show node node3 | grep -q NOT_RESPONDING || break; sleep 0.3; done

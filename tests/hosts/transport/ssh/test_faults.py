@@ -45,7 +45,7 @@ FAULTS = {
     "flooding shell": unreachable(
         lambda host: host.shell("flood"), "prints without end", "a shell that never stops talking"
     ),
-    "shell that is no shell": unreachable(lambda host: host.shell("nologin"), "no POSIX shell ran there"),
+    "login shell that refuses": unreachable(lambda host: host.shell("nologin"), "no POSIX shell ran there"),
     "shell that does not exist": unreachable(lambda host: host.shell("none"), "Login as root refused"),
     "key not accepted": unreachable(
         lambda host: host.refuse_login(), "Login as root refused: offered .*id_ed25519", "authorized_keys"
@@ -144,7 +144,7 @@ def test_three_unreachable_hosts_of_four_are_one_finding(lab: Lab, examine: Exam
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node3"})
 
 
-# The answer began and did not end. The missing facts were not examined, among them essential ones.
+# The answer began and did not end. The missing facts, essential ones among them, were not examined.
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ esac
 
 
 class FakeHost:
-    """Scripts of facts, run by a shell here, whose device files and driver are in a folder of the test."""
+    """Scripts of facts, run by a shell here; their device files and driver are in a folder of the test."""
 
     def __init__(self, folder: Path, shell: str) -> None:
         self.folder, self.shell = folder, shell

@@ -93,7 +93,7 @@ time.sleep(1000)
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of the tree, with the launcher of the guide."""
+    """A copy of the tree with the guide's launcher."""
     shutil.copytree(PACKAGE, tmp_path / "doctor", ignore=shutil.ignore_patterns("__pycache__"))
     folder = tmp_path / TABLE.relative_to(PACKAGE.parent)
     (row,) = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)

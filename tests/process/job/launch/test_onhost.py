@@ -24,7 +24,7 @@ each_awk = pytest.mark.parametrize("awk", AWKS, ids=" ".join)
 
 
 def on_the_host(words: tuple[str, ...], awk: tuple[str, ...], *variables: str) -> tuple[str, ...]:
-    """The processes as the script's awk prints them, after the variables that it passes."""
+    """The processes as the script's awk prints them, after the filter for variables."""
     rows = "".join(f"7/cmdline:{word}\n" for word in words)
     rows += "".join(f"7/environ:{variable}\n" for variable in variables)
     ran = subprocess.run(
@@ -66,6 +66,6 @@ def test_any_command_line(first: str, more: list[str]) -> None:
 
 @each_awk
 def test_variables_that_a_host_lets_pass(awk: tuple[str, ...]) -> None:
-    """Whatever grep matched as the beginning of a variable."""
+    """Whatever grep matched as the start of a variable."""
     variables = ("RANK=1", "MY_RANK=2", "NCCL_TOKEN=3", "x", "MS_ROLE=a=b", "MS_ROLE_ARN=4")
     assert on_the_host(("python", "t.py"), awk, *variables) == ("RANK=1", "MS_ROLE=a=b", "python", "t.py")

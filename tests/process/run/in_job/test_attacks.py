@@ -1,4 +1,4 @@
-"""Another user of the host attacks a job that calls `doctor … --in-job`: nothing is run for him."""
+"""Another user of the host attacks a job that calls `doctor … --in-job`: nothing is run for that user."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY = "5b1f0cb3b1e94c53a1d8c0cb"
 def test_a_relay_between_ranks_with_a_key_gains_nothing(
     make_ranks: Callable[..., Ranks], tmp_path: Path
 ) -> None:
-    """It holds the port that all ranks try first, and passes on what they say to each other."""
+    """It holds the port that all ranks try first, and passes on their messages."""
     ranks = make_ranks(2, DOCTOR_JOB_KEY=KEY)
     first, second, *_ = read_job_rank(ranks.environment(1)).ports
     ran = tmp_path / "ran"
@@ -45,7 +45,7 @@ def test_a_relay_between_ranks_with_a_key_gains_nothing(
 
 
 def test_a_false_head_under_torchrun_is_passed_over(tmp_path: Path) -> None:
-    """torchrun gives its ranks no secret: everybody who can list processes knows what rank 0 has to say."""
+    """torchrun gives its ranks no secret: everybody who can list processes knows what rank 0 has to send."""
     port = free_port()
     job = {
         "RANK": "1",

@@ -1,7 +1,7 @@
-"""Whoever takes rank 0's place, with all that the job's public variables tell, gets no program of his run.
+"""An attacker in place of rank 0, who knows all public variables of the job, cannot run a program.
 
-A false rank 0 on another host cannot be told from the true one without a secret. Here it belongs to our own
-user, so that it is believed as that one would be.
+Without a secret, a false rank 0 on another host cannot be distinguished from the true one. Here it belongs to
+our own user, so that it is believed as that one would be.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def a_seat() -> JobRank:
 
 @pytest.fixture
 def asked() -> Callable[..., FalseHead]:
-    """What came of a question, and of lines for its program, once that program has ended."""
+    """The result of a question, and of lines for its program, once that program has ended."""
 
     def ask(question: Question, *lines: bytes, request: Request = PLAIN) -> FalseHead:
         seat = a_seat()
@@ -91,7 +91,7 @@ def test_questions_of_the_probe_are_answered(asked: Callable[..., FalseHead]) ->
 def test_a_sites_own_questions_are_answered_by_ranks_with_its_checks(
     asked: Callable[..., FalseHead], tmp_path: Path
 ) -> None:
-    """What is run there is what the rank's own file says."""
+    """The checks that run there are those in the rank's own file."""
     (tmp_path / "site.py").write_text(
         "from doctor.api import Fact, Run, check\n"
         "OWN = Fact('site-own', Run('echo of the site'), lambda capture: capture.stdout)\n"
@@ -106,7 +106,7 @@ def test_a_sites_own_questions_are_answered_by_ranks_with_its_checks(
 
 
 def test_an_interpreter_cannot_be_named(asked: Callable[..., FalseHead], tmp_path: Path) -> None:
-    """The rank asks the one of its own --python, or python3."""
+    """The rank uses the one of its own --python, or python3."""
     ran, python = tmp_path / "ran", tmp_path / "python"
     python.write_text(f"#!/bin/sh\ntouch {ran}\n")
     python.chmod(0o755)
@@ -172,7 +172,7 @@ def test_a_mesh_is_told_nothing_else(
 
 
 def test_a_training_starts_as_this_rank_would(asked: Callable[..., FalseHead]) -> None:
-    """Here it has no rank to start; the agent says that it could be asked."""
+    """Here it has no rank to start; the agent reports that it was reached."""
     head = asked(SmokeQuestion(), json.dumps(START).encode(), b'{"do":"stop"}')
     assert '"say":"ready"' in head.texts(STDOUT)
     assert head.texts(STDERR) == ""
@@ -203,7 +203,7 @@ def test_a_training_is_given_no_program_variable_or_fault(
 def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
     sure: bool, both: bool, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The true rank 0 waits at the next port; a rank of another host cannot tell them apart."""
+    """The true rank 0 waits at the next port; a rank on another host cannot distinguish the two."""
     monkeypatch.setattr("doctor.run.in_job.find_head.peer_is_ours", lambda _: True if sure else None)
     seat = a_seat()
     says = [Welcome("vm", "", 1, 1), RunVerdict(0)]

@@ -1,4 +1,4 @@
-"""Rank 0's port: who has not proved to be of the job keeps nobody out."""
+"""Rank 0's port: a client that has not proved to belong to the job does not keep anyone out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.injob import await_true, free_port
 
 HELLO = Hello(1, 2, "node1", "", 1, 1, 1, "0")
 HEALTHY = 64
-"""As many as once were enough to hold every place."""
+"""As many clients as once sufficed to take every place."""
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def seat() -> JobRank:
 
 @pytest.fixture
 def came(seat: JobRank) -> Iterator[SimpleQueue[RankVisitor]]:
-    """Who is let in by a listener of that job."""
+    """The clients that a listener of that job admits."""
     queue: SimpleQueue[RankVisitor] = SimpleQueue()
     listener = RankListener(seat, queue.put)
     yield queue
@@ -43,7 +43,7 @@ def came(seat: JobRank) -> Iterator[SimpleQueue[RankVisitor]]:
 
 
 def come(seat: JobRank, said: msgspec.Struct | bytes = HELLO) -> socket.socket:
-    """A rank that is of the job, and what it says first."""
+    """Connect as a rank of the job, with `said` as its first message."""
     found = find_head(seat, time.monotonic() + 20)
     assert not isinstance(found, str), found
     loop = Loop(lambda *_: None, lambda _: None, lambda _: None, lambda *_: None)
@@ -114,7 +114,7 @@ def test_what_cannot_be_read_ends_nobody_else(
 
 
 def test_a_connection_that_was_meant_for_another_place_is_refused(seat: JobRank) -> None:
-    """As through a relay, or where addresses are translated. Both sides say so."""
+    """As through a relay, or with translated addresses. Both sides report it."""
     listener = RankListener(seat, lambda _: None)
     try:
         with socket.create_connection(("127.0.0.1", seat.ports[0])) as connection:
@@ -133,7 +133,7 @@ def test_a_connection_that_was_meant_for_another_place_is_refused(seat: JobRank)
 
 
 def test_without_descriptors_the_oldest_stranger_goes(seat: JobRank, came: SimpleQueue[RankVisitor]) -> None:
-    """A process has a limited number; a rank comes all the same."""
+    """A process has a limited number of descriptors; a rank is admitted all the same."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = len(os.listdir("/proc/self/fd"))
     with ExitStack() as stack:

@@ -86,7 +86,7 @@ def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[..., Ran
 
 
 def test_two_processes_of_one_number_are_no_verdict(make_ranks: Callable[..., Ranks]) -> None:
-    """Which of them is the rank is not known, nor whose host was examined."""
+    """It is unknown which of them is the rank, and whose host was examined."""
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -133,7 +133,7 @@ def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[..., R
 
 
 def test_ports_of_other_programs_are_skipped(make_ranks: Callable[..., Ranks]) -> None:
-    """One program answers with nothing known, and another connects to our port without the job's token."""
+    """One program answers with unknown data, and another connects to our port without the job's token."""
     ranks = make_ranks(3)
     first, second, *_ = read_job_rank(ranks.environment(1)).ports
     with socket.create_server(("", first)) as foreign:

@@ -1,4 +1,4 @@
-"""Whose sockets are, as the kernel says: our own, another user's, those of a container's users."""
+"""The owners of sockets, as the kernel reports them: our user, another user, the users of a container."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def connected(to: str = "127.0.0.1", family: int = socket.AF_INET) -> Iterator[t
 
 
 def talk(member: socket.socket) -> None:
-    """Until the other one has gone."""
+    """Exchange data until the other end is gone."""
     member.sendall(b"here\n")
     while member.recv(100):
         pass
 
 
 def in_child(do: Callable[[], object]) -> str:
-    """What `do` returned or raised in a process of its own."""
+    """What `do` returned or raised in a separate process."""
     out, into = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -92,7 +92,7 @@ def test_of_a_user_who_comes_to_us() -> None:
 
 
 def test_one_that_its_user_has_left_belongs_to_nobody() -> None:
-    """The kernel shows such a socket as root's. What was sent before still comes."""
+    """The kernel shows such a socket as root's. Data that was sent before still arrives."""
 
     def leave(member: socket.socket) -> None:
         member.sendall(b"here\n")
@@ -123,7 +123,7 @@ def test_one_that_nobody_has_accepted_belongs_to_nobody() -> None:
 
 
 def test_where_all_users_look_alike_nothing_is_sure() -> None:
-    """In a user namespace without any numbers, as some containers have, everybody is `nobody`."""
+    """In a user namespace without any mapped users, as some containers have, everybody is `nobody`."""
     with connected() as (mine, _):
 
         def look() -> tuple[int, bool | None]:

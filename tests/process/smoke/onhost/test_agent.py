@@ -173,7 +173,7 @@ SPY = "#!/bin/sh\n[ $1 = dump ] && [ $2 = --nonblocking ] && [ $3 = --pid ] && "
 @pytest.mark.parametrize(
     ("spy", "found"),
     [
-        (None, r" in run|run \("),  # the second is of a py-spy that is installed beside this Python
+        (None, r" in run|run \("),  # the second one is from a py-spy that is installed beside this Python
         (SPY + "echo spied on $4", "spied on"),
         (SPY + "exit 1", " in run"),
         (SPY + "exec sleep 60", " in run"),

@@ -86,7 +86,7 @@ ENDS: dict[str, Callable[[Agent], None]] = {
 
 
 def in_phases(ends: Iterable[object], *everywhere: object) -> list[Any]:
-    """These in every phase, the others while ranks work; the rest is marked long."""
+    """The first ones in every phase, the others while ranks work; the rest is marked long."""
     pairs = [(end, phase) for end in ends for phase in PHASES]
     return some_of(pairs, *(pair for pair in pairs if pair[0] in everywhere or pair[1] is _working))
 
@@ -147,7 +147,7 @@ def test_an_agent_ends_when_its_lease_is_not_renewed(agent: Open) -> None:
 def test_a_controller_that_does_not_read_delays_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent goes on watching its lease although a pipe is full."""
+    """The agent still watches its lease although a pipe is full."""
     run = Agent(tmp_path)
     try:
         script = smoke_script(sys.executable, {"rank": RANK})

@@ -1,4 +1,4 @@
-"""How a smoke agent starts its ranks, and what it reports when it cannot."""
+"""How a smoke agent starts its ranks, and what it reports if it cannot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def agent(tmp_path: Path) -> Iterator[Open]:
 
 
 def test_what_the_ranks_start_with(agent: Open) -> None:
-    """Nothing but the login and the launch chooses its interface."""
+    """Only the login and the launch choose its interface."""
     names = ["OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "MINE"]
     run = agent()
     run.start(
@@ -47,7 +47,7 @@ def test_a_rank_holds_only_its_own_pipes(agent: Open) -> None:
 
 
 def test_when_threads_run_each_rank_gets_its_own_interpreter(agent: Open) -> None:
-    """A child that is forked while threads run may wait for a lock for ever."""
+    """A child that is forked while threads run may wait forever for a lock."""
     torch = "import threading, time; __version__ = '1'\n"
     torch += "threading.Thread(target=time.sleep, args=(600,)).start()"
     run = agent(torch=torch)

@@ -62,7 +62,7 @@ def test_the_training_draws_nothing_from_the_libraries() -> None:
 
 
 def test_a_product_that_is_a_little_off_is_seen_and_spoils_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the collective would seem wrong, where the arithmetic of one host is."""
+    """Otherwise the collective would seem wrong, although the arithmetic of one host is."""
     device, right = device_of("gloo", 0, None), torch.Tensor.__matmul__
     x = torch.linspace(-1, 1, 1000)
     fixed = signs(1000)

@@ -1,6 +1,6 @@
-"""What the smoke run does for HCCL, and that the emulated one refuses the same run without it.
+"""What the smoke run does for HCCL: without it, the emulated HCCL refuses the same run.
 
-No NPU is behind any of it: ranks of this machine, with the lab's torch_npu.
+No real NPU is involved: the ranks run on this machine, with the lab's torch_npu.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ A2 = TRAINING._replace(dp=2, hosts=(4,), dtypes=REDUCED["atlas-a2"], dp_in_world
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of CANN, with the operating system of the devices."""
+    """The folder of CANN, with the operating system of the devices."""
     with closing(DeviceOs(tmp_path / "os")):
         yield tmp_path
 

@@ -23,7 +23,7 @@ SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
 
 @pytest.fixture(autouse=True)
 def untouched() -> Iterator[None]:
-    """Leave the streams of the tests as they were."""
+    """Restore the streams of the tests."""
     python, on_cpu = random.getstate(), torch.get_rng_state()
     yield
     random.setstate(python)

@@ -71,7 +71,7 @@ class TestHealthyRanks:
                 assert all(known[name] == batch.streams[name] for name in known if name in batch.streams)
 
     def test_compute_alike(self, dp: int, tp: int) -> None:
-        """Peers have one loss and replicas one set of parameters, to the last bit, at every step."""
+        """Peers have one loss and replicas one set of parameters, equal in every bit, at every step."""
         ranks = healthy(dp, tp)
         for step in range(STEPS):
             steps = [rank.all(TrainStep)[step] for rank in ranks]

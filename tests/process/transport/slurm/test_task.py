@@ -1,4 +1,4 @@
-"""The task of each node, run by a real shell: two of them share an input, as under srun."""
+"""The task of each node, run by a real shell: two tasks share an input, as under srun."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(
 
 
 def _labelled(task: int, data: bytes) -> bytes:
-    """As srun --label does it."""
+    """The output as srun --label prints it."""
     return b"".join(b"%2d: %s\n" % (task, line) for line in data.split(b"\n")[:-1])
 
 
@@ -82,7 +82,7 @@ def test_each_task_picks_its_own_lines(shell: str) -> None:
 
 
 def test_both_streams_long_lines_and_the_mark_itself() -> None:
-    """Percent signs separate the pieces; here they fall on every border."""
+    """Percent signs separate the pieces; here, they occur at every border."""
     odd = b"%" * 399 + b"x%p%h\n" + b"a" * 400 + b"\n" + b"%x 3\n\n" + bytes(range(128, 256)) + b"\n"
     out, err, ended = run(openings({"node1": opening("tee /dev/stderr", odd * 20)}), ["node1"])
     assert out["node1"] == odd * 20
@@ -146,7 +146,7 @@ def test_a_strange_node_name_starts_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_neither_token_nor_key_is_in_a_command_line_or_known_to_what_runs(shell: str) -> None:
-    """Every other user of the node reads the command lines."""
+    """Every other user of the node can read the command lines."""
     look = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; env"
     start = ["busybox", "sh"] if shell == "busybox" else [shell]
     task = subprocess.run(

@@ -1,4 +1,4 @@
-"""Servers that speak SSH with bad intent, or do not speak it at all."""
+"""Servers that speak SSH with bad intent, or do not speak it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which a host cannot be reached, each recognised, with the command to type next."""
+"""Every way in which a host cannot be reached: each is recognised, with the next command to type."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ PARTLY = {
     ("stat_g_doc_excerpt", "npu-counters"),
     ("stat_g_full_910b_fieldorder", "npu-counters"),
 }
-"""Too much to be written down here; looked at below."""
+"""Too long to write down here; examined below."""
 
 
 @pytest.mark.parametrize(("name", "fact"), UNDERSTOOD, ids=lambda part: part)

@@ -1,4 +1,4 @@
-"""Where hccn_tool prints nothing usable about a device, only the reason is known."""
+"""If hccn_tool prints nothing usable about a device, only the reason is known."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_errors_are_quoted_from_the_tool(fact: str, name: str) -> None:
 
 @pytest.mark.parametrize("fact", FACTS)
 def test_what_a_product_does_not_have(fact: str) -> None:
-    """Addresses and links are there on every product that is asked: there it is an answer that is missing."""
+    """Every product that is asked has addresses and links, so such an answer counts as missing."""
     lacks = fact not in ("npu-addresses", "npu-links")
     unsupported = SilentDevice("the command is not supported on this product", unsupported=lacks)
     assert read(FACTS[fact], TEXTS["not_supported_product.txt"], rc=1) == unsupported

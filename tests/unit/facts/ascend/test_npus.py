@@ -1,4 +1,4 @@
-"""What npu-smi prints, in the boxes of every product, and the facts parsed from it."""
+"""What npu-smi prints, in the tables of every product, and the facts parsed from it."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_details_that_were_cut_off() -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name in TEXTS if re.match(r"info_(910|a3|a5|old)", name)))
 def test_a_box_without_a_chip_is_an_answer(name: str) -> None:
-    """All have been lost, which is not the same as a tool that cannot say."""
+    """All devices have been lost, which is not the same as a tool that cannot answer."""
     whole = TEXTS[name]
     assert npus(name)
     bare = "\n".join(line for line in whole.splitlines() if not re.match(r"\|\s*\d", line))

@@ -37,7 +37,7 @@ BROKEN = (
 
 
 def said(text: str, rc: int = 0) -> str:
-    """One call's answer as the script frames it."""
+    """The answer to one call, as the script frames it."""
     return f"{text}\n@ key {rc}\n"
 
 

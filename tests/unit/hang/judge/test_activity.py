@@ -1,4 +1,4 @@
-"""What a rank outside every collective is said to do, by what the kernel and its stack show."""
+"""The reported activity of a rank outside every collective, by what the kernel and its stack show."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def seen(
 
 
 class TestAChild:
-    """A rank that waits for a process of its own is only as guilty as that one is idle."""
+    """A rank that waits for its own child process is suspect only if the child is idle."""
 
     RANK = seen("do_wait")
 
@@ -81,7 +81,7 @@ class TestAChild:
 
 
 def test_a_slow_checkpoint_is_work() -> None:
-    """65 KB a second, to a file system that is far away."""
+    """65 KB a second, to a remote file system."""
     slow = seen("wait_on_page_bit")
     assert slow.b is not None
     assert doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 2.0).works
@@ -125,7 +125,7 @@ def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
             "computes, at the same line in 2 looks",
         ),
         (
-            seen(state="R"),  # on a crowded host it may get no time at all
+            seen(state="R"),  # on a crowded host, it may get no CPU time at all
             Cause.COMPUTES,
             "computes, at the same line in 2 looks",
         ),
@@ -195,7 +195,7 @@ def test_a_compiler_that_does_nothing_is_no_work() -> None:
 
 
 class TestSomebodyIsToType:
-    """input(), a debugger: neither an answer of the network nor a lock."""
+    """input(), a debugger: neither a network answer nor a lock."""
 
     ASKS = (Frame(name="main", file="/srv/job/train.py", line=9, source='input("continue? ")'), MAIN)
     PDB = (

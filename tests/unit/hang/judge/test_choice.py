@@ -1,4 +1,4 @@
-"""Which of several jobs is meant: by its number in Slurm, by its user."""
+"""Which of several jobs is chosen: by its number in Slurm, or by its user."""
 
 from __future__ import annotations
 

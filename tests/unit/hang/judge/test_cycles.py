@@ -1,4 +1,4 @@
-"""Ranks that wait for each other in two circles, and one between these: it is in none."""
+"""Two cycles of ranks that wait for each other, and one rank between them, which is in neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom the rules protect: who waits for less than the limit, who works, who was not seen."""
+"""Ranks that the rules protect: they wait for less than the limit, they work, or they were not seen."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_job_that_exchanged_something_just_now_moves() -> None:
 
 
 def test_the_rendezvous_says_nothing_of_collectives() -> None:
-    """Its connections are used by heartbeats and counters of launchers while the ranks stand still."""
+    """Heartbeats and counters of launchers use its connections while the ranks stand still."""
     ends = ("10.0.0.1:29500", "10.0.0.2:51000")
     seen = evidence(ONE_SLEEPS)
     for rank, (local, peer) in ((0, ends), (7, ends[::-1])):
@@ -105,7 +105,7 @@ def test_who_ended_between_the_looks_is_given_time() -> None:
 
 
 def test_who_was_woken_in_state_d_is_not_stuck() -> None:
-    """A disk that is slow, seen twice."""
+    """A slow disk, seen twice."""
 
     def woken(member: HangMember) -> HangMember:
         assert member.b is not None
@@ -179,7 +179,7 @@ def test_who_works_hides_nobody_who_does_not() -> None:
 
 
 def polls(member: HangMember) -> HangMember:
-    """It sleeps again and again."""
+    """The rank sleeps again and again."""
     assert member.b is not None
     main, *rest = member.b.threads
     return replace(member, b=replace(member.b, threads=(replace(main, switches=60), *rest)))
@@ -249,7 +249,7 @@ def test_ranks_that_were_listed_and_not_looked_at() -> None:
 
 
 def test_a_second_look_that_came_too_late() -> None:
-    """What the first one showed is told; it accuses nobody and times nothing."""
+    """The results of the first look are reported, but they accuse no rank and give no duration."""
     seen = evidence(["waits", "sleeps", "waits"], ["node1"])
     for rank in range(3):
         seen = changed(seen, rank, lambda member: replace(member, b=None))
@@ -285,7 +285,9 @@ def test_everybody_in_the_same_operation_accuses_nobody() -> None:
 
 
 def test_backward_alone_decides_nothing() -> None:
-    """The same frame is of who waits and of who computes; gloo's threads tell, and nothing else does."""
+    """A rank that waits and a rank that computes may show the same frame; only gloo's threads tell them
+    apart.
+    """
     waiting = evidence(["backward", "backward", "sleeps"])
     assert named(judge(waiting)) == [2]
 
@@ -311,7 +313,9 @@ def test_a_rank_alone_is_accused_of_nothing() -> None:
 
 
 class TestDevices:
-    """With NCCL the host runs ahead: where it waits is where it noticed, and silence on TCP means nothing."""
+    """With NCCL the host runs ahead: it waits at a later line than the collective, and silence on TCP means
+    nothing.
+    """
 
     def test_all_at_a_synchronisation_may_be_healthy(self) -> None:
         found = judge(evidence(["item"] * 8, device=True))
@@ -343,7 +347,7 @@ class TestDevices:
         assert (found.verdict, found.exit_code) == (HangState.MOVES, 0)
 
     def test_a_group_of_gloo_that_serves_another_thread_times_nothing(self) -> None:
-        """As while a checkpoint is written in the background: gloo is silent, and the job trains on."""
+        """As while a checkpoint is written in the background: gloo is silent, but the job trains."""
 
         def with_nccl(member: HangMember) -> HangMember:
             looks = [
@@ -380,7 +384,7 @@ def test_without_stacks_and_connections_nothing_is_decided() -> None:
 
 @pytest.mark.parametrize("seconds", [61, 600, 86_400])
 def test_recorded_trials_grow_old(seconds: int) -> None:
-    """Ages moved by hand: then the limit that people get decides as the short one of the tests."""
+    """Ages are changed by hand: then the limit that users have decides as the short one of the tests does."""
     for trial in (*of("sleep"), *of("ckpt"), *of("skip", "tp")):
         seen = trial.evidence
         for rank in range(4):
@@ -421,7 +425,7 @@ def looked_between(seen: HangEvidence, rank: int, *does: str, device: bool = Tru
 
 
 def test_a_look_in_between_shows_that_the_job_moves() -> None:
-    """Both ends of a long look may meet the same line of a step."""
+    """Both ends of a long look may show the same line of a step."""
     seen = evidence(["item", "sleeps"], device=True, apart=70.0)
     assert judge(seen).exit_code == 1
     still = looked_between(looked_between(seen, 0, "item", "item"), 1, "sleeps", "sleeps")

@@ -1,4 +1,4 @@
-"""Which job is meant, which ranks are missing, and what a host that did not answer means."""
+"""Which job is chosen, which ranks are missing, and what a host that did not answer means."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_launcher_that_may_have_had_the_missing_ranks_is_noted() -> None:
 
 
 def test_nor_is_a_rank_that_may_as_well_be_elsewhere() -> None:
-    """Three of eight ranks on one host: nothing says that a fourth was there."""
+    """Three of eight ranks on one host: nothing shows that a fourth one was there."""
     found = judge(evidence(dict.fromkeys(range(3), "waits"), ["node1"], world=8))
     assert found.job is not None
     assert found.job.missing == (3, 4, 5, 6, 7)

@@ -1,4 +1,6 @@
-"""A job is its name and its owner: what a process says of itself makes it no rank of another user's job."""
+"""A job is identified by its name and its owner: the claims of a process do not make it a rank of another
+user's job.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ FALSE = [
 @pytest.mark.parametrize("user", ["mallory", "alice"])
 @pytest.mark.parametrize("false", FALSE)
 def test_a_false_rank_changes_nothing(false: tuple[HangMember, ...], user: str) -> None:
-    """Of another user; or of the same, as what a shell has started in which a rank was exported."""
+    """A process of another user; or one of the same user, started by a shell in which a rank is exported."""
     said = tuple(replace(each, user=user) for each in false)
     found = judge(with_claims(HUNG, *said))
     assert (found.exit_code, accused(found)) == (1, [(1, "node1")])
@@ -142,7 +144,7 @@ def test_a_user_may_have_another_name_on_another_host(user: str) -> None:
 
 
 def test_but_a_connection_that_anybody_can_make_is_no_proof() -> None:
-    """The other rank has sent nothing; or its own owner has ranks on that host; or they are of one host."""
+    """The other rank has sent nothing, or its owner has ranks on that host, or both are on one host."""
     seen = changed(HUNG, "node2", user="bob")
     mute = []
     for host in seen.hosts:
@@ -163,7 +165,9 @@ def test_but_a_connection_that_anybody_can_make_is_no_proof() -> None:
 
 @pytest.mark.parametrize(("number", "sent"), [(70, "node1"), (70, "node2"), (3, "node2")])
 def test_a_connection_that_is_made_up_on_another_host_is_no_proof(number: int, sent: str) -> None:
-    """In a network of his own anybody can have the address of a host, and ends that look like a rank's."""
+    """In a network of their own, anybody can use any host's address and make connections that look like a
+    rank's.
+    """
     victim = next(host for host in HUNG.hosts if host.host == sent).members[0]
     false = claim(number, launched=77, does="sleeps")
     assert victim.a is not None

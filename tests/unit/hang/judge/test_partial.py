@@ -1,4 +1,4 @@
-"""Whatever could not be seen of some ranks, nobody innocent is accused and nothing breaks."""
+"""Whatever could not be seen of some ranks, no innocent rank is accused and nothing crashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = {"none", "slow", "ckpt", "skip", "order", "kill", "extra"}
 
 
 def torn(evidence: HangEvidence, dice: random.Random) -> HangEvidence:
-    """Without some stacks, threads, connections, looks, ranks or hosts."""
+    """The evidence without some stacks, threads, connections, looks, ranks or hosts."""
     if dice.random() < 0.3:
         evidence = over_two_hosts(evidence, later=dice.randrange(3_000))
 

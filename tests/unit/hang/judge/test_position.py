@@ -25,7 +25,7 @@ def line(source: str) -> Frame:
 
 
 def gloo(*groups: str, number: str = "202") -> list[Thread]:
-    """Of each group its loop and two workers, one of which waits or not."""
+    """For each group, its loop and two workers, one of which may wait."""
     names = [("gloo_tcp_loop", "0x0"), ("pt_gloo_runloop", "0x0")]
     found = [row for limit in groups for row in (*names, ("pt_gloo_runloop", limit))]
     return [
@@ -66,17 +66,17 @@ BACKWARD = (
         (rank((c10d("_new_process_group_helper"), c10d("new_group"), MAIN)), True, "new_group"),
         (rank((torch("wait_tensor", "distributed/_functional_collectives.py"), MAIN)), True, "wait_tensor"),
         (rank((MAIN,), *gloo(IDLE)), False, ""),
-        # Backward: the threads tell, and on a device nothing does.
+        # Backward: the threads show it; with a device, nothing does.
         (rank(BACKWARD, *gloo(WAITING)), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE, WAITING)), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE)), False, "backward"),
         (rank(BACKWARD, *gloo(WAITING, number="futex")), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE, number="restart_syscall")), True, "backward"),
         (rank(BACKWARD, *gloo(IDLE), NCCL, state="R", waits=""), None, "backward"),
-        # A line of the person's own that calls C code.
+        # A line of the user's own code that calls C code.
         (rank((line("work.wait()"),), *gloo(WAITING)), True, "wait"),
         (rank((line("work.wait()"),), *gloo(IDLE)), False, ""),
-        # Of a send or a receive, which gloo awaits in the main thread.
+        # A send or a receive, which gloo awaits in the main thread.
         (rank((line("work.wait()"),), *gloo(IDLE), limit=WAITING), True, "wait"),
         (rank((line("done.acquire(timeout=5)"),), *gloo(IDLE), limit=WAITING), False, ""),
         (rank((line(""),), *gloo(IDLE), limit=WAITING), None, ""),
@@ -95,14 +95,14 @@ BACKWARD = (
         (rank((NPU, MAIN)), True, "synchronize"),
         (rank((torch("clip_grad_norm_", CLIPS), MAIN), NCCL), True, "clip_grad_norm_"),
         (rank((torch("clip_grad_norm_", CLIPS), MAIN), *gloo(IDLE)), False, ""),
-        # An import inside of a collective's module is an import.
+        # An import inside a module of collectives is an import.
         (rank((IMPORT, c10d("init_process_group"), MAIN)), False, ""),
         # Without a stack.
         (rank((), *gloo(WAITING)), True, ""),
         (rank((), *gloo(IDLE)), False, ""),
         (rank((), *gloo(IDLE), waits="do_epoll_wait"), None, ""),
         (rank((), *gloo(WAITING), NCCL), None, ""),
-        # gloo's send and recv wait in the main thread, with a limit: so may a lock.
+        # gloo's send and recv wait in the main thread with a limit, but so may a lock.
         (rank((), *gloo(IDLE), limit=WAITING), None, ""),
         (rank((), *gloo(IDLE), number="restart_syscall"), None, ""),
         (rank((), *gloo(IDLE), waits="hrtimer_nanosleep", number="restart_syscall"), False, ""),

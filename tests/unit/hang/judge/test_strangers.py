@@ -1,4 +1,6 @@
-"""The job of another user: what differs from outside is a suspect, and nobody is ever accused."""
+"""The job of another user: a difference that is visible from outside makes a suspect, and no rank is ever
+accused.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def test_a_short_silence_may_be_normal() -> None:
 
 
 def nameless(seen: HangEvidence) -> HangEvidence:
-    """As where no launcher says which job it is."""
+    """The job as it looks if no launcher names it."""
     hosts = tuple(
         replace(h, members=tuple(replace(m, job=f"started by process 1 on {h.host}") for m in h.members))
         for h in seen.hosts

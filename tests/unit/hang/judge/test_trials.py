@@ -1,4 +1,4 @@
-"""Every recorded trial against the rank that was known to be at fault; with all rights, fewer, none."""
+"""The judgement of every recorded trial, compared with the guilty rank: with all rights, fewer, or none."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TestACulprit:
         )
 
     def test_of_another_user(self, trial: Trial) -> None:
-        """States are enough for those that cannot go on; who is named otherwise is not accused."""
+        """States suffice for ranks that cannot go on; other named ranks are not accused."""
         found = judge(of_another_user(trial.evidence), limit=LIMIT)
         if trial.fault in BY_STATE:
             assert (named(found), found.exit_code) == (trial.victim, 1)
@@ -125,7 +125,7 @@ def test_a_mismatch_is_put_on_nobody(trial: Trial, rights: object) -> None:
 )
 def test_a_cut_connection_names_its_two_ends(trial: Trial, rights: object) -> None:
     found = judge(rights(trial.evidence), limit=LIMIT)  # type: ignore[operator]
-    if found.verdict is HangState.MOVES:  # these two do not talk to each other in that job
+    if found.verdict is HangState.MOVES:  # these two do not exchange data in that job
         assert trial.victim == (1, 3)
         return
     assert (named(found), found.exit_code) == (trial.victim, 1)

@@ -1,4 +1,4 @@
-"""What libraries said, beside what the processes show: it confirms, or takes back, and decides nothing."""
+"""Reports of libraries beside the processes: they confirm or withdraw an accusation, but decide nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def numbers(seen: HangEvidence, *of: int, later: Sequence[int] = ()) -> HangEvid
 
 
 def crossed(seen: HangEvidence, world: int, one: int, other: int) -> HangEvidence:
-    """`one` waits in a group for `other`, which waits in another group for `one`."""
+    """`one` waits for `other` in one group, and `other` waits for `one` in another group."""
     for rank in range(world):
         for which in ("a", "b"):
             seqs = {one: (5, 4), other: (4, 5)}.get(rank, (5, 5))
@@ -73,7 +73,7 @@ def library(source: Source, body: str, name: str = "x", *, which: str = "b") -> 
 
 
 def bare(seen: HangEvidence) -> HangEvidence:
-    """Without stacks, as where py-spy may not look."""
+    """Without stacks, as if py-spy may not look."""
 
     def blind(look: Look | None) -> Look | None:
         return replace(look, python=()) if look else None
@@ -94,7 +94,7 @@ def said(found: Judgement) -> dict[str, tuple[bool, tuple[str, ...]]]:
 
 
 def text(found: Judgement, *, verbose: bool = False) -> str:
-    """On one line."""
+    """The text on one line."""
     return " ".join(drawn(found, 200, verbose=verbose).split())
 
 
@@ -177,7 +177,7 @@ def test_all_in_the_same_operation_by_the_library_too() -> None:
 
 
 def test_somebody_outside_whose_device_has_the_operation_is_not_accused() -> None:
-    """Hosts run ahead of their devices: it may have launched what the others wait in."""
+    """Hosts run ahead of their devices, so it may have launched the operation in which the others wait."""
     found = judge(numbers(evidence(ONE_SLEEPS, NODES), *(57,) * 8))
     assert (named(found), found.exit_code, found.confidence) == ([5], 3, HangConfidence.UNDECIDED)
     (line,) = said(found)["torch_npu-status"][1]
@@ -262,7 +262,7 @@ def test_a_device_of_which_nobody_knows_the_rank_contradicts_nobody() -> None:
 
 
 class TestDevices:
-    """Where silence on TCP proves nothing."""
+    """If silence on TCP proves nothing."""
 
     SEEN = evidence(["item"] * 8, NODES, device=True)
 

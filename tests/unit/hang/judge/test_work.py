@@ -1,4 +1,4 @@
-"""Work is no hang: what a process gets done between the looks, and what only looks like work."""
+"""Work is not a hang: what a process gets done between the looks, and what only looks like work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITS = ["hrtimer_nanosleep", "futex_do_wait", "poll_schedule_timeout", "anon_pi
 
 
 def did(member: HangMember, *, woken: bool = True, **changes: object) -> HangMember:
-    """The member, whose second look differs so from its first."""
+    """The member, with these differences between its first and second look."""
     assert member.b is not None
     main, *rest = member.b.threads
     main = replace(main, switches=main.switches + woken)
@@ -53,7 +53,7 @@ class TestWhateverItWaitsForAtTheMoment:
         assert kind(doing(reads, (), 2.0)) == "works"
 
     def test_calls_that_lead_nowhere_prove_nothing(self, waits: str) -> None:
-        """As of one that reads the same file again and again, until somebody writes it."""
+        """As of a process that reads the same file again and again until somebody writes it."""
         assert kind(doing(did(seen(waits), calls=2), (), 2.0)) == "unproved"
 
     def test_an_upload_is_work(self, waits: str) -> None:
@@ -81,7 +81,7 @@ class TestWhateverItWaitsForAtTheMoment:
 
 
 class TestLogsAndHeartbeats:
-    """Of another thread, while the main thread stands still: they excuse nobody."""
+    """Those of another thread, while the main thread stands still, excuse no rank."""
 
     @pytest.mark.parametrize("waits", WAITS)
     def test_of_another_thread(self, waits: str) -> None:
@@ -119,7 +119,9 @@ class TestAnAnswerThatIsDue:
         assert kind(doing(seen("do_wait"), [program], 2.0)) == "stands"
 
     def test_to_another_thread(self) -> None:
-        """Of a pool, while the main thread waits for its result. A thread that only sends asks nothing."""
+        """A thread of a pool, while the main thread waits for its result. A thread that only sends expects no
+        answer.
+        """
         asks = PythonThread(tid=8, frames=(SSL, MAIN))
         over_tls = wired(seen("futex_do_wait", others=(asks,)), ANSWERED)
         assert kind(doing(over_tls, (), 2.0)) == "unproved"
@@ -141,7 +143,7 @@ class TestAnAnswerThatIsDue:
         assert found.words.endswith("what is sent there is never acknowledged")
 
     def test_is_not_expected_for_ever(self) -> None:
-        """As from a connection whose other end is gone without a word."""
+        """As from a connection whose other end disappeared without closing it."""
         for ask, wanted in ((599_000, "unproved"), (601_000, "stands")):
             wire = replace(ASKED, last_sent=ask, last_received=ask + 500)
             assert kind(doing(wired(seen("wait_woken"), wire), (), 2.0)) == wanted
@@ -160,7 +162,7 @@ class TestAnAnswerThatIsDue:
 
 class TestThreads:
     def members(self, waits: str, *, used: int = 0, moves: bool = False) -> HangMember:
-        """One with a second Python thread."""
+        """A member with a second Python thread."""
         member = seen(waits)
         assert member.a is not None
         assert member.b is not None
@@ -181,7 +183,7 @@ class TestThreads:
         assert kind(doing(self.members(waits, used=150), (), 2.0)) == "unproved"
 
     def test_of_libraries_that_spin_excuse_no_sleeper(self) -> None:
-        """As NCCL's, which wait so."""
+        """NCCL's threads wait in that way."""
         member = seen("hrtimer_nanosleep", cpu=(0, 200))
         assert doing(member, (), 2.0).cause is Cause.SLEEPS
         assert kind(doing(member, (), 2.0)) == "stands"

@@ -1,4 +1,4 @@
-"""Real jobs of torchrun in which rank 1 did what the name says, recorded after others had waited for 15 s."""
+"""Real torchrun jobs in which rank 1 did what the name says, recorded after others had waited for 15 s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch_npu's status files, lines of logs, and utilisation; where opinions contradict each other."""
+"""torch_npu's status files, lines of logs, and utilisation; and opinions that contradict each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def said(job: SmallJob, *texts: LibraryText) -> tuple[Opinion, ...]:
 
 
 def status(rank: int, *operations: tuple[str, str, int, str], which: str = "b") -> LibraryText:
-    """The sample's file with other operations: group, members, number, status."""
+    """The sample file with other operations: group, members, number, status."""
     real = json.loads(sample(STATUS))
     first = real["last_comm_op"][0]
     real["last_comm_op"] = [

@@ -1,4 +1,4 @@
-"""NCCL RAS: only counts that stand still say who is behind."""
+"""NCCL RAS: only counts that stand still show which rank is behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Counts = Mapping[int, int | Mapping[str, int]]
 
 
 def communicator(name: str, counts: Counts, missing: Sequence[tuple[int, bool]] = ()) -> dict[str, Any]:
-    """The real answer with other numbers. Ranks by their number in the job; half of them on node2."""
+    """The real answer with other numbers. Ranks are keyed by their number in the job; half of them are on
+    node2.
+    """
     real = json.loads(sample("ras_missing_2.29.json"))["communicators"][0]
     rank, lost = real["ranks"][0], real["missing_ranks"][0]
     ranks = []
@@ -69,7 +71,7 @@ def test_the_one_that_has_launched_fewest_is_behind() -> None:
 
 
 def test_many_behind_a_few_are_behind_all_the_same() -> None:
-    """RAS itself would print the one that is ahead."""
+    """RAS itself would print the rank that is ahead."""
     stands = answer(communicator("0x1", {0: 641, 1: 640, 2: 640, 3: 640}))
     assert asked(stands, stands).ranks == {1, 2, 3}
 
@@ -128,7 +130,7 @@ def test_missing_once_is_not_missing() -> None:
 
 
 def test_the_answer_of_the_documentation() -> None:
-    """Its processes are none of this job."""
+    """None of its processes belongs to this job."""
     real = sample("ras_missing_2.29.json")
     assert not isinstance(read(real), str)
     assert asked(real, real).kind is OpinionKind.SILENT
@@ -160,7 +162,7 @@ def test_a_host_that_is_no_name() -> None:
 
 
 def test_numbers_of_a_container() -> None:
-    """There the ranks are processes 7 and 8."""
+    """In the container, the ranks are processes 7 and 8."""
     job = job_of(2)
     inside = answer(communicator("0x1", {0: 5, 1: 4}))
     inside = inside.replace('"pid": 100', '"pid": 7').replace('"pid": 101', '"pid": 8')

@@ -1,4 +1,4 @@
-"""The flight recorder: real dumps, and pickles that are none."""
+"""The flight recorder: real dumps, and pickles that are not dumps."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_dump_from_before_the_stall_blames_nobody() -> None:
 
 
 def test_clocks_of_hosts_that_differ() -> None:
-    """Node 2 is an hour ahead, and so are its dumps."""
+    """node2's clock is an hour ahead, and so are the times of its dumps."""
     job = job_of(2, 2)
     waits, late = of(entry(0, 3, True), entry(0, 4, False)), of(entry(0, 3, True))
     evidence = seen(job, dump(0, waits), of=[("node2", dump(1, late, at=NOW + 3600))])
@@ -111,7 +111,7 @@ def test_old_dumps_are_a_vote() -> None:
 
 
 def test_a_chain_over_groups_ends_at_its_end() -> None:
-    """Rank 2 has not come to the group of 0 and 2 because it waits for 3."""
+    """Rank 2 has not come to the group of 0 and 2 because it waits for rank 3."""
     members = {"5": "[0, 2]", "6": "[2, 3]"}
     found = said(
         dump(0, of(entry(5, 9, True), entry(5, 10, False), ranks=members)),
@@ -139,7 +139,7 @@ def test_who_waits_for_a_message_is_not_blamed() -> None:
 
 
 def test_who_has_ended_what_another_has_not_is_not_behind() -> None:
-    """Number 4 is over for rank 1 only: something below does not end it for rank 0."""
+    """Number 4 has ended for rank 1 only: something below it does not end it for rank 0."""
     first = of(entry(0, 3, True), entry(0, 4, False), entry(0, 5, False))
     found = said(dump(0, first), dump(1, of(entry(0, 3, True), entry(0, 4, True))))
     assert (found.kind, found.subjects) == (OpinionKind.SILENT, ())
@@ -191,7 +191,7 @@ def test_a_hostile_dump_gives_a_sentence_and_runs_nothing(
 
 
 def test_a_dump_that_holds_itself() -> None:
-    """A list that is its own element, and values of other types than expected."""
+    """A list that contains itself, and values of other types than expected."""
     data = b"\x80\x02}q\x00(X\x09\x00\x00\x00pg_statush\x00X\x07\x00\x00\x00entries]q\x01h\x01au."
     assert json.loads(numbers(data))["entries"] == []
 

@@ -1,4 +1,4 @@
-"""What libraries said is kept without secrets, and still understood."""
+"""Library output is stored without secrets, and is still understood."""
 
 from __future__ import annotations
 

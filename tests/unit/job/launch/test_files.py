@@ -1,4 +1,4 @@
-"""The files of --launch, on disk: dumps of ranks, env files and scripts, of every way to start a job."""
+"""The files of --launch on disk: dumps of ranks, env files and scripts, for every way to start a job."""
 
 from __future__ import annotations
 

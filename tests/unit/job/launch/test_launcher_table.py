@@ -20,13 +20,13 @@ PACKAGE = Path(doctor.__file__).parent
 ROOT = PACKAGE.parent
 TABLE = Path(launchers.__file__).parent
 REACHES_HOSTS = SRUN.commands
-"""It is a way to hosts as well, and named wherever that is meant."""
+"""It is also a way to reach hosts, and is named wherever that is meant."""
 ALL = sorted({*COMMANDS, *MODULES} - {*REACHES_HOSTS})
 NAMES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ALL))})(?![\w-])")
 
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:
-    """The texts in a file that are not documentation, if any of its text is a name."""
+    """The texts in a file that are not documentation, if one of its texts is a name."""
     source = path.read_text()
     if not any(name in source for name in ALL):
         return

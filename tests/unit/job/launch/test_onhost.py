@@ -1,4 +1,4 @@
-"""What a host prints about the processes of jobs: no more than is kept, and nothing that may be a secret."""
+"""A host's output about the processes of jobs: no more than is needed, and nothing that may be a secret."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.launcher import NOT_SHOWN
 from doctor.job.launch.onhost import awk_words
 from doctor.job.launch.variables import is_kept, must_agree
 from tests.support.launches import LINES
@@ -20,7 +21,7 @@ def test_kept_words_describe_the_same_ranks(line: str) -> None:
         return
     assert kept is not None
     assert (kept.launcher, kept.program) == (whole.launcher, whole.program)
-    assert kept.options == {name: value for name, value in whole.options.items() if name}
+    assert kept.options == {name: value for name, value in whole.options.items() if name not in NOT_SHOWN}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,6 @@ def test_where_a_library_lies_may_differ(name: str, same: bool) -> None:
 
 
 def test_the_script_contains_no_quote() -> None:
-    """The script is put between single quotes."""
+    """It is put between single quotes."""
     assert all("'" not in word for word in awk_words())
     assert Path("/proc").is_dir()

@@ -66,7 +66,7 @@ def test_two_whole_jobs_of_one_program_on_one_host(first: list[Env], second: lis
 
 
 def test_two_parts_of_jobs_side_by_side_on_shared_hosts() -> None:
-    """Neither is complete here, since both go on elsewhere; no job has a rank twice on one host."""
+    """Neither is complete here, since both continue elsewhere; no job has a rank twice on one host."""
     first = ranks([torch_rank(r) for r in range(8)])
     second = ranks([torch_rank(r, MASTER_PORT=29501) for r in range(8)], 200)
     assert sizes(*running(node1=[*first, *second])) == [8, 8]

@@ -1,4 +1,4 @@
-"""How a process knows its position in the job: the rules of each launcher, and what stays unknown."""
+"""How a process knows its place in the job: the rules of each launcher, and what stays unknown."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_whether_a_job_spans_several_hosts(who: list[ProcessEnv], most: int, exp
     ],
 )  # fmt: skip
 def test_a_job_that_is_complete_on_one_host(who: list[ProcessEnv], expected: bool) -> None:
-    """Whatever number of ranks the plan has for a host."""
+    """Whatever number of ranks the plan gives a host."""
     launch = a_launch(*who, live=True)
     assert spans_hosts(launch, [each.host for each in who], True, 2) is expected
 

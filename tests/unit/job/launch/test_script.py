@@ -188,7 +188,7 @@ def test_a_rank_table_is_named_even_if_its_path_is_not_known() -> None:
 
 
 def test_an_interface_is_named_even_if_it_is_not_known() -> None:
-    """The library does not choose one by itself then."""
+    """Then the library does not choose one by itself."""
     text = "export GLOO_SOCKET_IFNAME=$(ip route | awk '{print $5}')\nNCCL_SOCKET_IFNAME=$X python a.py"
     marks = {name: f"${name}" for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")}
     assert only(text).env == marks
@@ -224,7 +224,7 @@ PIECES = (
 
 
 def refused(text: str) -> ShellError | None:
-    """The reason why a text cannot be read, or nothing."""
+    """The reason why a text cannot be read, or an empty text."""
     try:
         script = read_script(text)
     except ShellError as error:

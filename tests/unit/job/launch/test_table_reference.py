@@ -1,4 +1,4 @@
-"""Where a launch says that its rank table is."""
+"""The path of the rank table, as a launch states it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_hosts_are_asked_for_every_table_of_a_launch() -> None:
 
 
 def test_ranks_that_run_are_asked_for_a_table_of_all() -> None:
-    """A rank refuses to read what its own variables do not name."""
+    """A rank refuses to read a table that its own variables do not name."""
     host = [Host("node1", "node1")]
     ranks = [ProcessEnv(f"process {n}", None, {"RANK_TABLE_FILE": f"/job/{n}.json"}) for n in range(2)]
     differ = Launch("job", tuple(ranks), complete=True, live=True)

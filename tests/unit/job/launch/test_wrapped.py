@@ -1,4 +1,4 @@
-"""Launchers behind containers, other hosts, shells and variables; and figures that stand elsewhere."""
+"""Launchers inside containers, remote shells, shells and variables; and numbers that are given elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.launches import read
 
 START = "torchrun --nnodes 2 --nproc_per_node 4 --master_addr node7 --master_port 29512 train.py"
 READ = (4, "node7", 29512)
-"""The ranks of a host, the master and the port that this line gives."""
+"""The ranks of a host, the master and the port according to this line."""
 
 
 BLANK = "\\ "
@@ -500,7 +500,7 @@ def test_what_one_host_does_after_the_training_is_not_the_job(tmp_path: Path) ->
 
 
 def test_a_launcher_that_is_given_its_own_name(tmp_path: Path) -> None:
-    """A typing mistake, which is no reason for a traceback."""
+    """It is a typing mistake, and must not cause a traceback."""
     assert read(tmp_path, "deepspeed deepspeed --num_gpus 8 train.py\n").told
 
 

@@ -1,4 +1,4 @@
-"""Which interface gloo, NCCL and HCCL would take: their rules, on interfaces as hosts have them."""
+"""The interface that gloo, NCCL and HCCL would choose: their rules, applied to realistic interfaces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def offered(backend: Backend, interfaces: dict[str, tuple[str, ...]], *own: str,
         (["10.0.0.1"], "10.0.0.1 eth0"),
         (["172.17.0.1"], "172.17.0.1 docker0"),
         (["127.0.1.1", "10.0.0.1"], "127.0.1.1 lo"),
-        (["192.0.2.7", "10.0.0.1"], "10.0.0.1 eth0"),  # it cannot bind the first
+        (["192.0.2.7", "10.0.0.1"], "10.0.0.1 eth0"),  # it cannot bind the first one
         (["192.0.2.7"], "127.0.0.1 lo"),
         ([], "127.0.0.1 lo"),
     ],
@@ -44,7 +44,7 @@ def test_gloo_takes_the_first_address_of_the_own_name_that_it_can_bind(own: list
         ("eth0", "10.0.0.1 eth0"),
         ("docker0,eth0", "172.17.0.1 docker0"),
         ("e", "172.17.0.1 docker0"),  # a value of one character is ignored
-        ("eth", ""),  # it takes no prefix
+        ("eth", ""),  # it does not accept a prefix
         ("=eth0", ""),
     ],
 )
@@ -77,7 +77,7 @@ def test_the_order_of_nccl(names: str, expected: str) -> None:
         ("eth", "10.0.0.1 eth0"),
         ("=eth", ""),
         ("=eth0", "10.0.0.1 eth0"),
-        ("ib,eth", "10.0.0.1 eth0"),  # in the order of the host
+        ("ib,eth", "10.0.0.1 eth0"),  # in the host's order
         ("^docker,lo", "10.0.0.1 eth0"),
         ("^docker", "127.0.0.1 lo"),
         ("^=lo,eth0", "172.17.0.1 docker0"),

@@ -51,7 +51,9 @@ def judged(text: str, product: str | None) -> tuple[Flaw, ...]:
 def grouped(
     form: MakeForm, product: str | None, *devices: Sequence[int]
 ) -> list[tuple[str | None, Severity, str]]:
-    """Server, severity and message for a table with these devices on each server, one superpod each two."""
+    """Server, severity and message for a table with these devices on each server, two servers in each
+    superpod.
+    """
     servers = [live(number, one, str(number // 2)) for number, one in enumerate(devices)]
     return [(flaw.server, flaw.severity, flaw.message) for flaw in judged(make_table(servers, form), product)]
 
@@ -68,7 +70,7 @@ UNEVEN = "not the same number of devices on each server"
 def test_groups_that_every_product_takes(servers: int, devices: list[int]) -> None:
     for product in (TRAINING, A2, None):
         assert grouped("1.0", product, *[devices] * servers) == []
-    if servers != 3:  # with two servers a superpod, three are one superpod and a half
+    if servers != 3:  # with two servers in a superpod, three servers are one superpod and a half
         assert grouped("1.2", A3, *[devices] * servers) == []
     if servers == 1:
         assert grouped("legacy", None, devices) == []

@@ -1,4 +1,4 @@
-"""Whatever a file holds: a table or none, flaws with places inside the file, in bounded time."""
+"""Whatever a file holds: either a table or none, flaws with places inside the file, in bounded time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank tables of live devices: a written table reads back as it was, without a flaw."""
+"""Rank tables of present devices: a written table reads back unchanged, without a flaw."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALLOWED = [(0,), (5,), (0, 1), (2, 3), (4, 7), (0, 1, 2, 3), (4, 5, 6, 7), (0, 1
 def cluster(
     servers: int, devices: tuple[int, ...], a_pod: int = 4, six: bool = False, *, rails: bool = False
 ) -> list[LiveServer]:
-    """Servers with the same devices each; the first one has the last name."""
+    """Servers with the same devices each; the first server has the last name."""
     net = "fd00::{0}:{1}" if six else "10.{2}.{0}.{1}" if rails else "10.1.{0}.{1}"
     return [
         LiveServer(

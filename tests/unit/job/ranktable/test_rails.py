@@ -23,7 +23,7 @@ def documented(server: int, device: int) -> str:
 
 
 def wide(server: int, device: int) -> str:
-    """As MindSpore's first tutorial has them: a netmask of 16 bits."""
+    """As in MindSpore's first tutorial: a netmask of 16 bits."""
     return f"192.{device % 4 + 1}.27.{2 * server + 6 + device // 4}"
 
 

@@ -9,7 +9,7 @@ from doctor.model import Severity
 
 
 def said(flaws: tuple[Flaw, ...]) -> list[tuple[str, str, str]]:
-    """Place, message and offending text of each."""
+    """The place, the message and the offending text of each."""
     return [(at(flaw), flaw.message, flaw.actual) for flaw in flaws]
 
 

@@ -1,4 +1,4 @@
-"""What finds and reads logs on a host runs on every Python that hosts have."""
+"""The program that finds and reads logs on a host runs on every Python that hosts have."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_it_is_python_3_6_and_the_standard_library(name: str) -> None:
     ours = {each for each in used if each.startswith("doctor.")}
     assert all(each.startswith("doctor.logs.fetch.onhost.") for each in ours)
     assert {each.split(".")[0] for each in used - ours} <= sys.stdlib_module_names
-    for node in ast.walk(tree):  # generics and unions of a signature are evaluated there
+    for node in ast.walk(tree):  # that Python evaluates generics and unions in a signature
         signature = [node.returns] if isinstance(node, ast.FunctionDef) else []
         signature += [node.annotation] if isinstance(node, ast.arg) else []
         assert not any(isinstance(each, ast.Subscript | ast.BinOp) for each in signature), ast.unparse(node)

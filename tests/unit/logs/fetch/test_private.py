@@ -1,4 +1,4 @@
-"""The folder of fetched logs: private, removed in the end, or by the next run if this one is killed."""
+"""The folder of fetched logs: private, removed at the end, or by the next run if this one is killed."""
 
 from __future__ import annotations
 

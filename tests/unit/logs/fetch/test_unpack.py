@@ -1,4 +1,4 @@
-"""What a host answers becomes files in its own folder, however hostile it is, within what was asked for."""
+"""A host's answer becomes files in its own folder, however hostile it is, within the requested limits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sealed(data: bytes) -> bytes:
 
 
 def repeated(parts: Iterable[bytes]) -> bytes:
-    """Packed without being held here."""
+    """Packed without being held in memory here."""
     zipped = zlib.compressobj(9, zlib.DEFLATED, 31)
     return sealed(b"".join([*map(zipped.compress, parts), zipped.flush()]))
 
@@ -154,7 +154,7 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS)
 def test_more_than_was_asked_ends_at_its_bound(flood: str, tmp_path: Path) -> None:
-    """Neither the memory nor the disk of this machine pays for it."""
+    """It uses up neither the memory nor the disk of this machine."""
     stdout = repeated(FLOODS[flood]())
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""What one line says: its form, level, time, and who wrote it."""
+"""What one line shows: its form, level, time and writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def at(text: str) -> float:
 
 
 def says(text: str, layout: PrefixLayout = PrefixLayout()) -> dict[str, object]:  # noqa: B008
-    """Those values of a line that it has."""
+    """The values that a line has."""
     said = said_of(text, layout, CLOCK)
     party = said.party
     values = {

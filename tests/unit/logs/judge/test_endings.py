@@ -1,4 +1,4 @@
-"""Each root cause, with what follows from it: the guilty is named, and nobody else."""
+"""Each root cause with its consequences: the guilty party is named, and no other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def causes(found: Conclusion) -> set[int | None]:
 
 
 def certain(found: Conclusion) -> set[int | None]:
-    """Whom the conclusion calls guilty for certain."""
+    """The parties that the conclusion accuses with certainty."""
     return {
         party.rank
         for charge in found.charges

@@ -1,4 +1,4 @@
-"""An uncaught exception that no symptom matches is suspected, if it is the last that a program says."""
+"""An uncaught exception that no symptom matches makes a suspect if it is the last output of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not make anybody guilty: advice, noise of healthy runs, clocks, and what the job got over."""
+"""What must not accuse anybody: advice, noise of healthy runs, clocks, and faults that the job survived."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_missing_log_is_a_question_and_no_charge() -> None:
 
 
 def test_the_clock_of_a_host_makes_nobody_the_latest() -> None:
-    """All waited, and nothing connects the clocks of the two hosts."""
+    """All ranks waited, and nothing connects the clocks of the two hosts."""
     files = [
         File(f"rank-{n}.log", tuple(e.notify(100 if n < 2 else 4000)(n)), Party(rank=n, host=e.HOSTS[n]), 4)
         for n in range(4)
@@ -119,7 +119,7 @@ def test_the_latest_is_guilty_where_the_clocks_were_compared() -> None:
     assert [party.rank for party in found.charges[0].who] == [3]
     assert found.charges[0].says.startswith("rank 3 on node2 came 300 s after the others, who waited 120 s")
     ahead = JobFacts(offsets={"node1": 0.0, "node2": 300.0})
-    assert conclude(logs(files), ahead).charges[0].who == ()  # ranks 0 and 1 are late together with nobody
+    assert conclude(logs(files), ahead).charges[0].who == ()  # ranks 0 and 1 are equally late
 
 
 def test_steps_that_all_logged_connect_the_clocks() -> None:
@@ -134,7 +134,7 @@ def test_the_kernel_killed_another_program_long_before() -> None:
 
 
 def test_the_kernel_killed_something_that_the_job_never_missed() -> None:
-    """While the job ran, which was told to end later."""
+    """It happened while the job, which was later told to end, was running."""
     told = e.torchrun("node2", e.exits(41, 2, -15), e.exits(41, 3, -15))
     kernel = e.kernel("node2", e.oom(30, pid=7))
     alone, beside = conclude(logs([kernel])), conclude(logs([e.rank(2), e.rank(3), told, kernel]))
@@ -186,19 +186,19 @@ def test_a_time_limit_is_no_crash() -> None:
 
 
 def test_a_kill_that_followed_sigterm_shows_who_was_stopped() -> None:
-    """Rank 1 is stopped: it neither complains nor ends when it is told to. The log of rank 3 is lost."""
+    """Rank 1 is stopped: it neither complains nor ends on request. The log of rank 3 is missing."""
     stops = [e.exits(1841, 1, -15), e.exits(1871, 1, -9)]
     files = [e.rank(0, *e.recv(1840)(0)), e.rank(1), e.rank(2, *e.recv(1840)(2)), e.torchrun("node1", *stops)]
     found = conclude(logs([*files, e.torchrun("node2", e.exits(1841, 3, -15))]))
     first = found.charges[0]
     assert [party.rank for party in first.who] == [1]
-    assert first.confidence is Confidence.SUSPECT  # rank 3 may be the one
+    assert first.confidence is Confidence.SUSPECT  # rank 3 may be the guilty one
     assert "its launcher had to kill it" in first.how
     assert "stuck-process" in found.checks
 
 
 def test_who_was_ended_by_its_launcher_was_alive() -> None:
-    """One torchrun's log of two: rank 1 was told to end, so it did not die first."""
+    """The log of one of two torchruns: rank 1 was told to end, so it did not die first."""
     files = [
         e.rank(0, *e.closed(40)(0)),
         e.rank(1),
@@ -273,7 +273,7 @@ def test_two_symptoms_of_one_line_are_one_cause() -> None:
 
 
 def test_the_progress_of_one_rank_is_that_of_the_job_where_nothing_else_complains() -> None:
-    """Only rank 0 prints its steps; rank 1 caught an exception, and asked for the head again and again."""
+    """Only rank 0 prints its steps; rank 1 caught an exception, and tried the head again and again."""
     tries = [
         Entry(at, "TCP client failed to connect/validate to host node1:1 - retrying", RETRY) for at in (1, 2)
     ]

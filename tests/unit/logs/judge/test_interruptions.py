@@ -1,4 +1,6 @@
-"""Ctrl-C: what each rank did then is told, and who was not where the others waited is suspected, no more."""
+"""Ctrl-C: the report says what each rank did then; ranks that were not where the others waited are only
+suspects.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plan of a job says of its hosts, as the judge takes it."""
+"""The hosts in a job's plan, as the judge uses them."""
 
 from __future__ import annotations
 

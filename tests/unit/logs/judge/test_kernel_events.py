@@ -1,4 +1,6 @@
-"""Kernel logs: events belong to processes and devices. Other programs and earlier runs are not the job's."""
+"""Kernel logs: events belong to processes and devices. Those of other programs and earlier runs are not the
+job's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rank that tells no more steps while others go on, where no line complains."""
+"""A rank that logs no more steps while others go on, if no line complains."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def test_a_rank_that_stops_early_is_told_and_nobody_is_accused() -> None:
     [
         curve(1, 1000),
         curve(1, 960),  # not flushed, or read a little earlier
-        curve(1, 900, every=100),  # it tells less often
-        curve(1, 5),  # it told the first steps alone
-        replace(curve(1, 100), counted=True),  # the log numbers no steps
-        curve(None, 100),  # of whom, nobody knows: perhaps another job
+        curve(1, 900, every=100),  # it logs less often
+        curve(1, 5),  # it logged only the first steps
+        replace(curve(1, 100), counted=True),  # the log does not number the steps
+        curve(None, 100),  # the rank is unknown, and perhaps of another job
     ],
 )
 def test_ranks_that_end_together_are_no_sign(other: Curve) -> None:

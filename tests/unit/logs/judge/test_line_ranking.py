@@ -1,4 +1,4 @@
-"""Among lines that no symptom knows, the one that tells most is shown first, with the rank that wrote it."""
+"""Of the lines that no symptom knows, the most telling one is shown first, with the rank that wrote it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes, devices and addresses become ranks and hosts where something says so, and nowhere else."""
+"""Processes, devices and addresses are mapped to ranks and hosts only if something shows the mapping."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ HEALTHY = {
     "run_entry_group_lines.log",
     "run_env_config_not_set_2025_12.log",
 }
-"""Samples in which nothing complains: those of `healthy/` besides."""
+"""Samples without any complaint, in addition to those in `healthy/`."""
 
 
 @cache
@@ -51,7 +51,7 @@ def ranks(found: Conclusion) -> list[int | None]:
 FILES = sorted(
     path
     for path in SAMPLES.rglob("*.*")
-    if path.suffix in (".log", ".txt") and "jobs" not in path.parts  # those are told of as whole jobs
+    if path.suffix in (".log", ".txt") and "jobs" not in path.parts  # those are reported as whole jobs
 )
 
 
@@ -60,7 +60,7 @@ def test_no_sample_is_misread(path: Path) -> None:
     found = explained(path)
     healthy = path.parent.name == "healthy" or path.name in HEALTHY
     assert found.outcome is (LogOutcome.CLEAN if healthy else LogOutcome.NAMED)
-    assert all(charge.confidence is not Confidence.CERTAIN for charge in found.charges)  # of one file alone
+    assert all(charge.confidence is not Confidence.CERTAIN for charge in found.charges)  # for one file alone
     assert not any("  " in charge.says or charge.says.endswith(".") for charge in found.charges)
 
 
@@ -176,7 +176,7 @@ def torchrun(host: str, first: int, code: int, said: str = "", agent: int = 5347
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """Two hosts; on node2, the kernel killed rank 2."""
+    """Two hosts; the kernel killed rank 2 on node2."""
     for host in ("node1", "node2"):
         (tmp_path / host).mkdir()
     (tmp_path / "node1" / "torchrun.log").write_text(torchrun("node1", 0, 1, LOST))

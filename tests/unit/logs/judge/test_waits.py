@@ -1,4 +1,4 @@
-"""Chains of who waits for whom, numbers of operations, and what a time-out says of itself."""
+"""Chains of who waits for whom, numbers of operations, and the details that a time-out states."""
 
 from __future__ import annotations
 

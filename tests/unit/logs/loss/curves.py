@@ -42,14 +42,14 @@ def curve(
 def falling(
     rng: random.Random, many: int, noise: float, top: float = 10.8, floor: float = 2.2
 ) -> list[float]:
-    """A power law, as a language model's; the noise is a part of the loss."""
+    """A power law, like that of a language model; the noise is a share of the loss."""
     bend, power = rng.uniform(2, many / 4 + 3), rng.uniform(0.3, 1.2)
     base = [floor + (top - floor) * (1 + n / bend) ** -power for n in range(many)]
     return [max(1e-4, each * (1 + noise * rng.gauss(0, 1))) for each in base]
 
 
 def warmed(rng: random.Random, many: int, noise: float) -> list[float]:
-    """A warm-up in which it rises a little, then falls, with restarts of the learning rate."""
+    """A warm-up in which the loss rises a little; then it falls, with restarts of the learning rate."""
     warm = rng.randint(1, max(1, many // 10))
     period = rng.randint(max(5, many // 6), max(6, many // 2))
     found = []
@@ -63,13 +63,13 @@ def warmed(rng: random.Random, many: int, noise: float) -> list[float]:
 
 
 def tuned(rng: random.Random, many: int, _: float) -> list[float]:
-    """Fine-tuning that is done from the beginning: flat at 0.01 or so, with heavy tails."""
+    """Fine-tuning that has nothing left to learn: flat at about 0.01, with heavy tails."""
     level = rng.choice((0.003, 0.01, 0.05))
     return [level * rng.lognormvariate(0, rng.uniform(0.3, 1.0)) for _ in range(many)]
 
 
 def instructed(rng: random.Random, many: int, noise: float) -> list[float]:
-    """An adapter on a trained model: hardly falls, with the noise of batches of many lengths."""
+    """An adapter on a trained model: the loss hardly falls, with the noise of batches of many lengths."""
     level, gain = rng.uniform(0.8, 2.2), rng.uniform(0.0, 0.2)
     return [
         (level - gain * (1 - exp(-n / 30))) * (1 + max(noise, 0.05) * rng.gauss(0, 1)) for n in range(many)
@@ -77,19 +77,19 @@ def instructed(rng: random.Random, many: int, noise: float) -> list[float]:
 
 
 def continued(rng: random.Random, many: int, noise: float) -> list[float]:
-    """Goes on from a checkpoint: flat, with the little noise of large batches."""
+    """Continues from a checkpoint: flat, with the small noise of large batches."""
     level = rng.uniform(1.2, 3.0)
     return [level * (1 - 0.0001 * n) * (1 + min(noise, 0.02) * rng.gauss(0, 1)) for n in range(many)]
 
 
 def policy(rng: random.Random, many: int, _: float) -> list[float]:
-    """Reinforcement: around zero, wild."""
+    """Reinforcement learning: around zero, with large swings."""
     scale = rng.choice((0.01, 0.3, 5.0))
     return [scale * rng.gauss(0, 1) * rng.lognormvariate(0, 0.7) for _ in range(many)]
 
 
 def value(rng: random.Random, many: int, _: float) -> list[float]:
-    """Of a critic: positive, moves with the rewards, heavy tails."""
+    """The loss of a critic: positive, follows the rewards, heavy tails."""
     level, found = rng.uniform(0.2, 3.0), []
     for _n in range(many):
         level = min(max(level * rng.lognormvariate(0, 0.03), 0.15), 4.0)
@@ -98,7 +98,7 @@ def value(rng: random.Random, many: int, _: float) -> list[float]:
 
 
 def epochs(rng: random.Random, many: int, noise: float) -> list[float]:
-    """Means of epochs: fall, then stand."""
+    """Means of epochs: they fall, and then stay level."""
     many = min(many, 120)
     rate = rng.uniform(2, 12)
     return [0.3 + 2.0 * exp(-n / rate) + 0.02 * noise * rng.gauss(0, 1) for n in range(many)]
@@ -109,7 +109,7 @@ def few(rng: random.Random, _: int, noise: float) -> list[float]:
 
 
 def converged(rng: random.Random, many: int, noise: float) -> list[float]:
-    """Falls at once, then a plateau nine times as long."""
+    """Falls at once; then a plateau nine times as long."""
     floor = rng.choice((0.02, 0.4, 1.9, log(2) * 0.8))
     return [
         max(1e-4, floor + 4 * exp(-n / (many / 60 + 1)) + 0.3 * floor * min(noise, 0.15) * rng.gauss(0, 1))
@@ -118,7 +118,7 @@ def converged(rng: random.Random, many: int, noise: float) -> list[float]:
 
 
 def steps_down(rng: random.Random, many: int, noise: float) -> list[float]:
-    """A vision model: plateaus, and a step where the learning rate falls."""
+    """A vision model: plateaus, with a fall whenever the learning rate falls."""
     return [
         (6.9 * exp(-n / (many / 8)) + (2.6 if n < many / 3 else 1.9 if n < 2 * many / 3 else 1.7))
         * (1 + min(noise, 0.2) * rng.gauss(0, 1))
@@ -143,7 +143,7 @@ NOISES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3)
 
 
 def pace(rng: random.Random, many: int, usual: float, every: int) -> list[float]:
-    """Time stamps: slow first steps, checkpoints every 100 points, an evaluation now and then, jitter."""
+    """Times: slow first steps, checkpoints every 100 points, an evaluation now and then, jitter."""
     now, found = 1.7e9, []
     for n in range(many):
         took = usual * every * rng.lognormvariate(0, 0.05)

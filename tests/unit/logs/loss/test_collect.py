@@ -149,7 +149,7 @@ def test_columns_with_a_header() -> None:
 
 
 def test_empty_cells_of_lightning() -> None:
-    """lightning.pytorch.loggers.CSVLogger leaves cells empty where it has nothing to say."""
+    """lightning.pytorch.loggers.CSVLogger leaves a cell empty if it has no value."""
     lines = [
         "epoch,step,train_loss_epoch,train_loss_step,val_loss",
         "0,49,,2.1,",

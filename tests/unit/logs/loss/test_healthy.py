@@ -1,4 +1,4 @@
-"""A thousand healthy trainings of eleven kinds: nobody is accused."""
+"""A thousand healthy trainings of eleven kinds: none of them is accused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.unit.logs.loss.curves import KINDS, NOISES, curve, pace
 
 ROUNDS = 96
 SUSPECTS = 1
-"""A training that goes on from a checkpoint may stand, by chance, where a model guesses among ten classes."""
+"""A training that continues from a checkpoint may, by chance, have the loss of a model that guesses among ten
+classes.
+"""
 
 
 @pytest.mark.slow
@@ -41,7 +43,7 @@ def test_healthy_curves_are_charged_with_nothing() -> None:
 
 @pytest.mark.slow
 def test_healthy_ranks_are_charged_with_nothing() -> None:
-    """Replicas with local losses, and ranks that print the same one."""
+    """Replicas with local losses, and ranks that print the same loss."""
     rng = random.Random(23)
     for number in range(60):
         make = list(KINDS.values())[number % len(KINDS)]

@@ -1,4 +1,4 @@
-"""Each fault in a curve is found, with its step and rank; what only looks like one stays silent."""
+"""Each fault in a curve is found, with its step and rank; curves that only look faulty cause no charge."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_model_that_collapsed_is_back_where_it_began() -> None:
     rng = random.Random(5)
     losses = [10.8 * (1 + n / 8) ** -0.6 + 0.02 * rng.gauss(0, 1) for n in range(150)]
     losses += [10.8 + 0.02 * rng.gauss(0, 1) for _ in range(100)]
-    # Both are true of it: whichever is said, it must be said of this step.
+    # Both are true of this step, so either may be reported.
     for charge in judge_curves([curve(losses)]):
         assert charge.symptom in ("loss-stalled", "loss-diverging")
         assert "since step 1,5" in charge.says

@@ -1,4 +1,4 @@
-"""Lines as frameworks print them, and lines that only look so."""
+"""Lines as frameworks print them, and lines that only look like them."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_a_loss_is_read(
         "loss=nan",
         "Epoch 5: train_loss=nan, val_loss=nan",
         "{'loss': nan, 'learning_rate': 1e-05, 'epoch': 0.1}",
-        "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}",  # NaN left out
+        "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05, 'epoch': 0.1}",  # NaN is left out
         '{"step": 3, "loss": NaN}',
     ],
 )

@@ -1,4 +1,4 @@
-"""Losses that are read many at once are the same as those that are read line by line."""
+"""Losses that are read many at once equal those that are read line by line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ LINES = 9000
 
 
 def plain(chance: random.Random) -> Iterator[str]:
-    """With what breaks a run of like lines: no number, a whole number, another line, a start from 1."""
+    """The lines, with something that interrupts a run of similar lines: no number, a whole number, another
+    line, a start from 1.
+    """
     step = 0
     while True:
         step += 1
@@ -53,7 +55,7 @@ def dated(chance: random.Random) -> Iterator[str]:
 
 
 def stamped(chance: random.Random) -> Iterator[str]:
-    """As kubectl logs --timestamps, and pods with their names and times, have lines."""
+    """Lines with the prefixes of `kubectl logs --timestamps`, and of pods with their names and times."""
     step = 0
     while True:
         step += 1
@@ -85,7 +87,7 @@ def table(chance: random.Random) -> Iterator[str]:
 
 
 def slow_steps(chance: random.Random) -> Iterator[str]:
-    """MindSpore says the time of a step in the line that follows."""
+    """MindSpore prints the time of a step in the line after it."""
     step = 0
     while True:
         step += 1
@@ -122,14 +124,14 @@ def test_many_lines_at_once_say_what_each_says(
     monkeypatch.setattr(Shapes, "rows", noted)
     quick = curves_of(text)
     monkeypatch.setattr(Shapes, "rows", lambda *_: iter(()))
-    assert repr(quick) == repr(curves_of(text))  # as text: NaN equals nothing
+    assert repr(quick) == repr(curves_of(text))  # as text, because NaN equals nothing
     assert quick
     if len(text) > 500_000:
         assert at_once > LINES / 4
 
 
 def test_the_second_state_of_a_line_says_nothing_of_other_lines() -> None:
-    """What stands in front of the line is not in front of its second state."""
+    """The text before the line is not before its second state."""
     lines = [f"[rank1]: one\r[rank0]: step: {step} | loss: 2.{step}" for step in (11, 12, 13)]
     lines += [f"[rank0]: step: {step} | loss: 1.{step}" for step in range(21, 60)]
     found = {curve.who.rank: curve.total for curve in curves_of("\n".join(lines))}

@@ -1,4 +1,4 @@
-"""Lines that are read by the shape of one before say what they say by themselves."""
+"""Lines that are read by the shape of an earlier line give the same values as if read alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_it_says_the_same(form: str) -> None:
 
 
 def test_equal_numbers_of_a_line_are_told_apart() -> None:
-    """The milliseconds of the clock are those of the step, and both epochs are 1."""
+    """The milliseconds of the clock equal the step, and both epochs are 1."""
     line = "21:00:01,{0} - INFO - {{ Epoch:[  1/  1], step:[    1/    1], loss: 2.5, per_step_time: {0}ms }}"
     shapes = Shapes()
     said, spans = read_spans(line.format(445))
@@ -69,7 +69,7 @@ def test_equal_numbers_of_a_line_are_told_apart() -> None:
 
 
 def test_numbers_without_an_end_are_no_shape() -> None:
-    """They could be parted in very many ways."""
+    """They could be split in very many ways."""
     line = f"step 5 loss 2.5 of {'1' * 200}x"
     said, spans = read_spans(line)
     assert said

@@ -1,4 +1,4 @@
-"""What is known of each fault of a loss: bundled, and complete."""
+"""The symptoms of faults of a loss are bundled and complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is opened of folders, archives and pipes, hostile ones too; and what is left out, with its reason."""
+"""What is opened in folders, archives and pipes, including hostile ones; and what is left out, with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def test_links_pipes_and_sockets_are_left_out(
     (tmp_path / "folder").symlink_to(other)
     (tmp_path / "loop").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         logs = logs_of(tmp_path)
@@ -244,7 +246,7 @@ def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path: Path) -> None:
 
 
 def test_the_time_for_reading_is_over(tmp_path: Path) -> None:
-    """Within one file that unpacks to a lot, and before the files after it; all of it may complain."""
+    """Within one file that unpacks to a lot, and before the files after it; all may hold complaints."""
     path = tmp_path / "a.log.gz"
     path.write_bytes(gzip.compress(b"step 1 of 9\n" * 300_000))
     (tmp_path / "b.log").write_bytes(LOST)
@@ -264,7 +266,7 @@ def test_the_time_for_reading_is_over(tmp_path: Path) -> None:
 
 
 def test_the_time_is_over_in_the_middle_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What was read of it counts; an archive says it once more, of the files that were not looked at."""
+    """What was read of it counts; an archive reports it again for the files that were not opened."""
     path = tmp_path / "a.tgz"
     path.write_bytes(tar({"a.log": LOST + b"step 1 of 9\n" * 400_000, "b.log": LOST}, "w:gz"))
     worked = [0.0]
@@ -348,7 +350,7 @@ def test_a_pipe_without_an_end_ends_at_the_deadline() -> None:
 @pytest.mark.parametrize("end", [b"\n", b"\r", b"\r\n"])
 @pytest.mark.parametrize("size", [LONGEST, 3 * LONGEST, CHUNK - 1, 3 * CHUNK + 17])
 def test_the_rest_of_a_long_line_is_passed_over(size: int, end: bytes) -> None:
-    """Whatever its length, and wherever it begins; the lines around it stay as they are, and count."""
+    """Whatever its length and its start; the lines around it stay as they are, and are counted."""
     text = b"before" + end + (b"x" * size + end) * 3 + b"after" + end + b"lost"
     stream = PeekStream(Pipe(io.BytesIO(text), Patience(ReadLimits())), Patience(ReadLimits()))
     passed = b"".join(pieces(stream))
@@ -391,7 +393,7 @@ def test_a_header_of_gigabytes(tmp_path: Path) -> None:
 
 
 def test_headers_without_end(tmp_path: Path) -> None:
-    """One inside the other, and a list of holes that goes on: tarfile would keep all of it in memory."""
+    """One inside the other, and an endless list of holes: tarfile would keep all of it in memory."""
 
     def header(kind: bytes, size: int, *, goes_on: bool = False) -> bytes:
         info = tarfile.TarInfo("a.log")

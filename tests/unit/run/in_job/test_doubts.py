@@ -1,4 +1,4 @@
-"""What a report says where ranks could not be sure of each other."""
+"""The parts of a report about ranks that could not be sure of each other."""
 
 from __future__ import annotations
 

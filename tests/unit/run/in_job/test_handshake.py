@@ -1,4 +1,4 @@
-"""Two ranks that know each other, what is between them, and the seals of what they say."""
+"""Two ranks that know each other, the path between them, and the seals of their messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOKENS = st.binary(min_size=32, max_size=32)
 
 
 def meet(head: Greeting, member: Introduction) -> tuple[Seals, Seals]:
-    """All that they say to each other, without line ends; their seals."""
+    """All their messages to each other, without line ends; and their seals."""
     answer = head.answer(member.answer(head.opening[:-1])[:-1])
     seals = member.confirm(answer[:-1])
     assert head.seals is not None
@@ -30,7 +30,7 @@ def framed(seal: Seal, payload: bytes) -> bytes:
 
 
 def heard(seal: Seal, data: bytes) -> list[bytes]:
-    """The payloads that are taken for true, until the first that is not."""
+    """The payloads that are accepted as genuine, until the first that is not."""
     reader, found = FrameReader(seal), []
     reader.add(data)
     try:
@@ -78,7 +78,7 @@ def test_what_passes_on_between_two_places_satisfies_neither(there: Endpoint) ->
 
 @given(st.integers(0, 2), st.integers(0, 199), st.integers(1, 255))
 def test_a_handshake_that_was_touched_fails(line: int, at: int, change: int) -> None:
-    """Whoever is in between changes one byte of what they say."""
+    """An attacker in between changes one byte of a message."""
 
     def touched(number: int, text: bytes) -> bytes:
         if number != line or at >= len(text):
@@ -97,7 +97,9 @@ def test_a_handshake_that_was_touched_fails(line: int, at: int, change: int) -> 
 
 
 def test_an_answer_of_another_conversation_is_worth_nothing() -> None:
-    """Both sides draw a number for each; a proof of one side is none of the other."""
+    """Both sides draw a random number for each conversation, and a proof of one side does not prove the
+    other.
+    """
     head, member = Greeting(TOKEN, HERE), Introduction(TOKEN, HERE)
     said = member.answer(head.opening[:-1])[:-1]
     head.answer(said)
@@ -110,7 +112,7 @@ def test_an_answer_of_another_conversation_is_worth_nothing() -> None:
 
 @st.composite
 def tampered(draw: st.DrawFn) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """Payloads, their frames as sent, and as they come after somebody had them in between."""
+    """Payloads, their frames as sent, and their frames after an attacker changed them on the way."""
     payloads = draw(st.lists(st.binary(max_size=40), min_size=1, max_size=6))
     key = Seal(b"k" * 32, b"head")
     sent = [framed(key, payload) for payload in payloads]
@@ -141,7 +143,7 @@ def tampered(draw: st.DrawFn) -> tuple[list[bytes], list[bytes], list[bytes]]:
 
 @given(tampered())
 def test_only_what_was_said_is_heard_in_its_order(case: tuple[list[bytes], list[bytes], list[bytes]]) -> None:
-    """Injected, replayed, reordered, cut or changed: what is believed is the beginning of what was sent."""
+    """Injected, replayed, reordered, cut or changed: the accepted part is the beginning of what was sent."""
     payloads, sent, come = case
     found = heard(Seal(b"k" * 32, b"head"), b"".join(come))
     assert found == payloads[: len(found)]

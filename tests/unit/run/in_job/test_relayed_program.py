@@ -1,4 +1,6 @@
-"""What rank 0 keeps of a program on another rank: never more than a bound, and nothing after its end."""
+"""How much rank 0 keeps of the output of a program on another rank: never more than a bound, and nothing
+after its end.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SCRIPTS = {"node2": Script("", b"", b"end", MeshQuestion())}
 
 
 class Link:
-    """To a rank that answers each start of a program with what `says` makes of it."""
+    """A link to a rank that answers each start of a program with the result of `says`."""
 
     closed = full = False
 

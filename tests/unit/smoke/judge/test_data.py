@@ -1,4 +1,4 @@
-"""For every fault in the numbers of a run exactly its culprit is named, and consequences are not charged."""
+"""For every fault in the numbers of a run, exactly its culprit is named, and consequences are not charged."""
 
 from __future__ import annotations
 
@@ -340,14 +340,14 @@ def test_bits_are_compared_between_alike_ranks_only(other: dict[str, Any]) -> No
 
 
 def test_replicas_that_drifted_apart_are_not_audited() -> None:
-    """Their gradients differ because their parameters do."""
+    """Their gradients differ because their parameters differ."""
     spoil = both(drifted(2, 12), audited(2, of=(0, 1, 2), first=19))
     assert verdicts(judge_data(spoil(run_of("3x1")))) == [(DESYNC, "parameters", (2,), False)]
 
 
 @pytest.mark.parametrize(("shape", "decided"), [("3x1", True), ("2x1", False)])
 def test_parameters_that_changed_at_an_audited_step_explain_the_gradient(shape: str, decided: bool) -> None:
-    """A bit of them was flipped just before the gradient was computed."""
+    """A bit of the parameters was flipped just before the gradient was computed."""
     of = (0, 1, 2) if decided else (0, 1)
     spoil = both(drifted(1, 9), audited(1, of=of, first=9))
     ranks = (1,) if decided else (0, 1)

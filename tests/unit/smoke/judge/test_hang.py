@@ -1,4 +1,4 @@
-"""Runs that ended early: for every fault of the catalogue only its culprit is named."""
+"""Runs that ended early: for every fault of the catalogue, only its culprit is named."""
 
 from __future__ import annotations
 
@@ -452,7 +452,7 @@ def test_one_sample_off_the_schedule_accuses_no_living_rank() -> None:
     assert judged(with_rank(result, 1, samples=(right, last))) == []
     torn = replace(last, version=last.version + 1)
     assert judged(with_rank(result, 1, samples=(torn, torn))) == []
-    # The page of a dead rank does not change any more: one sample is enough.
+    # The page of a dead rank no longer changes: one sample is enough.
     dead = died(with_rank(result, 1, samples=(right, last)), 1, signal=6)
     assert one(dead).check == "smoke-mismatch"
 
@@ -566,7 +566,7 @@ def test_if_all_ranks_of_a_host_are_killed_the_host_is_charged_once() -> None:
     ],
 )
 def test_an_exception_of_python_was_not_killed(error: tuple[str, str], remedy: str | None) -> None:
-    """Only one that says so ran out of memory."""
+    """Only an exception that says so ran out of memory."""
     charge = one(died(frozen(TWO, {1: stuck(200)}, kind="exit"), 1, error=error))
     assert (charge.check, charge.remedy, charge.commands) == ("smoke-crash", remedy, ())
 
@@ -666,7 +666,7 @@ def test_a_hang_among_ranks_of_one_host_blames_that_host_though_all_wait() -> No
 @pytest.mark.parametrize("sender", ["n1", "n3"])
 @pytest.mark.parametrize("known", [True, False])
 def test_ranks_that_got_their_data_and_left_are_members_too(known: bool, sender: str) -> None:
-    """gloo lets a rank go that needs no more from the others: those on n3 alone still wait for theirs."""
+    """gloo lets a rank go that needs no more from the others: only the ranks on n3 still wait for theirs."""
     before = position(EIGHT, 0, "collectives", "world", nth=3)
     others = {0, 1, 2, 3, 6, 7}
     result = frozen(EIGHT, {}, blocked=lambda _, entry: entry.position == before, leaving=others)

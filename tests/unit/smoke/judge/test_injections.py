@@ -1,4 +1,4 @@
-"""A fault on purpose that nothing names is a fault of the run: it never passes."""
+"""If nothing names an injected fault, that is a fault of the run: it never passes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_counts_as_found(text: str, charge: SmokeCharge, found: bool) -> No
 
 
 def test_a_gradient_of_zero_is_a_wrong_gradient_before_it_is_a_standstill() -> None:
-    """In a world of one nothing else is added to it, and the parameters stay as they are."""
+    """In a world of one rank nothing else is added to it, so the parameters do not change."""
     result = healthy(plan_of(1))
     audits = tuple(changed(audit, used="0" * 16) for audit in result.ranks[0].audits)
     steps = tuple(changed(step, params=result.ranks[0].init.params) for step in result.ranks[0].steps)  # type: ignore[union-attr]

@@ -44,7 +44,7 @@ def curved(result: SmokeResult, curve: Curve, cell: int | None = None) -> SmokeR
 
 
 def fallen(part: float) -> Curve:
-    """A loss that falls by this part of the way at once."""
+    """A loss that falls by this share of the way at once."""
     return lambda step, _: 4.6 if step < 3 else 4.6 - part * (4.6 - FLOOR)
 
 
@@ -90,7 +90,7 @@ def test_the_loss_must_approach_its_floor(steps: int, part: float, kind: str | N
 
 
 def measured(shape: CellShape, step: int, dp: int, above: float = 1.0) -> float:
-    """A loss as healthy runs have it, `above` times as far from the least of its batch."""
+    """A healthy loss with `above` times the usual excess over the lowest loss of its batch."""
     return least_of(shape, step, dp) + above * expected(shape.dp, range(step, step + 1))
 
 
@@ -99,7 +99,7 @@ def measured(shape: CellShape, step: int, dp: int, above: float = 1.0) -> float:
     ("hosts", "steps"), [(2, 30), (4, 30), (2, 60), pytest.param(4, 200, marks=pytest.mark.slow)]
 )
 def test_a_loss_that_stops_falling_halfway_is_found(hosts: int, steps: int, halt: int) -> None:
-    """Its parameters still change, and it has learned more than the 70 % that it must in any case."""
+    """Its parameters still change, and it has learned more than the 70 % that are always required."""
     result = run_of(hosts, steps=steps)
     shape = result.plan.shape(0)
 
@@ -116,7 +116,7 @@ def test_a_loss_that_stops_falling_halfway_is_found(hosts: int, steps: int, halt
 def test_parameters_that_no_longer_change_are_found_at_once(
     hosts: int, each: int, tp: int, halt: int
 ) -> None:
-    """Where all ranks' stand still; where one rank's do, the replicas are no longer the same."""
+    """The parameters of all ranks stand still; if only one rank's do, the replicas are no longer equal."""
     result = run_of(hosts, each, tp)
     stood = result
     for seen in result.ranks:
@@ -163,7 +163,7 @@ def test_faulty_curves_are_charged(
 
 
 def test_a_replica_of_two_with_shuffled_labels() -> None:
-    """It learns nothing, and its gradients hold the other one back. The losses are those of such a run."""
+    """It learns nothing, and its gradients slow the other one down. The losses are those of such a run."""
 
     def curve(step: int, dp: int) -> float:
         return 4.3 if dp else 4.6 - 2.6 * min(step / 15, 1.0)
@@ -296,8 +296,9 @@ def test_summary_without_numbers_and_with_one_replica() -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.sampled_from([15, 20, 29, 30, 60]), st.sampled_from([1, 2, 4]))
 def test_healthy_noise_is_not_a_fault(seed: int, steps: int, hosts: int) -> None:
-    """Curves as measured: what a run learned by a step varies, and so does what it makes of each batch. In 15
-    steps of one rank alone, chance is taken for a fault in 4 of 1,000 of them, so the examples stay the same.
+    """Curves as measured: what a run learns by a step varies, and so does its result on each batch. In 15
+    steps of a single rank, chance is taken for a fault in 4 of 1,000 runs, so the examples are always the
+    same.
     """
     chance = random.Random(seed)
     result = run_of(hosts, 1, 1, steps=steps)

@@ -1,4 +1,4 @@
-"""Devices that do not compute the same bits each time: that accuses nobody, and large errors still show."""
+"""Devices that do not compute the same bits each time: they accuse no rank, and large errors still show."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SHAPE = plan_of(4, 2, tp=2, backend="hccl").shape(0)
 
 
 def near(value: float, rank: int) -> Sums:
-    """What is the same on all ranks, but for its last bits."""
+    """Values that are the same on all ranks, except for their last bits."""
     return value + SPREAD * MAGNITUDE * (rank - 4) / 10, MAGNITUDE
 
 
 def wavers(seen: RankOutcome) -> RankOutcome:
-    """Every hash of its floating-point results is its own; the numbers are close to those of the others."""
+    """Every hash of its floating-point results is different; the numbers are close to those of the others."""
     place, own = seen.rank, f"{seen.rank:016x}"
     dp, tp = SHAPE.dp_of(place), SHAPE.tp_of(place)
     votes = [near(batch + tp / 10, place) for batch in replicas_again(SHAPE, dp)]
@@ -51,7 +51,7 @@ def wavers(seen: RankOutcome) -> RankOutcome:
 
 @pytest.fixture(scope="module")
 def result() -> SmokeResult:
-    """Four replicas of two ranks that all waver a little, each in its own way."""
+    """Four replicas of two ranks, all of which waver a little, each in its own way."""
     made = healthy(plan_of(4, 2, tp=2, backend="hccl"))
     return replace(made, ranks=tuple(map(wavers, made.ranks)))
 

@@ -33,14 +33,14 @@ def run_of(hosts: int, each: int = 2, cells: int = 1) -> SmokeResult:
 
 
 def computing(result: SmokeResult, rank: int, factor: float, first: int = 0, last: int = 99) -> SmokeResult:
-    """This many times as long, in CPU time and on the clock."""
+    """Computing takes this many times as long, in CPU time and on the clock."""
     return with_steps(
         result, rank, lambda s: changed(s, cpu=s.cpu * factor, compute=s.compute * factor), first, last
     )
 
 
 def waiting(result: SmokeResult, host: str, factor: float) -> SmokeResult:
-    """This many times as long, on the clock only."""
+    """Computing takes this many times as long on the clock only."""
     for seat in result.plan.on(host):
         result = with_steps(result, seat.rank, lambda s: changed(s, compute=s.cpu * factor))
     return result
@@ -106,7 +106,7 @@ def test_a_slow_rank_among_ranks_that_wait_for_their_processors(factor: float, f
 
 
 def queueing(result: SmokeResult, share: float) -> SmokeResult:
-    """All ranks wait for a processor in this share of their time, as they do where others use it, too."""
+    """All ranks wait for a processor for this share of their time, as if others used it, too."""
     for seen in result.ranks:
         result = with_steps(
             result, seen.rank, lambda step: changed(step, queued=step.cpu * share / (1 - share))
@@ -119,7 +119,7 @@ def queueing(result: SmokeResult, share: float) -> SmokeResult:
     [
         (0.0, 1.42, True),
         (0.02, 1.42, True),
-        (0.6, 1.42, False),  # seen of healthy ranks beside other programs
+        (0.6, 1.42, False),  # seen on healthy ranks beside other programs
         (0.9, 1.42, False),
         (0.6, 2.0, True),
         (0.9, 2.0, True),
@@ -134,7 +134,7 @@ def test_a_slow_rank_that_waits_for_a_processor_that_others_use(
 
 
 def beside_hogs(seed: int, *, slow: int | None = None) -> SmokeResult:
-    """Ranks and steps as far apart as on a machine with ten processes for each of its processors."""
+    """Ranks and steps that vary as on a machine with ten processes for each processor."""
     chance = random.Random(seed)
     result = run_of(4)
     for rank in range(8):
@@ -246,7 +246,7 @@ def test_a_shared_processor_explains_slow_ranks() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.01, 0.05, 0.15, 0.4]), st.sampled_from([1.0, 2.5]))
 def test_noise_is_not_a_fault(seed: int, noise: float, crowd: float) -> None:
-    """Even if other processes take most of all processors."""
+    """Even if other processes take most of the time of all processors."""
     chance = random.Random(seed)
 
     def change(step: TrainStep) -> TrainStep:
@@ -263,7 +263,7 @@ def test_noise_is_not_a_fault(seed: int, noise: float, crowd: float) -> None:
 # Links.
 
 Rates = Callable[[str, str, int], float]
-"""Of two hosts and a stage: what part of the usual they carry."""
+"""By pair of hosts and stage: the share of the usual rate."""
 
 
 def carrying(result: SmokeResult, rates: Rates, trips: Rates = lambda *_: 1.0) -> SmokeResult:
@@ -298,7 +298,7 @@ def between(one: str, other: str, factor: float) -> Rates:
         (4, at("n2", factor=0.3, stages=(1,)), []),  # not again
         (4, at("n2", factor=0.3, stages=(2,)), []),
         (2, between("n1", "n2", 0.01), []),
-        (3, between("n1", "n2", 0.3), []),  # of three hosts, it could be any
+        (3, between("n1", "n2", 0.3), []),  # one of three hosts: it could be any
         (4, between("n1", "n2", 0.3), [("n1", "n2")]),
         (6, between("n3", "n5", 0.49), [("n3", "n5")]),
         (6, between("n3", "n5", 0.51), []),
@@ -316,7 +316,7 @@ def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> 
 
 
 def sending(result: SmokeResult, turns: Mapping[tuple[str, str], Sequence[float]]) -> SmokeResult:
-    """Of a sender and a receiver: what part of the usual arrives at each turn."""
+    """By sender and receiver: the share of the usual rate at each turn."""
     plan = result.plan
     for seen in result.ranks:
         here, pairs = plan.seat(seen.rank), []
@@ -343,7 +343,7 @@ TO_N1, TO_N2, TO_N3 = ("n2", "n1"), ("n1", "n2"), ("n1", "n3")
         (2, {TO_N2: steadily(0.03)}, [("n1", "n2")], []),
         (2, {TO_N1: steadily(0.45)}, [("n1", "n2")], []),
         (2, {TO_N1: steadily(0.55)}, [], []),
-        (2, {TO_N2: steadily(0.03), TO_N1: steadily(0.03)}, [], []),  # such is their network
+        (2, {TO_N2: steadily(0.03), TO_N1: steadily(0.03)}, [], []),  # their network is like that
         (2, {TO_N2: WILDLY}, [], [TO_N2]),  # a busy processor is not a link
         (2, {TO_N2: steadily(1.0), TO_N1: steadily(30.0)}, [("n1", "n2")], []),
         (3, {("n2", to): steadily(0.03) for to in ("n1", "n3")}, [("n2",)], []),
@@ -369,7 +369,7 @@ def test_a_slow_direction(
 
 @pytest.mark.parametrize("factor", [0.2, 0.3])
 def test_one_host_of_three_is_slow_from_a_quarter_on(factor: float) -> None:
-    """Whatever its turns are like: the pair without it is the yardstick."""
+    """Whatever its turns are like: the pair without it is the measure."""
     chance = random.Random(4)
     host = at("n3", factor=factor)
     uneven = carrying(run_of(3), lambda a, b, stage: host(a, b, stage) * math.exp(chance.uniform(-0.05, 0.5)))
@@ -381,7 +381,9 @@ def test_one_host_of_three_is_slow_from_a_quarter_on(factor: float) -> None:
 
 @pytest.mark.parametrize("hosts", [2, 3])
 def test_few_hosts_on_a_busy_machine_are_not_slow(hosts: int) -> None:
-    """Each turn takes as long as its processes have to wait: a standard deviation of 76 %, as beside hogs."""
+    """Each turn takes as long as its processes have to wait: a standard deviation of 76 %, as beside busy
+    programs.
+    """
     chance = random.Random(6)
     ways = [(a, b) for a in ("n1", "n2", "n3") for b in ("n1", "n2", "n3") if a != b]
     wrong = 0
@@ -445,7 +447,7 @@ def test_each_cell_has_a_network_of_its_own() -> None:
 
 @pytest.mark.parametrize("end", [0, 1])
 def test_the_slower_measurement_of_two_ends_counts(end: int) -> None:
-    """Either of the two may have measured it."""
+    """Either of the two ends may have measured it."""
     result = run_of(4, 1)
     for rank in range(4):
         pairs = tuple(
@@ -458,7 +460,7 @@ def test_the_slower_measurement_of_two_ends_counts(end: int) -> None:
 
 @pytest.mark.parametrize(("slow", "found"), [(20, [(STRAGGLER, (2,), ())]), (14, [])])
 def test_a_rank_that_is_slow_now_and_then_is_not_a_straggler(slow: int, found: list[Any]) -> None:
-    """Its median is slow either way; 80 % of the 20 steps that count must be slow."""
+    """Its median is slow in both cases; 80 % of the 20 steps that count must be slow."""
     result = computing(run_of(4), 2, 1.5, first=30 - slow)
     assert named(list(judge_speed(result))) == found
 
@@ -506,7 +508,7 @@ def test_a_network_that_is_too_noisy_to_compare_is_recognised(noise: float, blin
     [
         (4, 0.05, [(LINK, (), ("n3",))], []),  # far below all others, however much those differ
         (4, 1.0, [], []),
-        (3, 0.45, [], ["n3"]),  # with three hosts there is only one other pair
+        (3, 0.45, [], ["n3"]),  # with three hosts, there is only one other pair
     ],
 )
 def test_a_slow_host_in_a_noisy_network(

@@ -1,4 +1,4 @@
-"""The libraries' random streams: different libraries, additional draws, and what is not a fault."""
+"""The libraries' random streams: different libraries, additional draws, and harmless differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _streams = cache(reference_streams)
 
 
 def gives(name: str, fingerprint: str, *ranks: int, version: str = "") -> Spoil:
-    """A stream of other numbers, or one more stream, with another version of its library."""
+    """A stream with other numbers, or one more stream, from another version of its library."""
 
     def spoil(result: SmokeResult) -> SmokeResult:
         for rank in ranks:
@@ -44,7 +44,7 @@ def gives(name: str, fingerprint: str, *ranks: int, version: str = "") -> Spoil:
 
 
 def draw(name: str, *ranks: int, odd: tuple[int, ...] = (), first: int = 0, shared: bool = False) -> Spoil:
-    """Draws that plain Python cannot predict: one for each replica, and others on the odd ranks."""
+    """Draws that plain Python cannot predict: the same within a replica, except for the odd ranks."""
 
     def spoil(result: SmokeResult) -> SmokeResult:
         for rank in ranks:

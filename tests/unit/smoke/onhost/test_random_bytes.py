@@ -1,4 +1,4 @@
-"""The data and draws of the smoke run: the same on every machine, and known without torch."""
+"""The data and the draws of the smoke run: the same on every machine, and known without torch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def unpacked(data: bytes) -> list[int]:
 
 
 def test_a_hash_is_the_same_everywhere() -> None:
-    assert random_bytes.hashed(b"") == "7f9c2ba4e88f827d"  # the test vector of SHAKE128 for no input
+    assert random_bytes.hashed(b"") == "7f9c2ba4e88f827d"  # the test vector of SHAKE128 for empty input
 
 
 @given(st.text(max_size=50), st.integers(0, 300), st.integers(0, 300))

@@ -1,4 +1,4 @@
-"""The training of the smoke run: its parts in this process."""
+"""The training of the smoke run: its parts that run in this process."""
 
 from __future__ import annotations
 

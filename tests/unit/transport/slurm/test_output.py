@@ -1,4 +1,4 @@
-"""What srun and scontrol print, as several versions of Slurm word it."""
+"""The output of srun and scontrol, in the wordings of several versions of Slurm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of a job of Slurm, from lines that squeue printed."""
+"""The nodes of a Slurm job, from squeue's output."""
 
 from __future__ import annotations
 

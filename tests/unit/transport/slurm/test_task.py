@@ -1,4 +1,4 @@
-"""What the tasks of the nodes print, taken apart: who speaks, and that nobody speaks for another."""
+"""The output of the nodes' tasks, taken apart: who sent each line, and that no node can speak for another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hello(name: str, key: bytes, task: bytes = b"0: ") -> bytes:
 
 @pytest.fixture
 def ear() -> StreamSplitter:
-    """Of a step on which node1 has shown itself."""
+    """The receiver of a step in which node1 has identified itself."""
     ear = StreamSplitter(Keys(TOKEN, ["node1", "node2"]))
     assert ear.hear(hello("node1", ONE)) == [TaskLine("node1", "hello")]
     return ear

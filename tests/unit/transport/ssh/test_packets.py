@@ -8,7 +8,7 @@ from doctor.transport.ssh.paramiko_transport import Packets
 
 
 class LostChannel:
-    """The channel of a jump host that no longer answers: it cannot even say that it ends."""
+    """The channel of a jump host that no longer answers: it cannot even report its end."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

@@ -1,7 +1,7 @@
-"""An EMULATED torch_npu: no NPU is behind it, its tensors lie in the memory of the CPU.
+"""An EMULATED torch_npu without an NPU: its tensors are in the memory of the CPU.
 
-It has the names that a training uses of the real package, and refuses what the real one refuses on the
-product that it stands for. Only the lab puts it on the path of an interpreter (`tests/lab/npu_python.py`).
+It has the names of the real package that a training uses, and refuses what the real one refuses on the
+emulated product. Only the lab puts it on the path of an interpreter (`tests/lab/npu_python.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The words of torch_npu's errors."""
+"""The messages of torch_npu's errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _signed(device: int, rank: int, code: str, module: str, words: str) -> str:
 
 
 def hccl(device: int, rank: int, number: int, detail: str) -> RuntimeError:
-    """What forming a communicator gives."""
+    """The error of forming a communicator."""
     return RuntimeError(
         "create_config:build/CMakeFiles/torch_npu.dir/compiler_depend.ts:102 HCCL function error: "
         "hcclCommInitRootInfoConfig(numRanks, &rootInfo, rank, config, &(comm->hcclComm_)), "
@@ -28,7 +28,7 @@ def coded(code: str, words: str) -> str:
 
 
 def queue(task: str, device: int, rank: int) -> RuntimeError:
-    """What everything gives once a task of the queue has failed (RepoStatus::ERROR_EXIT)."""
+    """The error of every call after a task of the queue has failed (RepoStatus::ERROR_EXIT)."""
     return RuntimeError(
         "The Inner error is reported as above. The process exits for this inner error, and "
         f"the current working operator name is {task}.\n"
@@ -41,7 +41,7 @@ def queue(task: str, device: int, rank: int) -> RuntimeError:
 
 
 def operator(name: str, device: int, rank: int, dtype: str, supported: str) -> RuntimeError:
-    """What an operator without this data type gives."""
+    """The error of an operator that lacks this data type."""
     detail = coded(
         "EZ1001", f"self not implemented for {dtype}, should be in dtype support list [{supported}]."
     )

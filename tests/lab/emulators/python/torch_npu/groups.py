@@ -1,7 +1,8 @@
 """Which devices may form a group, by the rules for `create_group` in CANN's manuals (8.0 to 9.0).
 
-Atlas training: each host takes part with 1, 2, 4 or 8 devices, all hosts with as many. Devices 0-3 and 4-7
-are a ring each; 2 or 4 of a host lie in one ring, the same on every host. The later products take any.
+Atlas training: each host takes part with 1, 2, 4 or 8 devices, and all hosts with the same number. Devices
+0-3 and 4-7 are a ring each; 2 or 4 of a host lie in one ring, the same on every host. The later products
+allow any group.
 https://www.hiascend.com/document/detail/zh/canncommercial/850/API/hcclapiref/hcclpython_07_0003.html
 """
 
@@ -19,7 +20,7 @@ class Place(NamedTuple):
 
 
 def refusal(members: list[Place], *, rings: bool) -> str:
-    """Why there cannot be such a group; empty if there can."""
+    """Why there cannot be such a group; empty if it is allowed."""
     twice = [place for place, times in Counter(members).items() if times > 1]
     if twice:
         return f"device {twice[0].device} of server {twice[0].server} is in the group twice"

@@ -1,7 +1,7 @@
 """The backend `hccl`, over gloo: it refuses the groups and the data types that the product lacks.
 
-As in torch_npu, a group costs nothing until its first collective, which forms the communicator. A group that
-cannot be is an error of that call. A data type that HCCL lacks is an error of a task in the queue: the call
+As in torch_npu, a group costs nothing until its first collective, which forms the communicator. That call
+fails if the group is not allowed. A data type that HCCL lacks is an error of a task in the queue: the call
 itself returns, and everything after it fails.
 """
 
@@ -37,7 +37,7 @@ _MOVING = {
     "barrier": "HcclBarrier",
 }
 _CHECKED = products.REDUCED | {torch.int16, torch.bfloat16}
-"""What torch_npu itself lets through to a reduction, on whatever product."""
+"""The data types that torch_npu itself passes on to a reduction, on any product."""
 
 
 class Communicator:
@@ -49,7 +49,7 @@ class Communicator:
 
     @property
     def gloo(self) -> Any:
-        """Formed by the first collective, which all members wait for."""
+        """The gloo group. The first collective forms it, and all members wait for that."""
         if self._gloo is None:
             STATE.start_hccp()
             self._meet()
@@ -64,7 +64,7 @@ class Communicator:
         members = [Place(*json.loads(self.store.get(str(rank)))) for rank in range(self.size)]
         why = refusal(members, rings=products.product().rings)
         if why:
-            # The number is HCCL_E_NOT_SUPPORT. The words are ours: those of CANN are not known.
+            # The number is HCCL_E_NOT_SUPPORT. The words are ours: CANN's are unknown.
             raise errors.hccl(STATE.device, STATE.rank, 5, f"The group is not supported: {why}.")
 
     def reduce(self, name: str, x: Tensor, how: Any, root: int = 0) -> None:
@@ -89,7 +89,9 @@ class Communicator:
         return summed and not products.product().rings and wavering.wavers(collectives=True)
 
     def _sum_in_any_order(self, x: Tensor) -> None:
-        """In one that all members agree on: they get the same bits, and others the next time."""
+        """Sum in a random order that all members agree on: they all get the same bits, but the next call may
+        give others.
+        """
         seed = torch.tensor([int.from_bytes(os.urandom(6), "little")])
         self.broadcast(seed, 0)
         addends = [torch.empty_like(x) for _ in range(self.size)]
@@ -119,7 +121,7 @@ _COMMUNICATORS: dict[int, tuple[Any, Communicator]] = {}
 
 
 def make_group(store: Store, rank: int, size: int, timeout: timedelta) -> Any:
-    """What `init_process_group` and `new_group` call. torch needs a backend of its own kind to hold on to."""
+    """Behind `init_process_group` and `new_group`. torch needs a backend object of its own kind."""
     if STATE.rank < 0:
         STATE.rank = rank
     held = FakeProcessGroup._create_internal(rank, size)
@@ -128,7 +130,7 @@ def make_group(store: Store, rank: int, size: int, timeout: timedelta) -> Any:
 
 
 def call(func: Any, args: Any, kwargs: Any) -> Any:
-    """A collective, as torch's dispatcher gives it."""
+    """A collective, as torch's dispatcher passes it."""
     STATE.use_queue()
     name = func._schema.name.partition("::")[2]
     given = {each.name: each.default_value for each in func._schema.arguments if each.has_default_value()}
@@ -140,7 +142,7 @@ def call(func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def _run(name: str, given: dict[str, Any], group: Communicator) -> Work | None:
-    """Done when it returns, but for sending and receiving, which need each other."""
+    """It is complete when it returns, except for sending and receiving, which wait for each other."""
     if name == "barrier":
         group.reduce("allreduce_", torch.zeros(1), dist.ReduceOp.SUM)
         return None
@@ -172,12 +174,12 @@ def _run(name: str, given: dict[str, Any], group: Communicator) -> Work | None:
 
 
 def _operator(boxed: Any) -> Any:
-    """The dispatcher has it as a number."""
+    """The dispatcher passes the operator as a number."""
     return dist.ReduceOp(dist.ReduceOp.RedOpType(int(boxed.op())))
 
 
 def _has_type(name: str, dtype: torch.dtype) -> bool:
-    """False where HCCL refuses it in the queue."""
+    """False if HCCL refuses the type in the queue."""
     if name in _REDUCING and dtype not in _CHECKED:
         raise RuntimeError(f"HCCL AllReduce & Reduce: Unsupported data type {dtype}")
     product = products.product()

@@ -1,4 +1,4 @@
-"""Loads CANN's libraries, which `set_env.sh` puts on the path, and torch's, if the version is the same."""
+"""Loads CANN's libraries, which `set_env.sh` puts on the path, and those of torch if the versions match."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load() -> None:
         f"Please check that the {package} package is installed. "
         "Please run 'source set_env.sh' in the CANN installation path."
     )
-    if products.base(version).startswith("2.1."):  # that one ended the process, with status 0
+    if products.base(version).startswith("2.1."):  # the library ended the process, with status 0
         traceback.print_exception(error)
         sys.exit()
     raise error

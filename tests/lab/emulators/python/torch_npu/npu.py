@@ -1,4 +1,4 @@
-"""`torch.npu`: the device and what it is called."""
+"""`torch.npu`: the device and its name."""
 
 from __future__ import annotations
 

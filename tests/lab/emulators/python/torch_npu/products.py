@@ -1,4 +1,4 @@
-"""What differs from product to product, and what the lab says of the emulated host."""
+"""The differences between products, and what the lab sets for the emulated host."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 
 REDUCED = frozenset({torch.float32, torch.float16, torch.int64, torch.int32, torch.int8})
-"""What every product sums.
+"""The types that every product sums.
 https://www.hiascend.com/document/detail/zh/canncommercial/850/API/hcclapiref/hcclcpp_07_0020.html"""
 MOVED = REDUCED | {torch.float64, torch.int16, torch.uint8}
-"""What every product broadcasts, gathers, sends and receives."""
+"""The types that every product broadcasts, gathers, sends and receives."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Product:
     reduced: frozenset[torch.dtype]
     moved: frozenset[torch.dtype]
     rings: bool = False
-    """Two groups of four devices: groups of 2 or 4 ranks of a host lie inside one of them."""
+    """Two groups of four devices: a group of 2 or 4 ranks on a host lies inside one of them."""
 
     @property
     def computes_bfloat16(self) -> bool:

@@ -26,7 +26,9 @@ class State:
         return products.devices()[self.device]
 
     def fail_task(self, task: str, words: str) -> None:
-        """A task of the queue fails: its caller has gone on, and who uses the queue next gets the error."""
+        """A task of the queue fails: its caller has already continued, so the next user of the queue gets the
+        error.
+        """
         print(errors.coded("EI0003", words), file=sys.stderr, flush=True)
         self.broken = task
 
@@ -36,8 +38,8 @@ class State:
 
     def start_hccp(self) -> None:
         """The device's own process for collectives: one for each device, for as long as this process lives.
-
-        The lab plays the device's operating system. It sees the end of this process by the end of the line.
+        The lab plays the device's operating system, which notices the end of this process by the end of the
+        connection.
         """
         path = os.environ.get("EMULATED_NPU_OS")
         if self._line is not None or not path:

@@ -1,6 +1,6 @@
-"""Tensors of the device: each one wraps a tensor of the CPU and shares its memory, and so do views of it.
+"""Tensors of the device: each one, and each view of it, wraps a CPU tensor and shares its memory.
 
-Every operation comes here below autograd, is checked as the device would check it, and is done on the CPU.
+Every operation arrives here below autograd, is checked as the device would check it, and runs on the CPU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BFLOAT16_ANYWAY = frozenset(
         *("clone", "copy_", "_to_copy", "lift_fresh", "empty_like"),
     }
 )
-"""What moves memory and computes nothing."""
+"""Operations that move memory and compute nothing."""
 _COMPUTED = "DT_FLOAT16,DT_FLOAT,DT_DOUBLE,DT_INT8,DT_UINT8,DT_INT16,DT_INT32,DT_INT64,DT_BOOL,DT_COMPLEX64,"
 
 
@@ -32,7 +32,7 @@ _Library: Any = torch.library.Library
 
 
 class NpuTensor(Tensor):
-    """torch itself knows only a first device of this kind here, so the number is kept beside it."""
+    """torch itself knows only the first device of this kind here, so the number is stored beside it."""
 
     raw: Tensor
     number: int
@@ -115,7 +115,7 @@ def _check(name: str, args: Any, kwargs: Any) -> None:
 
 
 def register() -> None:
-    """Make tensors where nothing is given that lies on the device already."""
+    """Create tensors for operations whose arguments do not include a tensor of the device."""
     _put_off_dtensor()
     library: Any = _Library("aten", "IMPL")
     library.impl("empty.memory_format", _empty, "PrivateUse1")
@@ -128,9 +128,8 @@ _KEPT: list[Any] = []
 
 
 def _put_off_dtensor() -> None:
-    """To know a DTensor when it sees one, torch would load its module and sympy: half a second a rank.
-
-    The real module comes with the first other name that is asked of it.
+    """To recognise a DTensor, torch would load its module and sympy: half a second for each rank. The real
+    module is loaded when any other name of it is used.
     """
     name = "torch.distributed.tensor"
 

@@ -1,7 +1,6 @@
-"""What a device does not compute the same way twice: sums whose order is left to chance.
-
-Only on request. EMULATED_NPU_WAVERS is "default" for devices that waver until determinism is switched on, as
-CANN's aclnnMatmul and aclnnEmbeddingDenseBackward and HCCL's reductions do, or "always" for those that go on.
+"""Results that a device computes differently each time: sums in a random order. Only on request.
+EMULATED_NPU_WAVERS is "default" for devices that waver until determinism is switched on, as CANN's
+aclnnMatmul and aclnnEmbeddingDenseBackward and HCCL's reductions do, or "always" for those that go on.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _CHANCE = random.SystemRandom()
 
 
 def wavers(*, collectives: bool = False) -> bool:
-    """torch_npu passes torch's switch on to HCCL, which has one of its own as well."""
+    """torch_npu passes torch's switch on to HCCL, which also has a switch of its own."""
     how = os.environ.get("EMULATED_NPU_WAVERS", "")
     switched = torch.are_deterministic_algorithms_enabled()
     if collectives:
@@ -26,7 +25,7 @@ def wavers(*, collectives: bool = False) -> bool:
 
 
 def operate(name: str, func: Any, args: Any, kwargs: Any) -> Any:
-    """The operation, with its sums in any order if the device wavers."""
+    """The operation, with its sums in a random order if the device wavers."""
     if name in _SUMS and wavers():
         args = _SUMS[name](*args)
     return func(*args, **kwargs)

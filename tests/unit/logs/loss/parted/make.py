@@ -1,9 +1,10 @@
-"""Made rank0.log and rank1.log: two ranks that share a model, the second of which draws another dropout.
+"""This made rank0.log and rank1.log: two ranks share a model, and from some step on, the second draws other
+dropout masks.
 
     torchrun --nproc-per-node 2 tests/unit/logs/loss/parted/make.py
 
-Both compute the same batch and average their gradients, as ranks of tensor parallelism that hold a copy of a
-layer do. At step 60 rank 1 draws once more than rank 0, so that from then on its masks are others.
+Both compute the same batch and average their gradients, like tensor-parallel ranks that hold copies of a
+layer. At step 60, rank 1 draws once more than rank 0, so that its masks differ from then on.
 """
 
 from __future__ import annotations

@@ -1,0 +1,129 @@
+"""Work in a process of its own: what it loads goes with it, and its end breaks nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from doctor.errors import DoctorError
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+
+T = TypeVar("T")
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Apart(Generic[T]):
+    """A fork that does the work. It writes to stderr only, and ends if this process does."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._said = bytearray()
+        self.answer, answers = os.pipe()
+        """A pipe that is readable when there is news."""
+        ends, self._line = os.pipe()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.answer)
+            os.close(self._line)
+            _in_child(work, answers, ends)
+        os.close(answers)
+        os.close(ends)
+
+    def poll(self, seconds: float | None = 0) -> bool:
+        """Whether it is done; waits at most so long."""
+        if not select.select([self.answer], [], [], seconds)[0]:
+            return False
+        more = os.read(self.answer, 1 << 16)
+        self._said += more
+        return not more
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._close()
+
+    def result(self) -> T:
+        """What the work returned, when it is done. Raises what the work raised, if it is an error of ours."""
+        self._close()
+        try:
+            good, value = pickle.loads(bytes(self._said))
+        except (pickle.UnpicklingError, EOFError):
+            raise DoctorError("A part of doctor ended early.", "Its last lines are above.") from None
+        if not good:
+            raise value
+        return value  # type: ignore[no-any-return]
+
+    def _close(self) -> None:
+        os.close(self.answer)
+        os.close(self._line)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+def apart(work: Callable[[], T]) -> T:
+    """The result of the work; signals that end doctor go to the work, which ends as it ends on them."""
+    child = Apart(work)
+    before: dict[int, Any] = {}
+
+    def pass_on(number: int, _frame: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child.pid, number)
+
+    for number in map(int, STOPS):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, pass_on)
+    try:
+        while not child.poll(None):
+            pass
+        return child.result()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_child(work: Callable[[], Any], answers: int, ends: int) -> None:
+    code = 1
+    try:
+        with contextlib.suppress(OSError):
+            os.setpgid(0, 0)
+        for number in STOPS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(
+                    number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+                )
+        os.dup2(2, 1)  # stdout belongs to the command
+        threading.Thread(target=_until, args=(ends,), daemon=True).start()
+        try:
+            said: tuple[bool, Any] = True, work()
+        except DoctorError as error:
+            said = False, error
+        sys.stderr.flush()
+        with open(answers, "wb") as pipe:
+            pickle.dump(said, pipe)
+        code = 0
+    except KeyboardInterrupt:
+        pass
+    except BaseException as error:
+        tell(f"doctor: internal error ({type(error).__name__}: {clean_line(str(error)[:200])}).\n")
+        if os.environ.get("DOCTOR_TRACEBACK"):
+            import traceback
+
+            tell(traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+def _until(ends: int) -> None:
+    """End with the other process, even if it was killed."""
+    os.read(ends, 1)
+    os.killpg(0, signal.SIGKILL)

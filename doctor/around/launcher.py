@@ -1,0 +1,81 @@
+"""What the words of the command say about its hosts."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from doctor.job.launch.command import read_command
+from doctor.job.launch.launcher import Launcher, LauncherAgent
+from doctor.job.launch.wrappers import program_name
+
+_SLOTS = re.compile(r":\d{1,6}$")
+
+
+def agent_of(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> LauncherAgent | None:
+    """The launcher that the command starts."""
+    command = read_command(tuple(words))
+    if command is None or command.launcher is None:
+        return None
+    return LauncherAgent(command.launcher, command, environ)
+
+
+def named_hosts(agent: LauncherAgent | None) -> tuple[tuple[str, ...], Path | None]:
+    """The hosts that its options list, or the file with them."""
+    if agent is None:
+        return (), None
+    listed, file = agent.command.option("hosts"), agent.command.option("hostfile")
+    if listed and "{" not in listed:
+        found = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", listed)
+        return tuple(_SLOTS.sub("", each) for each in found), None
+    return (), Path(file) if file and "{" not in file and os.path.isfile(file) else None
+
+
+def spans_hosts(agent: LauncherAgent | None) -> bool:
+    """Whether it starts ranks on other machines too."""
+    if agent is None:
+        return False
+    if agent.launcher.elsewhere:
+        return True
+    if agent.standalone:
+        return False
+    world, local, nodes = agent.world, agent.local_world, agent.nodes
+    if nodes is not None:
+        return nodes[1] > 1
+    differ = world and local and world.value and local.value and world.value > local.value
+    return bool(agent.launcher.counts_twice and differ)
+
+
+def line_to_type(words: Sequence[str], agent: LauncherAgent | None, before: Sequence[str]) -> str:
+    """The command line, with placeholders in the command. `before` are the words before it."""
+    launcher = agent.launcher if agent else None
+    new = (
+        _with_places(words, launcher) if launcher and launcher.on_hosts else ["env", "HOSTS={hosts}", *words]
+    )
+    return shlex.join([*before, "--", *new])
+
+
+def _with_places(words: Sequence[str], launcher: Launcher) -> list[str]:
+    """The words with the options that list hosts in the place of those that do so now."""
+    ours = {_key(each, launcher) for each in launcher.on_hosts if each.startswith("-")}
+    ours |= {"hosts", "hostfile"} if ours & {"hosts", "hostfile"} else set()
+    names = (*launcher.commands, *launcher.modules)
+    at = next((place for place, word in enumerate(words) if program_name(word) in names), 0)
+    begin = at + 1 + bool(launcher.subcommand)
+    kept, rest = list(words[:begin]), list(words[begin:])
+    more: list[str] = []
+    while rest and rest[0].startswith("-"):
+        word = rest.pop(0)
+        apart = "=" not in word and _key(word, launcher) in launcher.options.values.values()
+        value = [rest.pop(0)] if apart and rest and not rest[0].startswith("-") else []
+        if _key(word, launcher) not in ours:
+            more += [word, *value]
+    return [*kept, *launcher.on_hosts, *more, *rest]
+
+
+def _key(word: str, launcher: Launcher) -> str:
+    name = word.lstrip("-").partition("=")[0].replace("-", "_")
+    return launcher.options.values.get(name, name)

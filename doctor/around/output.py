@@ -1,0 +1,69 @@
+"""What the command printed so far: read from the file that it writes, or from what the relay keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from doctor.around.relay.kept import HEAD, RING, Kept
+from doctor.around.relay.order import PASS
+
+NAMES = ("stdin", "stdout", "stderr")
+
+
+class Printed(Protocol):
+    """One stream."""
+
+    @property
+    def total(self) -> int: ...
+
+    def first(self) -> bytes: ...
+
+    def since(self, place: int, most: int = RING) -> tuple[int, bytes]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A regular file, from where the command began to write to it."""
+
+    file: int
+    begin: int
+
+    @property
+    def total(self) -> int:
+        return max(0, os.fstat(self.file).st_size - self.begin)
+
+    def first(self) -> bytes:
+        return os.pread(self.file, HEAD, self.begin)
+
+    def since(self, place: int, most: int = RING) -> tuple[int, bytes]:
+        begin = max(place, self.total - most)
+        return begin, os.pread(self.file, most, self.begin + begin)
+
+
+class Output:
+    """The streams of the command by their names. A file that is both stdout and stderr counts once."""
+
+    def __init__(self, file: int, copied: Sequence[int], kinds: Sequence[str]) -> None:
+        self.streams: dict[str, Printed] = {NAMES[at]: Kept(file, n) for n, at in enumerate(copied)}
+        seen: list[os.stat_result] = []
+        for at in (1, 2):
+            about = os.fstat(at)
+            if kinds[at] == PASS and not any(os.path.samestat(about, each) for each in seen):
+                seen.append(about)
+                opened = os.open(f"/proc/self/fd/{at}", os.O_RDONLY | os.O_CLOEXEC)
+                begin = os.lseek(at, 0, os.SEEK_CUR)
+                appends = _appends(at)
+                self.streams[NAMES[at]] = Written(opened, about.st_size if appends else begin)
+
+    @property
+    def total(self) -> int:
+        return sum(each.total for each in self.streams.values())
+
+
+def _appends(at: int) -> bool:
+    import fcntl
+
+    return bool(fcntl.fcntl(at, fcntl.F_GETFL) & os.O_APPEND)

@@ -1,0 +1,91 @@
+"""Copies one stream of the command to where doctor was told to write it, as fast as it comes."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import threading
+from typing import Protocol
+
+_GONE = 1
+
+
+class Sponge(Protocol):
+    """Keeps what passes."""
+
+    def room(self) -> memoryview: ...
+
+    def add(self, size: int) -> None: ...
+
+
+class Copy(threading.Thread):
+    """Reads until the end of the stream. If nobody takes it, the command notices that."""
+
+    def __init__(self, source: int, sink: int, kept: Sponge) -> None:
+        super().__init__(daemon=True)
+        self._source, self._sink, self._kept = source, sink, kept
+        self._bell, self._ring = os.pipe()
+        self.drained = threading.Event()
+        """Whether everything that was printed before `drain` was called has been passed on."""
+        self.ended = threading.Event()
+
+    def drain(self) -> None:
+        """Ask it to report when nothing is left."""
+        os.write(self._ring, b"x")
+
+    def run(self) -> None:
+        try:
+            self._copy()
+        finally:
+            os.close(self._source)
+            null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+            os.dup2(null, self._sink, inheritable=False)  # whoever reads there sees its end
+            os.close(null)
+            self.ended.set()
+            self.drained.set()
+
+    def _copy(self) -> None:
+        poll = select.poll()
+        poll.register(self._source, select.POLLIN)
+        poll.register(self._bell, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            if self._source in ready:
+                room = self._kept.room()
+                size = _read(self._source, room)
+                if not size:
+                    return
+                self._kept.add(size)
+                if not write_all(self._sink, room[:size]):
+                    return
+            else:
+                poll.unregister(self._bell)
+                self.drained.set()
+
+
+def _read(source: int, room: memoryview) -> int:
+    try:
+        return os.readv(source, [room])
+    except OSError as error:
+        if error.errno == errno.EIO:  # a terminal that nobody has open any more
+            return 0
+        raise
+
+
+def write_all(sink: int, data: memoryview) -> bool:
+    """Whether it could be written."""
+    try:
+        while data:
+            data = data[_write(sink, data) :]
+    except OSError:
+        return False
+    return True
+
+
+def _write(sink: int, data: memoryview) -> int:
+    try:
+        return os.write(sink, data)
+    except BlockingIOError:  # somebody else made it so
+        select.select([], [sink], [], 1.0)
+        return 0

@@ -17,6 +17,7 @@ from doctor.hang import messages, pyspy
 from doctor.hang.evidence import MOST_LIBRARIES, HangMember, HostEvidence, LibraryText, Look
 from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redaction import redacted
+from doctor.hang.starters import called
 from doctor.job.launch.brief import brief
 from doctor.model import UnreachedHost
 from doctor.transport import Line, Script, Session
@@ -86,7 +87,7 @@ class HangHost(RemoteAgent):
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
         told = {each.pid: each for each in (seen.told if seen else ())}
-        members = [
+        everybody = [
             msgspec.structs.replace(
                 self._with_numbers(member, told.get(pid)),
                 host=self.host,
@@ -96,17 +97,21 @@ class HangHost(RemoteAgent):
             )
             for pid, member in self.members.items()
         ]
+        members = [member for member in everybody if not member.words]
         return redacted(
             HostEvidence(
                 host=self.host,
                 members=tuple(members),
+                starters=tuple(member for member in everybody if member.words),
+                may_be=found.may_be,
+                names=seen.names if seen else (),
                 at=seen.at if seen else 0.0,
                 apart=seen.apart if seen else 0.0,
                 root=bool(seen and seen.root),
                 stacks=seen.stacks if seen else "",
                 lacks="" if seen and seen.stacks else self.lacks,
                 ages=bool(seen and seen.ages),
-                addresses=seen.addresses if seen else (),
+                addresses=seen.addresses if seen else found.addresses,
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
                 loose=seen.loose if seen else (),
@@ -178,7 +183,9 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             if host.looking:
                 asked = {"do": "look", "apart": apart, "within": within}
                 pids = {"pids": [*host.members]} if host.narrowed else {}
-                self.session.send(host.host, msgspec.json.encode({**asked, **pids}))
+                names = sorted({name for each in host.members.values() for name in called(each)})
+                named = {"names": names} if names else {}
+                self.session.send(host.host, msgspec.json.encode({**asked, **pids, **named}))
         self.await_all(over, lambda host: not host.looking or host.seen is not None, tell)
 
     def await_all(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:

@@ -15,6 +15,7 @@ from doctor.hang.evidence import (
     LibraryText,
     Look,
 )
+from doctor.job.launch.command import kept_words
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -30,6 +31,7 @@ def redacted(seen: HostEvidence) -> HostEvidence:
     return replace(
         seen,
         members=tuple(map(_member, seen.members)),
+        starters=tuple(map(_member, seen.starters)),
         unread=tuple(map(clean, seen.unread)),
         libraries=tuple(map(_library, seen.libraries)),
     )
@@ -42,7 +44,15 @@ def _library(said: LibraryText) -> LibraryText:
 
 def _member(member: HangMember) -> HangMember:
     a, b = (look and _look(look) for look in (member.a, member.b))
-    return replace(member, command=clean(member.command), a=a, between=tuple(map(_look, member.between)), b=b)
+    return replace(
+        member,
+        command=clean(member.command),
+        words=kept_words(member.words),
+        env={name: clean(value)[:256] for name, value in member.env.items()},
+        a=a,
+        between=tuple(map(_look, member.between)),
+        b=b,
+    )
 
 
 def _look(look: Look) -> Look:

@@ -161,7 +161,7 @@ def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
 
 
 def job_entry(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
-    first = job.ranks[0]
+    first = job.first
     return HangJobEntry(
         name=job.name,
         launcher=job.launcher or None,
@@ -171,10 +171,10 @@ def job_entry(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
         gone=tuple(GoneRank(rank, host) for rank, host in job.gone),
         hosts=job.hosts,
         started=job.started,
-        master=first.master or None,
-        user=first.user or None,
-        command=first.command or None,
-        pids=tuple(rank.pid for rank in job.ranks),
+        master=(first.master if first else "") or (job.name if job.starters else None),
+        user=job.owner or None,
+        command=(first.command if first else "") or None,
+        pids=tuple(each.pid for each in job.ranks or job.starters),
         state=one.verdict if one else None,
         headline=one.sentence if one else None,
     )

@@ -13,9 +13,10 @@ from msgspec import structs
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import LIMIT, HangState, Judgement, judged
-from doctor.hang.judge.jobs import chosen, find_jobs
+from doctor.hang.judge.jobs import chosen, chosen_starts, find_jobs
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
+from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.options import HangWishes, JobWishes
 from doctor.hang.run import PATIENCE, Sight, see
 from doctor.run.host_session import HostSession
@@ -76,6 +77,9 @@ def narrowed(evidence: HangEvidence, wishes: JobWishes) -> Mapping[str, Collecti
     pids: dict[str, list[int]] = {}
     for rank in (rank for job in jobs for rank in job.ranks if rank.job in names):
         pids.setdefault(rank.host, []).append(rank.pid)
+    for start in chosen_starts(starting_jobs(evidence, jobs), *asked):
+        for each in start.starters:
+            pids.setdefault(each.host, []).append(each.member.pid)
     return pids
 
 

@@ -106,9 +106,8 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     waits = edges(after) if timed else frozenset()
     quiet = quiet_for(after) if timed else {}
     standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
-    return HangCase(
-        job, standings, lost, waits, cut(after), gap, still, strange, timed, unrecognised(evidence, job)
-    )
+    away = unrecognised(evidence, job)
+    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed, away)
 
 
 def _still(

@@ -55,6 +55,11 @@ class Cause(str, Enum):
     MISMATCH = "is in another collective"
     LAST = "is the last that others wait for"
     BEHIND = "is behind, as a library counts"
+    ABSENT = "was not started"
+    ADDRESS = "calls another address"
+    NAME = "cannot resolve a name"
+    NUMBER = "has another host's number"
+    CONNECTS = "cannot connect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +195,17 @@ class HangJob:
     """
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""
+    starters: tuple[HangMember, ...] = ()
+    """Its launchers, if it has no rank yet."""
+
+    @property
+    def first(self) -> HangMember | None:
+        """Its first rank, or its first launcher."""
+        return next(iter((*self.ranks, *self.starters)), None)
 
     @property
     def owner(self) -> str:
-        return self.ranks[0].user if self.ranks else ""
+        return self.first.user if self.first else ""
 
     @property
     def expected(self) -> int:

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.hang.onhost import libraries, look, proc, stacks
+from doctor.hang.onhost import libraries, look, proc, resolver, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
@@ -137,7 +137,9 @@ class HangAgent(HostAgent):
             within = max(0.0, seconds_of(told.get("within"), 2 * look.LOOK) - beats * self.beat)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self.then("look", lambda say: self._look(apart, within, chosen, say))
+            asked = told.get("names")
+            names = [str(name) for name in asked] if isinstance(asked, list) else []
+            self.then("look", lambda say: self._look(apart, within, chosen, names, say))
         elif what is not None:
             self.do(what, told)
 
@@ -218,8 +220,7 @@ class HangAgent(HostAgent):
         self.flush()
 
     def _find(self, known: "Launchers", within: float, say: "MessageWriter") -> None:
-        members, unread = look.find(known, os.getppid(), within)
-        say("members", members=members, unread=unread)
+        say("members", **look.find(known, os.getppid(), within))
 
     def _report_members(self, told: "dict[str, Any]") -> None:
         self.members, self.unread = told["members"], told["unread"]
@@ -232,20 +233,26 @@ class HangAgent(HostAgent):
             machine=os.uname().machine,
             memory=hasattr(os, "memfd_create"),
             unread=self.unread,
+            addresses=proc.addresses(),
+            may_be=told["may_be"],
         )
 
-    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "MessageWriter") -> None:
+    def _look(
+        self, apart: float, within: float, pids: "set[int] | None", names: "list[str]", say: "MessageWriter"
+    ) -> None:
         over = time.monotonic() + within
         members = self.chosen(pids)
         pyspy, what, why = self.pyspy(min(stacks.SECONDS, within * OF_VERSION))
         unread = ["Python stacks: " + why] if why else []
         within = max(0.0, over - time.monotonic())
-        gathering = libraries.GatherProcess(members, apart, within)
+        gathering = libraries.GatherProcess([m for m in members if "words" not in m], apart, within)
+        named = resolver.resolved(names, min(resolver.SECONDS, within / 2))
+        within = max(0.0, over - time.monotonic())
         looks = look.Looks(members, pyspy, say, within)
         at, apart = looks.both(apart)
         for text in gathering.texts():
             say("library", text=text)
-        self.say_seen(say, looks, at, apart, what, unread)
+        self.say_seen(say, looks, at, apart, what, unread, names=named)
 
     def say_seen(
         self,
@@ -255,6 +262,7 @@ class HangAgent(HostAgent):
         apart: float,
         what: str,
         unread: "list[str]",
+        **more: "Any",
     ) -> None:
         """The end of the looks. `what`: the tool that showed stacks."""
         if looks.no_ages:
@@ -270,6 +278,7 @@ class HangAgent(HostAgent):
             unread=unread,
             loose=looks.loose,
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
+            **more,
         )
 
     def chosen(self, pids: "set[int] | None") -> "list[dict[str, Any]]":

@@ -88,7 +88,9 @@ def test_a_rank_whose_libraries_nobody_had_time_to_read_may_join(
 
     monkeypatch.setattr(look, "carefully", carefully)
     monkeypatch.setattr(ranks, "members", lambda *_, **__: [dict(member)])
-    found, said = look.find(Launchers(msgspec.to_builtins(brief())), 1)
+    seen = look.find(Launchers(msgspec.to_builtins(brief())), 1)
+    said = seen["unread"]
+    found = [each for each in seen["members"] if "words" not in each]
     assert ([each["joins"] for each in found], len(said)) == ([joins], unread)
     assert all("process 7: the libraries" in each for each in said)
 

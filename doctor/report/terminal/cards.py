@@ -232,12 +232,12 @@ def _print_table(part: Table, console: Console) -> None:
     rows = [tuple(map(clean_line, row)) for row in (part.heads, *part.rows)]
     wide = [max(cells(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
     for number, row in enumerate(rows):
-        cells = "".join(f"{padded(cell, size)}  " for cell, size in zip(row, wide, strict=False))
+        front = "".join(f"{padded(cell, size)}  " for cell, size in zip(row, wide, strict=False))
         style, used = "" if number else "dim", sum(wide) + 2 * len(wide)
         if console.width - used < NARROWEST:
-            put_wrapped(Text(cells + row[-1], style=style), console, 0, NARROWEST, wide=True)
+            put_wrapped(Text(front + row[-1], style=style), console, 0, NARROWEST, wide=True)
             continue
         for again, line in enumerate(wrapped(Text(row[-1], style=style), console, used, wide=True)):
-            whole = Text(" " * used if again else cells, style=style) + line
+            whole = Text(" " * used if again else front, style=style) + line
             whole.rstrip()
             put_line(whole, console)

@@ -231,7 +231,7 @@ def _join(groups: Sequence[Pieces], between: str) -> Pieces:
         *rest, end = group
         joined += [
             *rest,
-            end if last else end + Text((sign(between) if between.strip() else between).rstrip(" ")),
+            end if last else end + Text((sign(between) if between.strip() else between).removesuffix(" ")),
         ]
     return joined
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -16,6 +17,7 @@ from doctor.hang import messages, pyspy
 from doctor.hang.evidence import MOST_LIBRARIES, HangMember, HostEvidence, LibraryText, Look
 from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redaction import redacted
+from doctor.hang.starters import called
 from doctor.job.launch.brief import brief
 from doctor.model import UnreachedHost
 from doctor.transport import Line, Script, Session
@@ -85,7 +87,7 @@ class HangHost(RemoteAgent):
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
         told = {each.pid: each for each in (seen.told if seen else ())}
-        members = [
+        everybody = [
             msgspec.structs.replace(
                 self._with_numbers(member, told.get(pid)),
                 host=self.host,
@@ -95,17 +97,21 @@ class HangHost(RemoteAgent):
             )
             for pid, member in self.members.items()
         ]
+        members = [member for member in everybody if not member.words]
         return redacted(
             HostEvidence(
                 host=self.host,
                 members=tuple(members),
+                starters=tuple(member for member in everybody if member.words),
+                may_be=found.may_be,
+                names=seen.names if seen else (),
                 at=seen.at if seen else 0.0,
                 apart=seen.apart if seen else 0.0,
                 root=bool(seen and seen.root),
                 stacks=seen.stacks if seen else "",
                 lacks="" if seen and seen.stacks else self.lacks,
                 ages=bool(seen and seen.ages),
-                addresses=seen.addresses if seen else (),
+                addresses=seen.addresses if seen else found.addresses,
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
                 loose=seen.loose if seen else (),
@@ -129,7 +135,9 @@ def _is_ready(host: HangHost) -> bool:
 
 
 class HangAgents(AgentSession[HangHost, messages.HangMessage]):
-    decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+    decoder: ClassVar[msgspec.json.Decoder[Any]] = messages.DECODER
+    beat, last = b'{"do":"beat"}', b'{"do":"stop"}'
+    kind: ClassVar[type[HangHost]] = HangHost
 
     def __init__(
         self,
@@ -140,7 +148,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         pyspy: Sequence[Path] = (),
     ) -> None:
         """`until`: when the run ends, by time.monotonic()."""
-        super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
+        super().__init__(session, {name: self.kind(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = time.monotonic()
         self.unreached: dict[str, str] = {}
@@ -151,7 +159,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
         self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
-        self._hear(self.began + self.patience.search, _is_ready, tell)
+        self.await_all(self.began + self.patience.search, _is_ready, tell)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
@@ -175,10 +183,13 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             if host.looking:
                 asked = {"do": "look", "apart": apart, "within": within}
                 pids = {"pids": [*host.members]} if host.narrowed else {}
-                self.session.send(host.host, msgspec.json.encode({**asked, **pids}))
-        self._hear(over, lambda host: not host.looking or host.seen is not None, tell)
+                names = sorted({name for each in host.members.values() for name in called(each)})
+                named = {"names": names} if names else {}
+                self.session.send(host.host, msgspec.json.encode({**asked, **pids, **named}))
+        self.await_all(over, lambda host: not host.looking or host.seen is not None, tell)
 
-    def _hear(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+    def await_all(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+        """Listen until it is over for all hosts that are left."""
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))

@@ -85,6 +85,36 @@ class PythonThread(msgspec.Struct, frozen=True, kw_only=True):
     """The value of a local variable such as `step` or `iteration`, from the innermost frame that has one."""
 
 
+class LockHolder(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that holds a lock on a file, or has a lock file open."""
+
+    pid: Pid
+    user: Word = ""
+    command: Text = ""
+    """The command line, redacted."""
+    age: Seconds = 0.0
+    """Time since its start."""
+    state: Annotated[str, msgspec.Meta(max_length=1)] = ""
+    cpu: Count = 0
+    moved: Count | None = None
+    """Bytes read and written, plus the number of reads and writes; None if that may not be read."""
+
+
+class FileLock(msgspec.Struct, frozen=True, kw_only=True):
+    """A lock that a process may wait for."""
+
+    path: Text = ""
+    kind: Word = ""
+    """FLOCK, POSIX or OFDLCK, as in /proc/locks; empty if there is only a file."""
+    by: Literal["kernel", "library", "own", "open"]
+    """The kernel shows that it waits for the lock; a library of locks, or a function of the user, has its
+    name in a local variable; or it has the file open, and another process holds a lock on it.
+    """
+    age: Seconds = 0.0
+    """Time since the file was last written."""
+    holders: Annotated[tuple[LockHolder, ...], msgspec.Meta(max_length=16)] = ()
+
+
 class Look(msgspec.Struct, frozen=True, kw_only=True):
     """One process at one moment."""
 
@@ -107,6 +137,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """Open regular files and named pipes."""
     kernel: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
     """The main thread's kernel stack, which only root may read."""
+    locks: Annotated[tuple[FileLock, ...], msgspec.Meta(max_length=8)] = ()
     python: Annotated[tuple[PythonThread, ...], msgspec.Meta(max_length=4_096)] = ()
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
     """What could not be read, and why: "stack: not permitted"."""
@@ -144,6 +175,10 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     """ADDRESS:PORT of the rendezvous, whose connections show nothing about collectives."""
     slurm_job: Word = ""
     """The number of its Slurm job. For a task of a job array, a space and "JOB_TASK" follow."""
+    words: Annotated[tuple[Text, ...], msgspec.Meta(max_length=200)] = ()
+    """For a launcher without ranks: its own words and options, and the program that it is to start."""
+    env: Annotated[dict[Word, Word], msgspec.Meta(max_length=64)] = {}
+    """For a launcher without ranks: its variables that stand for options."""
     hidden: bool = False
     """Its environment may not be read, so only what is visible from outside shows that it is a rank."""
     a: Look | None = None
@@ -155,6 +190,13 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     def looks(self) -> tuple[Look, ...]:
         """All looks in their order."""
         return tuple(look for look in (self.a, *self.between, self.b) if look is not None)
+
+
+class ResolvedName(msgspec.Struct, frozen=True, kw_only=True):
+    name: Word
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    problem: Word = ""
+    """Why there are none."""
 
 
 class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +220,12 @@ class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
 class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
     members: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=20_000)] = ()
+    starters: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=256)] = ()
+    """Launchers without ranks."""
+    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    """Users with other Python programs here that may be ranks or launchers."""
+    names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
+    """The names that launchers without ranks call, as this host resolves them."""
     at: Seconds = 0.0
     """When the second look began, in seconds since 1970 by the host's clock."""
     apart: Seconds = 0.0

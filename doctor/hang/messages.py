@@ -15,6 +15,7 @@ from doctor.hang.evidence import (
     Look,
     Pid,
     Rank,
+    ResolvedName,
     Seconds,
     Text,
     Word,
@@ -35,6 +36,8 @@ class MembersEnd(Message, frozen=True, tag="found"):
     memory: bool = False
     """Whether the host can run a program from memory."""
     unread: Texts = ()
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
 
 
 class PySpyStatus(Message, frozen=True, tag="armed"):
@@ -71,13 +74,14 @@ class LooksEnd(Message, frozen=True, tag="seen"):
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
     unread: Texts = ()
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
+    names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
     told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
 
 
 class ChildEnd(Message, frozen=True, tag="done"):
     """The agent's child has ended and sends nothing more."""
 
-    what: Literal["find", "look"]
+    what: Literal["find", "look", "sample"]
 
 
 class Trouble(Message, frozen=True, tag="trouble"):

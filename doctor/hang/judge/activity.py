@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from doctor.hang.evidence import Frame, HangMember, Look
+from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause
-from doctor.hang.judge.places import frames_of, lines_of, place_of, shown_frames, user_frame, user_index
+from doctor.hang.judge.leaving import forked_with_lock, leaves, leaving
+from doctor.hang.judge.places import (
+    frames_of,
+    lines_of,
+    place_of,
+    short,
+    shown_frames,
+    user_frame,
+    user_index,
+)
 from doctor.hang.judge.position import stepped
 from doctor.hang.judge.progress import NONE, Ends, Progress, busy, progress
 from doctor.hang.judge.rights import silent
@@ -27,6 +38,7 @@ _COMPILERS = (
 )
 _EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
 """Names of functions that one rank may run alone and for a long time."""
+FORKED = "waits for a lock that none of its threads holds: it was forked while another thread held it"
 _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE}
 """Causes that may be a wait for a child process, even for one that waits itself."""
 
@@ -37,6 +49,8 @@ def doing(member: HangMember, helpers: Sequence[HangMember], apart: float, ranks
     if _loads(frames):
         return _loading(member, helpers, apart, ranks)
     own = _own(member, apart, ranks)
+    if leaves(frames):
+        return leaving(_for_a_child(own, member, helpers, apart, ranks) or own, member)
     if own.works:
         return own
     if _compiles(frames):
@@ -66,7 +80,33 @@ def _for_a_child(
             return Activity(Cause.CHILD, words, unproved=True)
     if any(_state_of(each.a) != _state_of(each.b) == "" or each.a is None for each in children):
         return Activity(Cause.CHILD, "waits for a child process, and one started or ended", unproved=True)
-    return None
+    waited = _waited_for(member, children) if own.cause is Cause.CHILD else None
+    stands = next((activity for child, activity in does if child is waited), None)
+    return _of_child(waited, stands, member) if waited and stands else None
+
+
+def _waited_for(member: HangMember, children: Sequence[HangMember]) -> HangMember | None:
+    """The child that its system call names, or its only one."""
+    main = threads.main(member.b)
+    named = main.syscall[1] if main and len(main.syscall) > 1 else ""
+    by_call = next((each for each in children if hex(each.pid) == named), None)
+    return by_call or (children[0] if len(children) == 1 else None)
+
+
+def _of_child(child: HangMember, does: Activity, parent: HangMember) -> Activity:
+    """The activity of a rank whose child stands still."""
+    frames = frames_of(child.b) or frames_of(child.a)
+    at = user_frame(frames)
+    where = f" in {short(at.name)}, {place_of(at)}" if at else ""
+    if does.cause is Cause.LOCK and not does.held and forked_with_lock(child, parent):
+        does = replace(does, cause=Cause.FORK, words=FORKED)
+    return replace(
+        does,
+        cause=Cause.FORK if does.cause is Cause.FORK else Cause.CHILD,
+        words=f"waits for its child {child.pid}, which {does.words}{where}",
+        place=place_of(at),
+        frames=shown_frames(frames),
+    )
 
 
 def _state_of(look: Look | None) -> str:
@@ -135,18 +175,23 @@ def _loading(member: HangMember, helpers: Sequence[HangMember], apart: float, ra
     if not at_work:
         return Activity(Cause.LOADER, f"{says}, whose workers seem idle")
     own = {each.pid: _state(each) or _own(each, apart, ranks) for each in at_work}
+    for each in at_work:
+        locked = own[each.pid].cause is Cause.LOCK and not own[each.pid].held
+        if locked and forked_with_lock(each, member):
+            own[each.pid] = replace(own[each.pid], cause=Cause.FORK, words=FORKED)
     worker = min(at_work, key=lambda each: (own[each.pid].works, own[each.pid].unproved, each.pid))
     frames = frames_of(worker.b) or frames_of(worker.a)
     at = user_frame(frames)
     where = f" in {at.name.rpartition('.')[2]}, {place_of(at)}" if at and not own[worker.pid].place else ""
     return Activity(
-        Cause.LOADER,
+        Cause.FORK if own[worker.pid].cause is Cause.FORK else Cause.LOADER,
         f"{says}: worker {worker.pid} {own[worker.pid].words}{where}",
         works=own[worker.pid].works,
         unproved=own[worker.pid].unproved,
         certain=bool(frames),
         place=place_of(at),
         frames=shown_frames(frames),
+        held=own[worker.pid].held,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import threads
-from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HeldLock
 from doctor.hang.judge.places import frames_of, shown_frames
 from doctor.hang.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold
@@ -20,7 +20,10 @@ MOST = 3
 _NVIDIA = "ib-port-down,nic-errors,nvlink-down,gpu-xid"
 _NPU = "device-link-*,device-unhealthy,device-unreachable"
 _NETWORK = "port-unreachable,large-packets-lost,firewall-blocks,nic-errors,mtu-mismatch"
-_OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
+_OWN = {
+    *(Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER),
+    *(Cause.CHILD, Cause.FORK, Cause.LEFT),
+}
 """Causes inside the rank itself."""
 _ENDLESS = _OWN - {Cause.COMPUTES}
 """Causes that do not pass by themselves. A computation may end."""
@@ -57,15 +60,15 @@ class Reach:
 
     def again(self, job: HangJob) -> str:
         """The command that repeats this look with --sudo."""
-        options = (("--pid", str(job.ranks[0].pid)), ("--sudo",))
+        options = (("--pid", str(job.first.pid if job.first else 0)), ("--sudo",))
         return self.way.typed("hang", self.nodes, options)
 
     def on(self, host: str, command: str) -> str:
         if self.allocation:
             step = ["srun", f"--jobid={self.allocation}", "--overlap", "--nodes=1", "--ntasks=1"]
-            return shlex.join([*step, f"--nodelist={host}", *command.split()])
+            return shlex.join([*step, f"--nodelist={host}", *shlex.split(command)])
         way = replace(self.way, reached=(*self.way.reached, ("--local",))) if self.local else self.way
-        return way.login(host, command.split())
+        return way.login(host, shlex.split(command))
 
 
 def reach_of(evidence: HangEvidence, job: HangJob) -> Reach:
@@ -123,8 +126,18 @@ def _sentences(named: Sequence[HangCulprit], sure: bool) -> Iterator[str]:
     alike: dict[tuple[Cause, str], list[HangCulprit]] = {}
     for each in named:
         alike.setdefault((each.cause, each.place), []).append(each)
-    said = (_sentence(cause, place, of, sure) for (cause, place), of in alike.items())
+    said = [_sentence(cause, place, of, sure) for (cause, place), of in alike.items()]
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
+    yield from list(dict.fromkeys(map(_of_lock, (each.held for each in named if each.held))))[:MOST]
+
+
+def _of_lock(held: HeldLock) -> str:
+    path = held.path or "the file"
+    if held.by_rank:
+        return f"release the lock {path} before the collective in which its holder waits"
+    if held.holder is not None:
+        return f"if nobody needs process {held.holder} any more, end it: it holds the lock {path}"
+    return f"look for who holds {path} on the other hosts, if they share it; if nobody does, remove it"
 
 
 def _all_commands(job: HangJob, named: Sequence[HangCulprit], reach: Reach, sure: bool) -> Iterator[str]:
@@ -161,6 +174,10 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
         Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
         Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
         Cause.LINK: "look at the network between these hosts",
+        Cause.FORK: f"have {who} start its processes by spawn in place of fork, or before its threads"
+        f" (tokenizers: TOKENIZERS_PARALLELISM=false){innocent}",
+        Cause.LEFT: f"find out why {who} left before the others: fewer batches, an exception, sys.exit"
+        f"{innocent}",
         Cause.MISMATCH: "compare the order of collectives on these ranks",
         Cause.LAST: f"look at {who} with more rights",
     }.get(cause, f"look at {who}{at}{innocent}")
@@ -187,6 +204,11 @@ def _commands(
         yield reach.again(job)
     else:
         yield _stack_again(each, job, reach)
+        holder = each.held.holder if each.held else None
+        own = {(member.host, member.pid) for member in (*job.ranks, *job.helpers)}
+        foreign = holder is not None and (each.host, holder) not in own
+        if foreign and (end := reach.on(each.host, f"kill {holder}")):
+            yield f"{end}    # ends the process that holds the lock"
         if sure and each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
             yield f"{end}    # ends the job, with an error in its log"
 

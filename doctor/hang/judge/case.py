@@ -72,10 +72,23 @@ class HangCase:
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
         ranks = ends_of_ranks(self.job.ranks)
-        return tuple(
-            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart, ranks))
-            for each in of
-        )
+        told = (replace(e, doing=doing(e.member, helpers.get(e.key, ()), self.apart, ranks)) for e in of)
+        return tuple(map(self._with_holder, told))
+
+    def _with_holder(self, each: RankStanding) -> RankStanding:
+        """The standing; if a rank of the job holds the lock that it waits for, with where that rank is."""
+        does = each.doing
+        holder = (each.member.host, does.held.holder) if does and does.held else None
+        rank = next((one for one in self.standings if one.key == holder), None)
+        if does is None or rank is None:
+            return each
+        where = f"waits in {rank.operation or 'a collective'}" if rank.inside else "is outside as well"
+        at = f", {rank.place}" if rank.place else ""
+        who = f"rank {rank.rank}" if rank.rank is not None else "another rank"
+        words = f"{does.words}; that is {who}, which {where}{at}"
+        held = replace(does.held, by_rank=True) if does.held else None
+        found = replace(does, words=words, held=held, place=does.place or each.place)
+        return replace(each, doing=replace(found, frames=does.frames or each.frames))
 
 
 def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
@@ -93,9 +106,8 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     waits = edges(after) if timed else frozenset()
     quiet = quiet_for(after) if timed else {}
     standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
-    return HangCase(
-        job, standings, lost, waits, cut(after), gap, still, strange, timed, unrecognised(evidence, job)
-    )
+    away = unrecognised(evidence, job)
+    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed, away)
 
 
 def _still(

@@ -207,7 +207,12 @@ def _outside(case: HangCase) -> HangFinding | None:
 
 
 def _may_wait_for(each: RankStanding, others: Sequence[RankStanding]) -> bool:
-    """Whether it waits for a lock on a file, or polls, while another rank outside may hold or make it."""
+    """Whether it waits for a lock on a file, or polls, while another rank outside holds, or may hold or make,
+    that.
+    """
+    held = each.doing.held if each.doing else None
+    if held is not None and held.holder is not None:
+        return any(one is not each and one.key == (each.member.host, held.holder) for one in others)
     works = [one for one in others if one.doing and (one.doing.works or one.doing.unproved)]
     return each.doing is not None and each.doing.polls and any(one is not each for one in works)
 
@@ -243,7 +248,14 @@ def _culprit(each: RankStanding) -> HangCulprit:
     frames = does.frames or each.frames
     sentence = does.words + ("" if does.place else where)
     return HangCulprit(
-        each.rank, each.member.host, each.member.pid, does.cause, sentence, does.place or each.place, frames
+        each.rank,
+        each.member.host,
+        each.member.pid,
+        does.cause,
+        sentence,
+        does.place or each.place,
+        frames,
+        does.held,
     )
 
 

@@ -45,6 +45,8 @@ class Cause(str, Enum):
     STORAGE = "waits for storage"
     LOADER = "waits for its data loader"
     CHILD = "waits for a child process"
+    FORK = "waits for a lock held over a fork"
+    LEFT = "has left and cannot exit"
     INPUT = "waits for input"
     WRITES = "moves data"
     IMPORTS = "imports"
@@ -53,6 +55,22 @@ class Cause(str, Enum):
     MISMATCH = "is in another collective"
     LAST = "is the last that others wait for"
     BEHIND = "is behind, as a library counts"
+    ABSENT = "was not started"
+    ADDRESS = "calls another address"
+    NAME = "cannot resolve a name"
+    NUMBER = "has another host's number"
+    CONNECTS = "cannot connect"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock on a file that keeps a process waiting."""
+
+    path: str
+    holder: int | None
+    """The PID of the process that holds it; None if none was found."""
+    by_rank: bool = False
+    """A rank of the job holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +91,7 @@ class Activity:
     place: str = ""
     """The worker's line, if a worker keeps the rank waiting."""
     frames: tuple[Frame, ...] = ()
+    held: HeldLock | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +140,7 @@ class HangCulprit:
     """What it is doing, without its name: "sleeps in forward, train.py:57"."""
     place: str = ""
     frames: tuple[Frame, ...] = ()
+    held: HeldLock | None = None
 
     @property
     def key(self) -> tuple[str, int | None]:
@@ -175,10 +195,17 @@ class HangJob:
     """
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""
+    starters: tuple[HangMember, ...] = ()
+    """Its launchers, if it has no rank yet."""
+
+    @property
+    def first(self) -> HangMember | None:
+        """Its first rank, or its first launcher."""
+        return next(iter((*self.ranks, *self.starters)), None)
 
     @property
     def owner(self) -> str:
-        return self.ranks[0].user if self.ranks else ""
+        return self.first.user if self.first else ""
 
     @property
     def expected(self) -> int:
@@ -211,22 +238,6 @@ class WeighedOpinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Straggler:
-    """The rank that was outside collectives in most of many looks, while others were inside."""
-
-    rank: int | None
-    host: str
-    pid: int
-    outside: int
-    looks: int
-
-    def __str__(self) -> str:
-        who = f"rank {self.rank}" if self.rank is not None else f"process {self.pid}"
-        often = f"in {self.outside} of {self.looks} looks"
-        return f"others waited for {who} on {self.host} {often}: it may be the slowest"
-
-
-@dataclass(frozen=True, slots=True)
 class Judgement:
     verdict: HangState
     started: str
@@ -252,8 +263,6 @@ class Judgement:
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
     heard: tuple[WeighedOpinion, ...] = ()
-    straggler: Straggler | None = None
-    """The rank that was late in most of many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
     """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from doctor.hang.evidence import Connection, Frame, HangMember, Look, Thread
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause
+from doctor.hang.judge.locks import waits_for_lock
 from doctor.hang.judge.places import frames_of, main_thread, place_of, user_frame, user_index
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
 
@@ -76,6 +77,8 @@ def waits_for(
     member: HangMember, frames: Sequence[Frame], did: Progress, apart: float, ranks: Ends = NONE
 ) -> Activity:
     """What it waits for. It is unproved if it may be work that goes on, or an answer that may still come."""
+    if locked := waits_for_lock(member, frames, apart):
+        return locked
     found = _waits_for(member, frames, ranks)
     if found.cause is Cause.SLEEPS and did.woken:
         found = replace(found, polls=True)

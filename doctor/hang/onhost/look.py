@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from doctor.hang.onhost import proc, ranks, room, sockets, source, stacks
+from doctor.hang.onhost import locks, proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.recognise import candidates
@@ -19,13 +19,14 @@ EARLY = 1 << 19
 second comes too late. More could make the second look wait for their reader.
 """
 MOST_LINES = 400
+MOST_OTHERS = 64
 MOST_BETWEEN = 7
 BUSY_LOOKS = 5
 """The least number of looks in between, at processes that compute: another line shows that they go on."""
 MOST_BUSY = 16
 ROUND = 0.1
 """Seconds by which the start of a process, or the time of a file, may be rounded."""
-COMPARED = ("files", "positions", "kernel")
+COMPARED = ("files", "positions", "kernel", "locks")
 """What only the first and the last look have, besides connections."""
 ROWS, WHOLE = 14.0, 22.0
 """Seconds for the search for ranks: for reading the processes the first time, and in total."""
@@ -36,8 +37,10 @@ APART = 2.0
 """Seconds between looks, if there are more than two."""
 
 
-def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[dict[str, Any]], list[str]]":
-    """The members of this host's jobs, and what could not be read. It takes at most `within` seconds."""
+def find(known: "Launchers", own: int, within: float = math.inf) -> "dict[str, Any]":
+    """The members of this host's jobs, the launchers without ranks, processes that may be members, and what
+    could not be read. It takes at most `within` seconds.
+    """
     share = max(0.0, min(1.0, within / WHOLE))
     rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
     row_of = partial(proc.row, names=known.names)
@@ -78,7 +81,26 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
             unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
     lacking = ranks.without_ranks(known, rows, users, pids) + ranks.unseen(known, rows, users, pids)
-    return found, (lacking + unread)[:32]
+    starters = ranks.starters(known, rows, pids, own, proc.TICKS, proc.uptime(), users)
+    others = ranks.may_be_ranks(known, rows, pids | {one["pid"] for one in starters}, own)[:MOST_OTHERS]
+    may_be = _may_be(others, {row["pid"]: row for row in rows}, users, owners, over)
+    return {"members": found + starters, "unread": (lacking + unread)[:32], "may_be": may_be}
+
+
+def _may_be(
+    pids: "Sequence[int]",
+    rows: "Mapping[int, dict[str, Any]]",
+    users: "Mapping[int, str]",
+    owners: "Mapping[int, int]",
+    until: float,
+) -> "list[str]":
+    """The users of those that have, or may have, loaded a library that creates process groups."""
+    found = set()
+    for pid, loaded in carefully(proc.has_library, pids, owners=[owners[pid] for pid in pids], until=until):
+        if rows[pid]["hidden"] or loaded is not False:
+            uid = rows[pid]["uid"]
+            found.add(users.get(uid, f"uid {uid}"))
+    return sorted(found)[:MOST_OTHERS]
 
 
 def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> "dict[int, list[int]]":
@@ -196,8 +218,11 @@ class Looks:
             looks[item[0]] = gone if look is None else look
         if not brief:
             self._connections(looks, _until(over, NETS, 0.5))
+        named = {}  # type: dict[int, list[Any]]
         if self.pyspy is not None:
-            self._stacks(looks, over)
+            self._stacks(looks, over, named)
+        if not brief:
+            self._locks(looks, named, _until(over, LINES, 1.0))
         place = room.Room(whole, {member["user"] for member in self.members})
         without = ("inodes", *(COMPARED if brief else ()))
         kept = {pid: {k: v for k, v in look.items() if k not in without} for pid, look in looks.items()}
@@ -251,7 +276,28 @@ class Looks:
             turns.over(time.monotonic() - began)
             at = turns.next()
 
-    def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float) -> None:
+    def _locks(
+        self, looks: "dict[int, dict[str, Any]]", named: "Mapping[int, Sequence[Any]]", until: float
+    ) -> None:
+        """Add the locks that each process may wait for. `named`: names of lock files in its stack."""
+        table = locks.entries()
+        items = [
+            (pid, _inside(pid), proc.rights(pid), named.get(pid, ()), table)
+            for pid, look in looks.items()
+            if look["state"] not in ("", "Z") and locks.concerns(pid, table, named.get(pid, ()))
+        ]
+        owners = [self.users[item[0]] for item in items]
+        users = {}  # type: dict[int, str]
+        for (pid, *_), found in carefully(locks.of, items, owners=owners, until=until):
+            if found:
+                looks[pid]["locks"] = found
+            holders = [one for lock in found or () for one in lock["holders"]]
+            users = users or (proc.users({one["uid"] for one in holders}) if holders else {})
+            for one in holders:
+                uid = one.pop("uid")
+                one["user"] = users.get(uid, f"uid {uid}")
+
+    def _stacks(self, looks: "dict[int, dict[str, Any]]", over: float, named: "dict[int, list[Any]]") -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks.get(m["pid"], {"state": ""})["state"] not in ("", "Z", "X")]
         fit = [m for m in fit if m["pid"] not in self.silent]
@@ -264,6 +310,9 @@ class Looks:
         for pid, threads in found.items():
             told = self.told.setdefault(pid, {})
             for thread in threads:
+                held = thread.pop("locks", ())
+                if thread["tid"] == pid or thread["name"] == "MainThread":
+                    named[pid] = [*held]
                 for key in stacks.NUMBERS:
                     if key in thread:
                         number = thread.pop(key)
@@ -275,16 +324,18 @@ class Looks:
         # In less time, as between the two looks, a missing answer says nothing about the next look.
         if seconds >= stacks.SECONDS / 2:
             self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
-        self._sources(found, _until(over, LINES, 1.0))
+        self.add_sources(found, _until(over, LINES, 1.0))
 
-    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
-        """Read the text of the innermost lines of the users' code."""
+    def add_sources(
+        self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float, most: int = source.INNERMOST
+    ) -> None:
+        """Read the text of the innermost lines of the users' code: at most this many of each stack."""
         frames = {}  # type: dict[tuple[str, Any, float], list[dict[str, Any]]]
         booted = time.time() - proc.uptime()
         for pid, threads in found.items():
             rights = proc.rights(pid)
             since = round(booted + self.starts[pid] / float(proc.TICKS) + ROUND, 1)
-            for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
+            for frame in source.wanted(list(threads), stacks.is_users, most) if rights else ():
                 frames.setdefault((_inside(pid) + frame["file"], rights, since), []).append(frame)
         items = [
             (path, sorted({f["line"] for f in some}), rights, since)

@@ -177,10 +177,10 @@ def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
     refused = []  # type: list[str]
     look["threads"] = _threads(home, pid, refused)
     try:
-        counters = _counters(home)
-        look["bytes_moved"] = counters["rchar"] + counters["wchar"]
-        look["disk"] = counters["read_bytes"] + counters["write_bytes"]
-        own = _counters(f"{home}/task/{pid}")
+        done = counters(home)
+        look["bytes_moved"] = done["rchar"] + done["wchar"]
+        look["disk"] = done["read_bytes"] + done["write_bytes"]
+        own = counters(f"{home}/task/{pid}")
         look["calls"] = own["syscr"] + own["syscw"]
     except (OSError, ValueError, KeyError):
         refused.append("io")
@@ -199,7 +199,7 @@ def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
     return look
 
 
-def _counters(place: str) -> "dict[str, int]":
+def counters(place: str) -> "dict[str, int]":
     """The counters of input and output of a process or a thread."""
     pairs = (line.split(": ") for line in read(place + "/io").splitlines())
     return {name: int(number) for name, number in pairs}

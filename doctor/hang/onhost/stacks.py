@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from doctor.hang.onhost import locks
 from doctor.hang.onhost.careful import Tool, run_all
 
 SECONDS = 5.0
@@ -116,6 +117,7 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
         "frames": [_frame(each) for each in _kept(frames)],
     }
     users = [each for each in frames if is_users(str(each.get("filename") or ""))]
+    thread["locks"] = locks.names(frames)
     step = _number(users, STEPS)
     if step is None:
         loops = [each for each in users if _number([each], WEAK) is not None]

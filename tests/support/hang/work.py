@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -362,12 +363,153 @@ def file_lock() -> None:
         fcntl.flock(mine, fcntl.LOCK_EX)
 
 
+HOLDS = """
+import os, sys, time
+from pathlib import Path
+path, held, kind = sys.argv[1:]
+if os.fork():
+    os._exit(0)  # so that it is no child of the rank
+if kind == "sqlite":
+    import sqlite3
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("begin exclusive")
+else:
+    import fcntl
+    lock = open(path, "a")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+Path(held + ".new").write_text(str(os.getpid()))
+Path(held + ".new").rename(held)
+end = time.monotonic() + (3 if kind == "short" else 900)
+with open(f"{path}.data", "wb") as data:
+    while time.monotonic() < end:
+        time.sleep(0.1)
+        if kind == "downloads":
+            data.write(bytes(1_000_000))
+"""
+
+
+def _held_by_another(kind: str) -> str:
+    """The path of a lock that a process of its own holds."""
+    path = str(FOLDER / "hub.lock")
+    argv = [sys.executable, "-c", HOLDS, path, str(FOLDER / f"held.{RANK}"), kind]
+    subprocess.run(argv, start_new_session=True, check=True)
+    while not (FOLDER / f"held.{RANK}").exists():
+        time.sleep(0.05)
+    return path
+
+
+def hub_lock() -> None:
+    from filelock import FileLock
+
+    with FileLock(_held_by_another("flock")):
+        pass
+
+
+def flock_of_another() -> None:
+    import fcntl
+
+    with open(_held_by_another("flock"), "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def sqlite_lock() -> None:
+    import sqlite3
+
+    connection = sqlite3.connect(_held_by_another("sqlite"), timeout=LONG)
+    connection.execute("create table runs (id int)")
+
+
+def short_lock() -> None:
+    """It is free after some seconds."""
+    from filelock import FileLock
+
+    with FileLock(_held_by_another("short")):
+        pass
+
+
+def lock_of_a_download() -> None:
+    from filelock import FileLock
+
+    with FileLock(_held_by_another("downloads")):
+        pass
+
+
+def build_lock() -> None:
+    """As torch builds an extension, in a folder where a build was killed."""
+    load_inline = import_module("torch.utils.cpp_extension").load_inline
+    (FOLDER / "build").mkdir()
+    (FOLDER / "build" / "lock").touch()
+    load_inline("nothing", cpp_sources="", build_directory=str(FOLDER / "build"))
+
+
+def lock_over_collective() -> None:
+    """The first rank holds it, and waits for all."""
+    from filelock import FileLock
+
+    if RANK == 0:
+        with FileLock(str(FOLDER / "cache.lock")):
+            mark("held")
+            dist.all_reduce(torch.ones(4))
+    while not (FOLDER / "held.0").exists():
+        time.sleep(0.05)
+    FileLock(str(FOLDER / "cache.lock")).acquire()
+
+
+TOKENS = threading.Lock()
+
+
+def tokenize() -> None:
+    with TOKENS:
+        pass
+
+
+def fork_lock() -> None:
+    """A child is forked while a thread holds the lock that the child needs."""
+    begun = threading.Event()
+
+    def hold() -> None:
+        with TOKENS:
+            begun.set()
+            time.sleep(2)
+
+    threading.Thread(target=hold).start()
+    begun.wait()
+    child = os.fork()
+    if child == 0:
+        tokenize()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def rest() -> None:
+    threading.Event().wait()
+
+
+def leave_all() -> None:
+    leave()
+
+
+class Left(Exception):
+    """Of a rank that has no more batches."""
+
+
+def leave() -> None:
+    threading.Thread(target=rest, name="uploader").start()
+    raise Left
+
+
 def main() -> None:
+    with suppress(Left):
+        train()
+
+
+def train() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=timedelta(seconds=1800))
     for step in range(1_000_000):
         time.sleep(0.02)
-        if BAD and step == AT and KIND:
+        everybody = KIND in ("leave_all", "lock_over_collective")
+        if (BAD or everybody) and step == AT and KIND:
             mark("hit")
             globals()[KIND]()
         dist.all_reduce(torch.ones(4))

@@ -1,8 +1,8 @@
 """Catalogues of translations: gettext's .po files, whose msgid is the English template of a sentence.
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
-`{word}` one for a single word, and `{s|}` or `{is|are}` a choice of English words that the translation does
-not need.
+`{word}` one for a single word, `{raw}` (or `{raw2}`) one for a text that is not translated, and `{s|}` or
+`{is|are}` a choice of English words that the translation does not need.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
+QUOTED = "raw"
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"

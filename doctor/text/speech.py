@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from doctor.text.catalogue import HOLE, Template, read_catalogue, words
+from doctor.text.catalogue import HOLE, QUOTED, Template, read_catalogue, words
 from doctor.text.language import UNTRANSLATED, Language
 
 CATALOGUE = Path(__file__).parent / "zh"
@@ -141,12 +141,16 @@ def _said(text: str, depth: int) -> str | None:
 
 def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | None:
     for each in templates:
-        if found := each.pattern.fullmatch(text):
-            values = {
-                name: (value, _said(value.strip(), depth + 1)) for name, value in found.groupdict().items()
-            }
-            if not each.is_weak or all(said or _is_name(value) for value, said in values.values()):
-                return HOLE.sub(lambda hole: _filled(*values[hole[1]]), each.chinese)  # noqa: B023
+        found = each.pattern.fullmatch(text)
+        if found is None:
+            continue
+        quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
+        prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
+        said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
+        if each.is_weak and not all(said[name] or _is_name(value) for name, value in prose.items()):
+            continue
+        values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
+        return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
     return None
 
 

@@ -5,8 +5,8 @@ come for the time of its lease. It writes no file: py-spy is kept in memory only
 that this process always answers; the child's own children do everything that may block.
 
 Commands are JSON objects, one per line, with a kind in "do": find, tool (a part of py-spy, compressed, in
-base64), look, beat, stop. Answers have a kind in "say": member, found, armed, look, library, seen, done,
-trouble, bye (the last one).
+base64), look, ends, beat, stop. Answers have a kind in "say": member, found, armed, look, library, seen,
+ends, done, trouble, bye (the last one).
 """
 
 import base64
@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.hang.onhost import libraries, look, proc, stacks
+from doctor.hang.onhost import ends, libraries, look, proc, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
@@ -62,7 +62,8 @@ class HangAgent(HostAgent):
         self.ear = None  # type: int | None
         """The pipe that the child writes to."""
         self.doing = ""
-        self.next = None  # type: Callable[[MessageWriter], None] | None
+        self.todo = []  # type: list[tuple[str, Callable[[MessageWriter], None]]]
+        self.looked = False
         self.begun = b""
         self.members = []  # type: list[dict[str, Any]]
         self.unread = []  # type: list[str]
@@ -129,12 +130,16 @@ class HangAgent(HostAgent):
             self._start("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
         elif what == "tool":
             self._receive_tool(told)
-        elif what == "look" and self.next is None:
+        elif what == "look" and not self.looked:
             apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
             within = max(0.0, _seconds(told.get("within"), 2 * look.LOOK) - beats * self.beat)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self.next = lambda say: self._look(apart, within, chosen, say)
+            self.looked = True
+            self.todo.append(("look", lambda say: self._look(apart, within, chosen, say)))
+            self._go_on()
+        elif what == "ends":
+            self.todo.append(("ends", lambda say: say("ends", ends=ends.asked(told["ends"]))))
             self._go_on()
 
     def _receive_tool(self, told: "dict[str, Any]") -> None:
@@ -157,9 +162,9 @@ class HangAgent(HostAgent):
     # The child.
 
     def _go_on(self) -> None:
-        """Start the look as soon as the ranks are found."""
-        if self.ear is None and self.next is not None and self.doing != "look":
-            self._start("look", self.next)
+        """Start what comes next, as soon as the child before has ended."""
+        if self.ear is None and self.todo:
+            self._start(*self.todo.pop(0))
 
     def _start(self, what: str, work: "Callable[[MessageWriter], None]") -> None:
         self.doing = what
@@ -244,6 +249,7 @@ class HangAgent(HostAgent):
             stacks=what,
             ages=not looks.no_ages,
             addresses=proc.addresses(),
+            unplugged=ends.unplugged(),
             unread=unread,
             loose=looks.loose,
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],

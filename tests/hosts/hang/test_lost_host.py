@@ -1,0 +1,70 @@
+"""A host that lost everything without a word: the other ranks keep connections that nobody there has."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from tests.hosts.hang.test_torchrun import step, torchrun, until
+from tests.lab import Host, Lab
+from tests.support.hang.named import culprits
+
+pytestmark = pytest.mark.slow
+
+SILENT = """
+table inet silent {
+  chain out { type filter hook output priority 0; policy accept;
+    tcp dport 22 accept; tcp sport 22 accept; oif eth0 meta l4proto tcp drop; }
+}
+"""
+KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000kB, anon-rss:8000000kB\n"
+BOOTED = "echo '{0:.2f} {0:.2f}' >/run/uptime; mount --bind /run/uptime /proc/uptime"
+
+
+def lose_everything(host: Host) -> None:
+    """As when it loses power: no end of a connection is told to the other one."""
+    host.do("echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries")
+    host.do("pkill -STOP -f '[h]ang/job.py'")
+    time.sleep(1.5)  # what was on its way has arrived
+    host.nft(SILENT)
+    host.do("pkill -KILL -f '[h]ang/job.py'")
+    gone = "ss -tanH | grep -vE ':22 ' | grep -q . && echo left || echo none"
+    host.await_that(lambda: host.do(gone).strip() == "none", "end of its connections")
+    host.do("nft delete table inet silent")
+
+
+def looked(lab: Lab) -> tuple[int, dict[str, Any]]:
+    done = lab.doctor("hang", "node[1-3]", "--for", "1", "--json", "-")
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_its_ranks_are_gone_and_its_connections_half_open(lab: Lab) -> None:
+    hosts = [lab["node1"], lab["node2"], lab["node3"]]
+    with torchrun(hosts, 1, FAULT="") as job:
+        until(lambda: min(step(hosts, rank) for rank in range(3)) >= 3, job)
+        lose_everything(hosts[2])
+        code, said = looked(lab)
+        (culprit,) = culprits(said)
+        assert (code, culprit["rank"], culprit["host"], culprit["pid"]) == (1, 2, "node3", None), said
+        assert (culprit["cause"], culprit["confidence"]) == ("gone", "certain")
+        assert f"node3 has no socket for {hosts[2].address}:" in culprit["summary"]
+        assert "started again" not in culprit["summary"]
+        assert said["hang"]["job"]["gone"] == [{"rank": 2, "host": "node3"}]
+        assert any("journalctl" in each and "-b -1" not in each for each in said["hang"]["commands"])
+        assert any(
+            "to leave node3 out, start the job again on node[1-2]" in each for each in said["hang"]["do"]
+        )
+
+        now = float(hosts[2].do("cut -d' ' -f1 /proc/uptime"))
+        hosts[2].kernel_log(KILLED.format(now - 5))
+        _, said = looked(lab)
+        assert "; its kernel killed python (pid 4711) " in culprits(said)[0]["summary"]
+
+        hosts[2].do(BOOTED.format(2.0))
+        _, said = looked(lab)
+        assert "; node3 was started again 2 s ago" in culprits(said)[0]["summary"]
+        assert any("journalctl -b -1" in each for each in said["hang"]["commands"])

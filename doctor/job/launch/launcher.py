@@ -81,6 +81,10 @@ def named(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+NOT_SHOWN = frozenset({"", "hostfile"})
+"""The names of options whose words stay on the host, because they concern no rank."""
+
+
 def unnamed(*names: str) -> dict[str, str]:
     """Options whose value says nothing about the ranks."""
     return dict.fromkeys(names, "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.job.launch.launcher import Launcher
+from doctor.job.launch.launcher import NOT_SHOWN, Launcher
 from doctor.job.launch.launchers import (
     COMMANDS,
     LOCAL_RANKS,
@@ -42,7 +42,7 @@ _WRAPPERS = (
 def _options(launcher: Launcher) -> str:
     """Its options: =v has a value, =u one that is dropped, =p two, =f none."""
     known = launcher.options
-    marks = {name: "v" if called else "u" for name, called in known.values.items()}
+    marks = {name: "u" if called in NOT_SHOWN else "v" for name, called in known.values.items()}
     marks |= dict.fromkeys(known.pairs, "p") | dict.fromkeys(known.flags - known.values.keys(), "f")
     how = ("a" if known.abbreviated else "") + ("g" if known.glued else "") + ("o" if launcher.outer else "")
     return " ".join([f"@{launcher.name}={how}", *(f"{name}={mark}" for name, mark in sorted(marks.items()))])

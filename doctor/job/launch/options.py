@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.job.launch.launcher import OptionNames
+from doctor.job.launch.launcher import NOT_SHOWN, OptionNames
 
 PYTHON = "(python|pypy)[0-9.]*"
 NOT_GIVEN = "(not given)"
@@ -69,10 +69,10 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
                 partly |= value == NOT_KNOWN
             elif known.values[full]:
                 values[known.values[full]] = value
-                says = True
+                says = known.values[full] not in NOT_SHOWN
         elif known.glued and not option.startswith("--") and known.known(name[:1]):
             values[known.values[name[:1]]] = word[2:]
-            says = known.values[name[:1]] != ""
+            says = known.values[name[:1]] not in NOT_SHOWN
         elif not equals and _is_value(words, position):
             partly |= is_open(words[position])
             position += 1

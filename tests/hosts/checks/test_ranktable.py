@@ -85,7 +85,7 @@ WRONG: dict[str, tuple[Callable[[Document], None], str, list[int], tuple[str, ..
         "node2",
         [3],
         (
-            "device 3 has another address",
+            "device 3 has a different address",
             "rank 11",
             r"device_ip 10\.20\.2\.99 \| 10\.20\.2\.13",
             "ranktable make",

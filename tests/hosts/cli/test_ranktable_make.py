@@ -78,7 +78,7 @@ def test_a_super_pod(make_rack: Callable[..., Rack], tmp_path: Path) -> None:
     outcome = NpuExaminer(rack, tmp_path)("--rank-table", str(path), hosts="")
     (found,) = assert_only(outcome, "rank-table-devices", ["198.18.0.12"], devices=[("198.18.0.12", 3)])
     assert_says(
-        [found], "device 3 has another super_device_id", r"super_device_id 999 \| SDID \d+", "rank 19"
+        [found], "device 3 has a different super_device_id", r"super_device_id 999 \| SDID \d+", "rank 19"
     )
 
 

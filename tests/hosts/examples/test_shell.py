@@ -35,24 +35,25 @@ Launch = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def launch(lab: Lab, tmp_path: Path) -> Launch:
-    """`launch(need, argument...)` on the controller, for a training script that is on every host."""
+    """`launch(need, argument..., smoke=)` on the controller, for a training script that is on every host."""
     for host in lab:
         host.write("/srv/train.py", TRAIN)
     desk = tmp_path / "desk"
     desk.mkdir()
     (desk / "hosts.txt").write_text("".join(f"{name} slots=2\n" for name in lab.names))
     command = desk / "doctor"
-    ours = f'exec {sys.executable} -m doctor "$command" --ssh-config {lab.ssh_config} "$@"'
+    ours = f'exec {sys.executable} -m doctor "$command" --ssh-config {lab.ssh_config} "$@" $MORE'
     command.write_text(f"#!/bin/sh\ncommand=$1\nshift\n{ours}\n")
     command.chmod(0o755)
 
-    def start(need: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def start(need: int, *arguments: str, smoke: bool = False) -> subprocess.CompletedProcess[str]:
         settings = {
             "HOSTFILE": str(desk / "hosts.txt"),
             "NEED": str(need),
             "PYTHON": sys.executable,
             "RUNS": str(desk / "runs"),
             "LOGS": str(desk / "logs"),
+            "MORE": "" if smoke else "--no-smoke",
             "SSH": f"ssh -F {lab.ssh_config}",
             "PATH": f"{desk}:{os.environ['PATH']}",
         }
@@ -65,7 +66,7 @@ def launch(lab: Lab, tmp_path: Path) -> Launch:
 def test_it_trains_on_the_healthy_hosts(launch: Launch, lab: Lab, tmp_path: Path) -> None:
     """The head is faulty, and one host more than is needed is healthy."""
     lab["node1"].shm("16m")
-    ran = launch(2)
+    ran = launch(2, smoke=True)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stderr + logs(tmp_path)
     address = lab["node2"].spec.address
     for number, name in enumerate(("node2", "node3")):

@@ -61,7 +61,8 @@ def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
             ["--steps", "3"],
             [
                 "No such option: --steps.",
-                "It is an option of doctor smoke, doctor preflight; doctor check -h lists its own.",
+                "It is an option of doctor smoke, doctor preflight, doctor run; "
+                "doctor check -h lists its own.",
             ],
         ),
         (["--port", "ssh"], ["--port: 'ssh' is not a whole number.", "Try 'doctor check -h' for help."]),

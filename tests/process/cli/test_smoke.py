@@ -60,7 +60,7 @@ FORM = "is not KIND@RANK[:STEP]"
             ["--replay", "x.json", "--steps", "9", "--tp", "2"],
             ["--replay cannot be combined with --steps, --tp: "],
         ),
-        (["--only", "shm-small"], ["No check is left to make.", "leave nothing"]),
+        (["--only", "shm-small"], ["No check is left to run.", "leave nothing"]),
     ],
 )
 def test_a_mistake_is_reported_with_a_next_step_before_any_host_is_asked(

@@ -163,7 +163,8 @@ def _check(job: HangJob, reach: Reach) -> str:
 
 def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -> str:
     ranks = [each.rank for each in of if each.rank is not None]
-    who = ranks_text(ranks, most=MOST) if ranks else f"process {of[0].pid}"
+    one = f"process {of[0].pid}" if of[0].pid is not None else f"the rank on {of[0].host}"
+    who = ranks_text(ranks, most=MOST) if ranks else one
     at = f" at {place}" if place else ""
     innocent = "; the network is not the cause" if sure and cause in _OWN else ""
     return {

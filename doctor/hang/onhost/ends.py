@@ -18,8 +18,10 @@ from doctor.hang.onhost.careful import Tool, carefully, run_all
 
 SECONDS = 5.0
 MOST_OUTPUT = 16 << 20
-MOST_SPACES = 32
+MOST_SPACES = 128
 """The most other network namespaces, such as those of containers, that are looked into."""
+MOST_TRIED = 3
+"""The most processes of a namespace by which it is entered: one may end meanwhile."""
 MOST_KILLED = 4
 ALL = ("ss", "-tan")
 _KILLED = re.compile(r"\[\s*(\d{1,12}\.\d+)\].*[Kk]illed process (\d{1,7}),? \(([^)]{1,64})\)")
@@ -69,19 +71,29 @@ def _all_ends(inside: "Sequence[str]" = ()) -> "tuple[set[tuple[str, str]], str]
 
 def _peers_inside() -> "tuple[set[str], str]":
     """The peers of connections in other network namespaces, and why some of these are unknown."""
-    spaces = {}  # type: dict[str, int]
-    own = os.readlink("/proc/self/ns/net")
+    spaces = {}  # type: dict[str, list[int]]
     for pid in proc.pids():
-        with contextlib.suppress(OSError):
-            spaces.setdefault(os.readlink(f"{proc.PROC}/{pid}/ns/net"), pid)
-    spaces.pop(own, None)
+        spaces.setdefault(_space(pid), []).append(pid)
+    for known in ("", _space("self")):
+        spaces.pop(known, None)
     found = set()  # type: set[str]
-    for pid in list(spaces.values())[:MOST_SPACES]:
-        known, why = _all_ends(["nsenter", "-t", str(pid), "-n", "--"])
-        if why:
-            return found, "the connections of a container could not be listed"
-        found |= {peer for _, peer in known}
+    for space, pids in list(spaces.items())[:MOST_SPACES]:
+        for pid in pids[:MOST_TRIED]:
+            ends, why = _all_ends(["nsenter", "-t", str(pid), "-n", "--"])
+            if not why:
+                found |= {peer for _, peer in ends}
+                break
+        else:
+            if any(_space(pid) == space for pid in pids):  # else it ended meanwhile
+                return found, "the connections of a container could not be listed"
     return found, "it has too many containers" if len(spaces) > MOST_SPACES else ""
+
+
+def _space(pid: "int | str") -> str:
+    """The network namespace of a process; empty if it may not be seen."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"{proc.PROC}/{pid}/ns/net")
+    return ""
 
 
 def _hidden() -> str:

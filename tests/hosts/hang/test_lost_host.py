@@ -3,37 +3,19 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from tests.hosts.hang.test_torchrun import step, torchrun, until
-from tests.lab import Host, Lab
+from tests.lab import Lab
+from tests.support.hang.lost import lose_everything
 from tests.support.hang.named import culprits
 
 pytestmark = pytest.mark.slow
 
-SILENT = """
-table inet silent {
-  chain out { type filter hook output priority 0; policy accept;
-    tcp dport 22 accept; tcp sport 22 accept; oif eth0 meta l4proto tcp drop; }
-}
-"""
 KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000kB, anon-rss:8000000kB\n"
 BOOTED = "echo '{0:.2f} {0:.2f}' >/run/uptime; mount --bind /run/uptime /proc/uptime"
-
-
-def lose_everything(host: Host) -> None:
-    """As when it loses power: no end of a connection is told to the other one."""
-    host.do("echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries")
-    host.do("pkill -STOP -f '[h]ang/job.py'")
-    time.sleep(1.5)  # what was on its way has arrived
-    host.nft(SILENT)
-    host.do("pkill -KILL -f '[h]ang/job.py'")
-    gone = "ss -tanH | grep -vE ':22 ' | grep -q . && echo left || echo none"
-    host.await_that(lambda: host.do(gone).strip() == "none", "end of its connections")
-    host.do("nft delete table inet silent")
 
 
 def looked(lab: Lab) -> tuple[int, dict[str, Any]]:
@@ -46,7 +28,7 @@ def test_its_ranks_are_gone_and_its_connections_half_open(lab: Lab) -> None:
     hosts = [lab["node1"], lab["node2"], lab["node3"]]
     with torchrun(hosts, 1, FAULT="") as job:
         until(lambda: min(step(hosts, rank) for rank in range(3)) >= 3, job)
-        lose_everything(hosts[2])
+        lose_everything(hosts[2], "[h]ang/job.py")
         code, said = looked(lab)
         (culprit,) = culprits(said)
         assert (code, culprit["rank"], culprit["host"], culprit["pid"]) == (1, 2, "node3", None), said

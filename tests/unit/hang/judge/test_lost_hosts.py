@@ -76,6 +76,8 @@ def test_a_rank_of_unknown_number_if_another_host_did_not_answer() -> None:
     hosts = tuple(host for host in seen.hosts if host.host != "node4")
     found = judge(replace(seen, hosts=hosts, unreached={"node4": "refused"}))
     assert [(one.rank, one.host) for one in found.culprits] == [(None, "node3")]
+    assert found.sentence == "The job waits for a rank on node3, which cannot go on."
+    assert not any("None" in each for each in (*found.do, *found.commands))
 
 
 @pytest.mark.parametrize(

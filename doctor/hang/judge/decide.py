@@ -180,9 +180,9 @@ def _lost_host(case: HangCase) -> HangFinding | None:
 
 
 def _lost_words(lost: LostHost) -> str:
-    waiting = ranks_text(lost.waiting, most=4) if lost.waiting else "others"
-    words = f"was there and is gone: {lost.host} has no socket for {lost.address}, to which {waiting} "
-    words += "is connected" if len(lost.waiting) == 1 else "are connected"
+    of = f" of {ranks_text(lost.waiting, most=4)}" if lost.waiting else ""
+    words = f"was there and is gone: the connections{of} to {lost.address} are half open, and {lost.host} "
+    words += "answers and has no such socket"
     if lost.started is not None:
         words += f"; {lost.host} was started again {duration(lost.started)} ago"
     return words + (f"; {lost.happened}" if lost.happened else "")

@@ -176,7 +176,7 @@ class LostHost:
     waiting: tuple[int, ...]
     """The ranks that have these connections."""
     address: str
-    """Its end of one of them."""
+    """The address to which they are."""
     unsure: str = ""
     """Why a rank may be there all the same; empty if none may."""
     happened: str = ""

@@ -4,6 +4,7 @@ without a word.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
@@ -16,13 +17,22 @@ MARGIN = 2.0
 
 def lost_hosts(evidence: HangEvidence, job: HangJob) -> tuple[LostHost, ...]:
     missing = sorted({*job.missing} - {rank for rank, _ in job.gone})
-    leads = [(f"{each.peer} {each.local}", rank) for rank, each in unpaired(job.ranks)] if missing else []
+    own = {host.host: {*host.addresses} for host in evidence.hosts}
+    leads = [
+        (f"{each.peer} {each.local}", rank)
+        for rank, each in (unpaired(job.ranks) if missing else ())
+        if each.peer.rpartition(":")[0].strip("[]") not in own[rank.host]
+    ]
+    # Several hosts may have one address, such as that of a bridge for containers.
+    claims = Counter(end for host in evidence.hosts if host.ends for end in {*host.ends.lacks})
     found: list[tuple[HostEvidence, list[HangMember], str]] = []
     for host in evidence.hosts:
-        gone = {*host.ends.lacks} if host.ends else set()
+        gone = {end for end in (host.ends.lacks if host.ends else ()) if claims[end] == 1}
         waiting = [(end, rank) for end, rank in leads if end in gone and rank.host != host.host]
         if waiting:
-            found.append((host, [rank for _, rank in waiting], waiting[0][0].partition(" ")[0]))
+            found.append(
+                (host, [rank for _, rank in waiting], waiting[0][0].partition(" ")[0].rpartition(":")[0])
+            )
     of_host = _homes([host for host, *_ in found], evidence.asked, job.ranks, missing)
     return tuple(
         _lost(host, waiting, address, of_host.get(host.host, ()), job.age, missing)

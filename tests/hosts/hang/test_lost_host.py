@@ -33,7 +33,7 @@ def test_its_ranks_are_gone_and_its_connections_half_open(lab: Lab) -> None:
         (culprit,) = culprits(said)
         assert (code, culprit["rank"], culprit["host"], culprit["pid"]) == (1, 2, "node3", None), said
         assert (culprit["cause"], culprit["confidence"]) == ("gone", "certain")
-        assert f"node3 has no socket for {hosts[2].address}:" in culprit["summary"]
+        assert f"of ranks 0-1 to {hosts[2].address} are half open, and node3 answers" in culprit["summary"]
         assert "started again" not in culprit["summary"]
         assert said["hang"]["job"]["gone"] == [{"rank": 2, "host": "node3"}]
         assert any("journalctl" in each and "-b -1" not in each for each in said["hang"]["commands"])

@@ -46,8 +46,10 @@ def test_the_rank_of_a_host_without_its_sockets_is_gone() -> None:
     (culprit,) = found.culprits
     assert (culprit.rank, culprit.host, culprit.pid, culprit.cause) == (2, "node3", None, Cause.GONE)
     assert (found.verdict, found.confidence) == (HangState.HANG, HangConfidence.CERTAIN)
-    said = "was there and is gone: node3 has no socket for 10.0.0.3:20002, to which ranks 0-1 are connected"
-    assert culprit.sentence == said
+    assert culprit.sentence == (
+        "was there and is gone: the connections of ranks 0-1 to 10.0.0.3 are half open, and node3 answers and"
+        " has no such socket"
+    )
     assert not any("could not be looked at" in note for note in found.notes)
 
 
@@ -107,6 +109,18 @@ def test_nobody_is_gone_while_all_ranks_are_there() -> None:
     ends = HostEnds(lacks=("10.0.0.3:80 10.0.0.1:5",))
     hosts = (replace(first, members=(member,)), rest[0], replace(rest[1], ends=ends))
     assert judge(replace(seen, hosts=hosts)).culprits == ()
+
+
+def test_an_address_that_several_hosts_have_shows_nothing() -> None:
+    """As that of a bridge for containers: a rank that uses its own host's is connected to no other host."""
+    seen = lost(NODES[:3], "node3")
+    assert judge(seen).culprits
+    first, second, third = seen.hosts
+    assert third.ends
+    twice = replace(seen, hosts=(first, replace(second, ends=third.ends), third))
+    assert judge(twice).culprits == ()
+    own = [replace(host, addresses=("10.0.0.3",)) for host in (first, second)]
+    assert judge(replace(seen, hosts=(*own, third))).culprits == ()
 
 
 def cut(*senders: int, arrives: bool = False, unplugged: str = "") -> HangEvidence:

@@ -16,7 +16,7 @@ import typer
 from doctor import __version__
 from doctor.cli import ranktable
 from doctor.cli.around import run_command
-from doctor.cli.examine import ask_facts, ask_hang, check_hosts, examine
+from doctor.cli.examine import ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
@@ -190,6 +190,15 @@ app.command(
         ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
     ),
 )(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
+app.command(
+    "slow",
+    help="Find the rank or link that makes a running job slow.",
+    epilog=examples(
+        ("doctor slow 'node[1-4]'", "look at the job that runs there"),
+        ("doctor slow --local --for 30", "on this machine, for longer"),
+        ("doctor slow --replay slow.json -v", "judge it again, with all ranks"),
+    ),
+)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow))
 app.command(
     "facts",
     help="Show what each host reports about itself; outliers are marked.",

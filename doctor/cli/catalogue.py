@@ -62,8 +62,9 @@ def print_schema() -> int:
     from doctor.logs.envelope import LogsReport
     from doctor.report.json import CheckReport
     from doctor.report.schema import schema_of
+    from doctor.slow.envelope import SlowReport
 
-    put(f"{json.dumps(schema_of(CheckReport, LogsReport, HangReport), indent=1)}\n", sys.stdout)
+    put(f"{json.dumps(schema_of(CheckReport, LogsReport, HangReport, SlowReport), indent=1)}\n", sys.stdout)
     return 0
 
 

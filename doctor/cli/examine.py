@@ -14,9 +14,10 @@ from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
-from doctor.hang.options import HangWishes
+from doctor.hang.options import HangWishes, JobWishes
 from doctor.report.formats import Outputs
 from doctor.run.request import HostFlags, Request
+from doctor.slow.options import SlowWishes
 from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
 from doctor.text.terminal import put, tell
 
@@ -102,15 +103,26 @@ def ask_facts(request: Request, wishes: FactsWishes) -> int:
 
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
+    from doctor.cli.hang import hang
+
+    return to_its_end(partial(hang, _of_a_job(request, wishes), wishes))
+
+
+def ask_slow(request: Request, wishes: SlowWishes) -> int:
+    from doctor.cli.slow import slow
+
+    return to_its_end(partial(slow, _of_a_job(request, wishes), wishes))
+
+
+def _of_a_job(request: Request, wishes: JobWishes) -> Request:
+    """The request of a command about a running job, if its options fit together."""
     refuse_conflicts(request, wishes)
     if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):
         raise UsageError("--job is the number of a Slurm job.", "Such as 4711, or 4711_3 of an array.")
     if (python := request.smoke.python) is not None:
         named = interpreter(python, request.who.local)
         request = replace(request, smoke=replace(request.smoke, python=named))
-    from doctor.cli.hang import hang
-
-    return to_its_end(partial(hang, request, wishes))
+    return request
 
 
 def to_its_end(run: Callable[[], int]) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from msgspec import structs
 
@@ -18,13 +18,13 @@ from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.evidence_file import encoded, load
-from doctor.hang.judge import Judgement
-from doctor.hang.options import HangWishes
+from doctor.hang.judge import Judgement, judged
+from doctor.hang.options import HangWishes, JobWishes
 from doctor.hang.pyspy import check_given
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
 from doctor.hang.run import Sight
-from doctor.hang.watch import judged, look_at, watch
+from doctor.hang.watch import look_at, watch
 from doctor.judge.verdict import Report
 from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.outputs import refuse_unwritable
@@ -38,6 +38,8 @@ from doctor.text.printable import clean_line
 from doctor.text.spelling import probably
 from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job
+
+W = TypeVar("W", bound=JobWishes)
 
 
 def hang(request: Request, wishes: HangWishes) -> int:
@@ -63,7 +65,7 @@ def hang(request: Request, wishes: HangWishes) -> int:
         session.close()
 
 
-def of_slurm(request: Request, wishes: HangWishes) -> tuple[Request, HangWishes, Mapping[str, str]]:
+def of_slurm(request: Request, wishes: W) -> tuple[Request, W, Mapping[str, str]]:
     """The request with the nodes of the Slurm job of `--job` as its hosts, unless hosts are named. If srun
     reaches the nodes, the environment of the job is returned and names them.
     """
@@ -94,14 +96,14 @@ def _report(sight: Sight, judgement: Judgement, request: Request, session: HostS
     suggests it.
     """
     if request.save is not None:
-        _write(request.save, encoded(sight.evidence))
+        write_evidence(request.save, encoded(sight.evidence))
     if session is not None:
         session.line.clear()
     outputs = request.outputs
     show_page(page_of(judgement, apart=outputs.verbose), outputs)
     if judgement.job is None:
-        _tell_unread(sight.evidence)
-    _tell_remedies(sight.reasons, sight.evidence.asked)
+        tell_unread(sight.evidence)
+    tell_remedies(sight.reasons, sight.evidence.asked)
     checked = _examine(judgement, session, terminal_of(outputs)) if session is not None else None
     report = hang_report(judgement, sight.evidence, checked)
     page = page_of(judgement)
@@ -128,7 +130,7 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
     return report
 
 
-def _tell_unread(evidence: HangEvidence) -> None:
+def tell_unread(evidence: HangEvidence) -> None:
     """Reports why a job may have been overlooked."""
     hosts: dict[str, list[str]] = {}
     for seen in evidence.hosts:
@@ -138,14 +140,14 @@ def _tell_unread(evidence: HangEvidence) -> None:
         tell(f"doctor: {clean_line(fold(names))}: {clean_line(why)}\n")
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_evidence(path: Path, data: bytes) -> None:
     try:
         write_file(path, data)
     except OSError as error:
         raise DoctorError(f"{path} could not be written: {error.strerror}.") from None
 
 
-def _tell_remedies(reasons: Mapping[str, UnreachedHost], asked: Collection[str]) -> None:
+def tell_remedies(reasons: Mapping[str, UnreachedHost], asked: Collection[str]) -> None:
     """Reports what to do about unreachable hosts; equal remedies once."""
     alike: dict[str, list[UnreachedHost]] = {}
     nameless = {host for host, why in reasons.items() if why.kind is UnreachedKind.NAME}

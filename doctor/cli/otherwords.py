@@ -66,6 +66,7 @@ _COMMANDS = {
     "check": "test scan diagnose examine verify validate status health doctor inspect",
     "smoke": "train training benchmark bench burn stress",
     "hang": "stack stacks stuck hung deadlock freeze",
+    "slow": "straggler stragglers lag late slowest",
     "facts": "info show inventory describe",
     "explain": "why what analyze analyse parse read error",
     "logs": "collect fetch gather",

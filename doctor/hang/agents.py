@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -24,6 +25,7 @@ from doctor.hang.evidence import (
 from doctor.hang.judge.wires import unpaired
 from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redaction import redacted
+from doctor.hang.starters import called
 from doctor.job.launch.brief import brief
 from doctor.model import UnreachedHost
 from doctor.transport import Line, Script, Session
@@ -83,7 +85,7 @@ class HangHost(RemoteAgent):
     """Whether only some of its members are looked at."""
     looking: bool = False
     asked_ends: bool = False
-    ends: HostEnds | None = None
+    half_open: HostEnds | None = None
     lost: str = ""
     received: int = 0
     """The total weight of the lines that it sent, as `onhost/room.py` counts it."""
@@ -96,21 +98,26 @@ class HangHost(RemoteAgent):
             unread += [self._explained(each) for each in seen.unread]
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
+        everybody = self.with_looks()
+        members = [member for member in everybody if not member.words]
         return redacted(
             HostEvidence(
                 host=self.host,
-                members=tuple(self.with_looks()),
+                members=tuple(members),
+                starters=tuple(member for member in everybody if member.words),
+                may_be=found.may_be,
+                names=seen.names if seen else (),
                 at=seen.at if seen else 0.0,
                 apart=seen.apart if seen else 0.0,
                 root=bool(seen and seen.root),
                 stacks=seen.stacks if seen else "",
                 lacks="" if seen and seen.stacks else self.lacks,
                 ages=bool(seen and seen.ages),
-                addresses=seen.addresses if seen else (),
+                addresses=seen.addresses if seen else found.addresses,
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
                 unplugged=seen.unplugged if seen else (),
-                ends=self.ends,
+                ends=self.half_open,
                 loose=seen.loose if seen else (),
             )
         )
@@ -145,7 +152,9 @@ def _is_ready(host: HangHost) -> bool:
 
 
 class HangAgents(AgentSession[HangHost, messages.HangMessage]):
-    decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+    decoder: ClassVar[msgspec.json.Decoder[Any]] = messages.DECODER
+    beat, last = b'{"do":"beat"}', b'{"do":"stop"}'
+    kind: ClassVar[type[HangHost]] = HangHost
 
     def __init__(
         self,
@@ -156,7 +165,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         pyspy: Sequence[Path] = (),
     ) -> None:
         """`until`: when the run ends, by time.monotonic()."""
-        super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
+        super().__init__(session, {name: self.kind(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = self.over = time.monotonic()
         self.unreached: dict[str, str] = {}
@@ -167,7 +176,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
         self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
-        self._hear(self.began + self.patience.search, _is_ready, tell)
+        self.await_all(self.began + self.patience.search, _is_ready, tell)
         for host in self.live():
             if host.found is None:
                 heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
@@ -191,20 +200,24 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             if host.looking:
                 asked = {"do": "look", "apart": apart, "within": within}
                 pids = {"pids": [*host.members]} if host.narrowed else {}
-                self.session.send(host.host, msgspec.json.encode({**asked, **pids}))
-        self._hear(over, lambda host: not host.looking or host.seen is not None, tell)
+                names = sorted({name for each in host.members.values() for name in called(each)})
+                named = {"names": names} if names else {}
+                self.session.send(host.host, msgspec.json.encode({**asked, **pids, **named}))
+        self.await_all(over, lambda host: not host.looking or host.seen is not None, tell)
 
     def ask_ends(self, tell: Callable[[], None]) -> None:
         """Ask all hosts about connections that lead from a rank to no other rank."""
-        members = [member for host in self.agents.values() for member in host.with_looks()]
-        ends = sorted({(each.peer, each.local) for _, each in unpaired(members)})[:MOST_ENDS]
+        everybody = [member for host in self.agents.values() for member in host.with_looks()]
+        lines = unpaired(member for member in everybody if not member.words)
+        ends = sorted({(each.peer, each.local) for _, each in lines})[:MOST_ENDS]
         for host in self.live() if ends else ():
             host.asked_ends = True
             self.session.send(host.host, msgspec.json.encode({"do": "ends", "ends": ends}))
         over = min(time.monotonic() + ENDS, self.over)
-        self._hear(over, lambda host: not host.asked_ends or host.ends is not None, tell)
+        self.await_all(over, lambda host: not host.asked_ends or host.half_open is not None, tell)
 
-    def _hear(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+    def await_all(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+        """Listen until it is over for all hosts that are left."""
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))
@@ -249,7 +262,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         elif isinstance(message, messages.LooksEnd) and host.looking:
             host.seen = message
         elif isinstance(message, messages.Ends) and host.asked_ends:
-            host.ends = message.ends
+            host.half_open = message.ends
         elif isinstance(message, messages.Trouble):
             host.lost = message.text
         elif isinstance(message, messages.ChildEnd):

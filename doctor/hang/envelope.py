@@ -144,21 +144,6 @@ class HangRankEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What it does outside collectives."""
 
 
-class StragglerEntry(msgspec.Struct, frozen=True):
-    """The rank that the others waited for in most looks. It is not a culprit."""
-
-    rank: int | None
-    """Its number."""
-    host: str
-    """Its host."""
-    pid: int
-    """Its PID."""
-    outside: int
-    """In how many looks it was outside a collective while others were inside."""
-    looks: int
-    """How many looks were counted."""
-
-
 class UnreachedEntry(msgspec.Struct, frozen=True):
     """A host that did not answer."""
 
@@ -227,8 +212,8 @@ class HangPart(msgspec.Struct, frozen=True, kw_only=True):
     """Which rank waits for which."""
     ranks: tuple[HangRankEntry, ...]
     """All ranks of the job."""
-    straggler: StragglerEntry | None
-    """The slowest rank that `--watch` found, if any."""
+    straggler: None = None
+    """Always null: `doctor slow` names the rank that is late."""
     unreached: tuple[UnreachedEntry, ...]
     """Hosts that did not answer."""
     rights: RightsEntry | None

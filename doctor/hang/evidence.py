@@ -176,6 +176,10 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     """ADDRESS:PORT of the rendezvous, whose connections show nothing about collectives."""
     slurm_job: Word = ""
     """The number of its Slurm job. For a task of a job array, a space and "JOB_TASK" follow."""
+    words: Annotated[tuple[Text, ...], msgspec.Meta(max_length=200)] = ()
+    """For a launcher without ranks: its own words and options, and the program that it is to start."""
+    env: Annotated[dict[Word, Word], msgspec.Meta(max_length=64)] = {}
+    """For a launcher without ranks: its variables that stand for options."""
     hidden: bool = False
     """Its environment may not be read, so only what is visible from outside shows that it is a rank."""
     a: Look | None = None
@@ -187,6 +191,13 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     def looks(self) -> tuple[Look, ...]:
         """All looks in their order."""
         return tuple(look for look in (self.a, *self.between, self.b) if look is not None)
+
+
+class ResolvedName(msgspec.Struct, frozen=True, kw_only=True):
+    name: Word
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    problem: Word = ""
+    """Why there are none."""
 
 
 class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +234,12 @@ class HostEnds(msgspec.Struct, frozen=True, kw_only=True):
 class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
     members: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=20_000)] = ()
+    starters: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=256)] = ()
+    """Launchers without ranks."""
+    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    """Users with other Python programs here that may be ranks or launchers."""
+    names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
+    """The names that launchers without ranks call, as this host resolves them."""
     at: Seconds = 0.0
     """When the second look began, in seconds since 1970 by the host's clock."""
     apart: Seconds = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -13,16 +14,18 @@ from doctor.targets.inputkind import InputKind
 from doctor.text.nodeset import is_host
 from doctor.transport.way import read_back
 
+E = TypeVar("E", bound=HangEvidence)
+
 
 def _read(head: Mapping[str, msgspec.Raw]) -> HangEvidence:
     return msgspec.json.decode(msgspec.json.encode(head), type=HangEvidence)
 
 
-def _with_our_commands(evidence: HangEvidence) -> HangEvidence:
+def with_our_commands(evidence: E) -> E:
     return replace(evidence, way=read_back(evidence.way)) if evidence.way else evidence
 
 
-def _nonsense(evidence: HangEvidence) -> Iterator[str]:
+def nonsense(evidence: HangEvidence) -> Iterator[str]:
     """Reasons why no real run can have saved this evidence."""
     asked, seen = {*evidence.asked}, [host.host for host in evidence.hosts]
     if not asked or not all(map(is_host, asked)):
@@ -42,8 +45,8 @@ FILE = SavedRun(
     InputKind.HANG,
     "Such files are written by doctor hang --save.",
     _read,
-    _nonsense,
-    _with_our_commands,
+    nonsense,
+    with_our_commands,
     key="asked",
 )
 encoded, decoded, load = FILE.encoded, FILE.decoded, FILE.load

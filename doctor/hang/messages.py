@@ -16,6 +16,7 @@ from doctor.hang.evidence import (
     Look,
     Pid,
     Rank,
+    ResolvedName,
     Seconds,
     Text,
     Word,
@@ -36,6 +37,8 @@ class MembersEnd(Message, frozen=True, tag="found"):
     memory: bool = False
     """Whether the host can run a program from memory."""
     unread: Texts = ()
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
 
 
 class PySpyStatus(Message, frozen=True, tag="armed"):
@@ -73,6 +76,7 @@ class LooksEnd(Message, frozen=True, tag="seen"):
     unread: Texts = ()
     unplugged: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
+    names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
     told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
 
 
@@ -85,7 +89,7 @@ class Ends(Message, frozen=True, tag="ends"):
 class ChildEnd(Message, frozen=True, tag="done"):
     """The agent's child has ended and sends nothing more."""
 
-    what: Literal["find", "look", "ends"]
+    what: Literal["find", "look", "ends", "sample"]
 
 
 class Trouble(Message, frozen=True, tag="trouble"):

@@ -1,24 +1,23 @@
-"""The options of `doctor hang`."""
+"""The options of `doctor hang`, and those that choose a job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
-from doctor.hang.evidence import HangChoice
 from doctor.text.option import any_option, live_option
 
-UNCHOSEN = HangChoice()
+if TYPE_CHECKING:
+    from doctor.hang.evidence import HangChoice
 
 
-@dataclass(frozen=True, slots=True)
-class HangWishes:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWishes:
+    """Which of the jobs that run on the hosts is meant, and what shows its stacks."""
+
     PANEL: ClassVar[str] = "The job"
 
-    apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
     limit: float | None = any_option(
         "--limit S", "Seconds without progress that count as a hang. Default: 60.", min=1, max=86_400
     )
@@ -28,22 +27,35 @@ class HangWishes:
     )
     slurm_job: str | None = any_option("--job ID", "Only this Slurm job; without HOSTS, look at its nodes.")
     user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
-    watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
-    check: bool = live_option("--check", "Run the check that the report suggests.", default=False)
     pyspy: tuple[Path, ...] = live_option(
         "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
     )
 
-    def choice(self, recorded: HangChoice = UNCHOSEN) -> HangChoice:
+    def choice(self, recorded: HangChoice | None = None) -> HangChoice:
         """What the judgement depends on. Options that were not given are those of the recording."""
-        limit = self.limit if self.limit is not None else recorded.limit
-        given = HangChoice(
+        from doctor.hang.evidence import HangChoice  # it takes long, and help needs only the options
+
+        limit = recorded.limit if self.limit is None and recorded else self.limit
+        mine = HangChoice(
             limit=limit,
             pid=self.pid,
             master_port=self.master_port,
             slurm_job=self.slurm_job,
             user=self.user,
         )
-        if any(each is not None for each in given.of_job):
-            return given
-        return msgspec.structs.replace(recorded, limit=limit)
+        if recorded is None or any(each is not None for each in mine.of_job):
+            return mine
+        return HangChoice(
+            limit=limit,
+            pid=recorded.pid,
+            master_port=recorded.master_port,
+            slurm_job=recorded.slurm_job,
+            user=recorded.user,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HangWishes(JobWishes):
+    apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
+    watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
+    check: bool = live_option("--check", "Run the check that the report suggests.", default=False)

@@ -15,6 +15,7 @@ from doctor.hang.evidence import (
     LibraryText,
     Look,
 )
+from doctor.job.launch.command import kept_words
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -22,7 +23,7 @@ LONGEST = 4_096
 
 
 @lru_cache(maxsize=20_000)
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     return redact(text)[:LONGEST]
 
 
@@ -30,38 +31,45 @@ def redacted(seen: HostEvidence) -> HostEvidence:
     return replace(
         seen,
         members=tuple(map(_member, seen.members)),
-        unread=tuple(map(_clean, seen.unread)),
+        starters=tuple(map(_member, seen.starters)),
+        unread=tuple(map(clean, seen.unread)),
         libraries=tuple(map(_library, seen.libraries)),
     )
 
 
 def _library(said: LibraryText) -> LibraryText:
     text = redact(said.text)[:LONGEST_LIBRARY_TEXT]
-    return replace(said, name=_clean(said.name), text=text, problem=_clean(said.problem))
+    return replace(said, name=clean(said.name), text=text, problem=clean(said.problem))
 
 
 def _member(member: HangMember) -> HangMember:
     a, b = (look and _look(look) for look in (member.a, member.b))
     return replace(
-        member, command=_clean(member.command), a=a, between=tuple(map(_look, member.between)), b=b
+        member,
+        command=clean(member.command),
+        words=kept_words(member.words),
+        env={name: clean(value)[:256] for name, value in member.env.items()},
+        a=a,
+        between=tuple(map(_look, member.between)),
+        b=b,
     )
 
 
 def _look(look: Look) -> Look:
-    python = tuple(replace(thread, frames=tuple(map(_frame, thread.frames))) for thread in look.python)
+    python = tuple(replace(thread, frames=tuple(map(clean_frame, thread.frames))) for thread in look.python)
     return replace(
         look,
         python=python,
-        files=tuple(map(_clean, look.files)),
+        files=tuple(map(clean, look.files)),
         locks=tuple(map(_lock, look.locks)),
-        unread=tuple(map(_clean, look.unread)),
+        unread=tuple(map(clean, look.unread)),
     )
 
 
 def _lock(lock: FileLock) -> FileLock:
-    holders = tuple(replace(each, command=_clean(each.command)) for each in lock.holders)
-    return replace(lock, path=_clean(lock.path), holders=holders)
+    holders = tuple(replace(each, command=clean(each.command)) for each in lock.holders)
+    return replace(lock, path=clean(lock.path), holders=holders)
 
 
-def _frame(frame: Frame) -> Frame:
-    return replace(frame, file=_clean(frame.file), source=_clean(frame.source))
+def clean_frame(frame: Frame) -> Frame:
+    return replace(frame, file=clean(frame.file), source=clean(frame.source))

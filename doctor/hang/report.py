@@ -49,7 +49,6 @@ ONE_JOB = "For one job only: the same command with its --pid PID or --master-por
 
 def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
     """The page of a judgement. `apart`: one card for each rank, even if several have the same finding."""
-    straggler = str(judgement.straggler) + "." if judgement.straggler else ""
     culprits = [each for one in judgement.each or (judgement,) for each in one.culprits]
     return Page(
         "hang",
@@ -64,10 +63,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_job_pages(judgement)),
         tuple(_ranks(judgement.ranks)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
-        (
-            *(((straggler[:1].upper() + straggler[1:], ""),) if straggler else ()),
-            *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
-        ),
+        ((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else (),
     )
 
 
@@ -91,15 +87,20 @@ def _job_pages(judgement: Judgement) -> Iterator[Page]:
 
 def _about(judgement: Judgement) -> Iterator[tuple[str, str]]:
     if judgement.verdict is HangState.NO_JOB:
-        yield from ((_job_line(job, judgement), "") for job in judgement.jobs[:JOBS])
-        if len(judgement.jobs) > JOBS:
-            yield "", f"and {len(judgement.jobs) - JOBS} more"
+        yield from job_lines(judgement)
     elif judgement.job:
         still = still_words(judgement)
         said = f": it has stood still for {still}" if still and not judgement.culprits else ""
         missing = f"; {missing}" if (missing := missing_words(judgement.job)) else ""
         yield job_words(judgement.job, judgement.started), said + missing
     yield from (("", f"{host} did not answer: {why}") for host, why in judgement.unreached[:JOBS])
+
+
+def job_lines(judgement: Judgement) -> Iterator[tuple[str, str]]:
+    """The jobs of which one can be chosen."""
+    yield from ((_job_line(job, judgement), "") for job in judgement.jobs[:JOBS])
+    if len(judgement.jobs) > JOBS:
+        yield "", f"and {len(judgement.jobs) - JOBS} more"
 
 
 def _job_line(job: HangJob, judgement: Judgement) -> str:
@@ -142,12 +143,12 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
         ("each " if len(of) > 1 and first.cause is not Cause.LINK else "") + first.sentence,
         f"; since {still}" if still else "",
         judgement.confidence.value,
-        (Row("stack", tuple(map(_frame, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
+        (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
         ids=(id,),
     )
 
 
-def _frame(frame: Frame) -> str:
+def frame_words(frame: Frame) -> str:
     source = f": {frame.source.strip()}" if frame.source.strip() else ""
     source = " (the file was changed since)" if frame.changed else source
     return f"{_INSTALLED.sub('', frame.file)}:{frame.line} in {frame.name}{source}"

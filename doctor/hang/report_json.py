@@ -21,7 +21,6 @@ from doctor.hang.envelope import (
     HangReport,
     LibraryEntry,
     RightsEntry,
-    StragglerEntry,
     UnreachedEntry,
     WaitingRanks,
 )
@@ -31,8 +30,6 @@ from doctor.hang.judge.judgement import (
     HangJob,
     Judgement,
     RankStanding,
-    Rights,
-    Straggler,
     WaitGroup,
     WeighedOpinion,
 )
@@ -54,12 +51,21 @@ BY_HAND = "by-hand"
 SURE = {each.value: each for each in Confidence}
 
 
-def _unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
+def unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
     """Hosts about which the judgement shows nothing, with the reason: no rank runs there, or no answer."""
     jobs = (*judgement.jobs, *((judgement.job,) if judgement.job else ()))
     ranks = {host for job in jobs for host in job.hosts}
     idle = {host: "no rank of the job runs there" for host in evidence.asked if jobs and host not in ranks}
     return idle | dict(evidence.unreached)
+
+
+def envelope_run(command: str, evidence: HangEvidence) -> EnvelopeRun:
+    return EnvelopeRun(
+        command=command,
+        started=evidence.started,
+        seconds=evidence.seconds,
+        transport=evidence.transport or ("local" if evidence.local else None),
+    )
 
 
 def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | None = None) -> HangReport:
@@ -70,17 +76,12 @@ def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | 
     verdict = verdict_of(exit_code)
     own = tuple(_findings(judgement))
     names = (*evidence.asked, *(host.name for host in below.hosts)) if below else evidence.asked
-    hosts = host_entries(names, _unseen(judgement, evidence), own, verdict)
+    hosts = host_entries(names, unseen(judgement, evidence), own, verdict)
     hosts = hosts_below(hosts, below) if below else hosts
     results = result_entries(hosts, own)
     summary = counts(hosts, results)
     return HangReport(
-        run=EnvelopeRun(
-            command="hang",
-            started=judgement.started,
-            seconds=evidence.seconds,
-            transport=evidence.transport or ("local" if evidence.local else None),
-        ),
+        run=envelope_run("hang", evidence),
         verdict=verdict,
         exit_code=exit_code,
         headline=sentence(judgement.sentence, checked),
@@ -100,14 +101,13 @@ def hang_part(judgement: Judgement) -> HangPart:
         standing_still_seconds=judgement.still,
         standing_still_at_least=judgement.at_least,
         limit_seconds=judgement.limit,
-        job=_job(judgement.job) if judgement.job else None,
+        job=job_entry(judgement.job) if judgement.job else None,
         jobs=tuple(_jobs(judgement)),
         waiting=tuple(map(_group, judgement.groups)),
         chain=tuple(ChainLink(each.rank, each.on, each.operation, each.place) for each in judgement.chain),
         ranks=tuple(map(_rank, judgement.ranks)),
-        straggler=_straggler(judgement.straggler) if judgement.straggler else None,
-        unreached=tuple(UnreachedEntry(host, why) for host, why in judgement.unreached),
-        rights=_rights(judgement.rights) if judgement.rights else None,
+        unreached=unreached_entries(judgement),
+        rights=rights_entry(judgement),
         libraries=tuple(map(_library, judgement.heard)),
         notes=judgement.notes,
         do=judgement.do,
@@ -157,11 +157,11 @@ def _frame(frame: Frame) -> str:
 def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
     """All jobs; if several were judged, each with its own judgement."""
     for job, one in zip_longest(judgement.jobs, judgement.each):
-        yield _job(job, one)
+        yield job_entry(job, one)
 
 
-def _job(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
-    first = job.ranks[0]
+def job_entry(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
+    first = job.first
     return HangJobEntry(
         name=job.name,
         launcher=job.launcher or None,
@@ -171,10 +171,10 @@ def _job(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
         gone=tuple(GoneRank(rank, host) for rank, host in job.gone),
         hosts=job.hosts,
         started=job.started,
-        master=first.master or None,
-        user=first.user or None,
-        command=first.command or None,
-        pids=tuple(rank.pid for rank in job.ranks),
+        master=(first.master if first else "") or (job.name if job.starters else None),
+        user=job.owner or None,
+        command=(first.command if first else "") or None,
+        pids=tuple(each.pid for each in job.ranks or job.starters),
         state=one.verdict if one else None,
         headline=one.sentence if one else None,
     )
@@ -185,11 +185,14 @@ def _group(each: WaitGroup) -> WaitingRanks:
     return WaitingRanks(each.ranks, each.number, *where, each.noticed)
 
 
-def _straggler(each: Straggler) -> StragglerEntry:
-    return StragglerEntry(each.rank, each.host, each.pid, each.outside, each.looks)
+def unreached_entries(judgement: Judgement) -> tuple[UnreachedEntry, ...]:
+    return tuple(UnreachedEntry(host, why) for host, why in judgement.unreached)
 
 
-def _rights(rights: Rights) -> RightsEntry:
+def rights_entry(judgement: Judgement) -> RightsEntry | None:
+    rights = judgement.rights
+    if rights is None:
+        return None
     return RightsEntry(rights.level, rights.stacks, rights.connections, rights.unread, rights.raises)
 
 

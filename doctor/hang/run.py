@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -58,12 +59,6 @@ def see(
     session = transport.open(scripts, until)
     agents = HangAgents(session, names, patience, until, pyspy)
 
-    def looking_for() -> None:
-        answered = sum(agent.found is not None for agent in agents.agents.values())
-        waiting = [a.host for a in agents.live() if a.found is None or not a.armed]
-        doing = f"{answered}/{len(names)} answered"
-        progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=patience.search))
-
     def looking_at() -> None:
         waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
         ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
@@ -71,8 +66,8 @@ def see(
         progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.whole))
 
     try:
-        agents.find(looking_for)
-        chosen = choose(_evidence(started, names, agents))
+        agents.find(partial(tell_search, agents, progress))
+        chosen = choose(evidence_of(started, names, agents))
         if chosen:
             agents.narrow(chosen)
         if chosen is None or chosen:
@@ -84,7 +79,7 @@ def see(
         finally:
             session.close()
     evidence = replace(
-        _evidence(started, names, agents),
+        evidence_of(started, names, agents),
         local=transport.name == "local",
         transport=transport.name,
         seconds=round(time.monotonic() - began, 3),
@@ -93,7 +88,16 @@ def see(
     return Sight(evidence, agents.reasons)
 
 
-def _evidence(started: str, names: Sequence[str], agents: HangAgents) -> HangEvidence:
+def tell_search(agents: HangAgents, progress: Tell) -> None:
+    """Show how far the search for ranks is."""
+    names = agents.agents
+    answered = sum(agent.found is not None for agent in names.values())
+    waiting = [a.host for a in agents.live() if a.found is None or not a.armed]
+    doing = f"{answered}/{len(names)} answered"
+    progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=agents.patience.search))
+
+
+def evidence_of(started: str, names: Sequence[str], agents: HangAgents) -> HangEvidence:
     seen: list[HostEvidence] = [
         agent.evidence()
         for agent in agents.agents.values()

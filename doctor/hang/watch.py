@@ -12,12 +12,12 @@ from msgspec import structs
 
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
-from doctor.hang.judge import LIMIT, HangState, Judgement, judge
-from doctor.hang.judge.jobs import chosen, find_jobs
+from doctor.hang.judge import LIMIT, HangState, Judgement, judged
+from doctor.hang.judge.jobs import chosen, chosen_starts, find_jobs
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
-from doctor.hang.judge.straggler import Stragglers
-from doctor.hang.options import HangWishes
+from doctor.hang.judge.starting import starting_jobs
+from doctor.hang.options import HangWishes, JobWishes
 from doctor.hang.run import PATIENCE, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
@@ -42,7 +42,7 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         sudo=way.sudo,
         way=way_of(session.request, session.targets, session.transport.name),
         until=session.until,
-        patience=HangPatience(whole=whole(way.timeout, wishes.apart, _age())),
+        patience=HangPatience(whole=whole(way.timeout, wishes.apart)),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,
@@ -51,11 +51,12 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
     return sight
 
 
-def whole(timeout: float, apart: float, age: float) -> float:
+def whole(timeout: float, apart: float, age: float | None = None) -> float:
     """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
     half of it. `age`: seconds since this program was started. Writing the report takes about half as long as
     the start. An age above --timeout is not that of a start alone, so it does not count.
     """
+    age = _age() if age is None else age
     startup = age if age < timeout else 0.0
     return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
 
@@ -64,20 +65,7 @@ def _age() -> float:
     return max(0.0, time.time() - psutil.Process().create_time())
 
 
-def judged(evidence: HangEvidence) -> Judgement:
-    """The judgement by the options that the evidence holds."""
-    choice = evidence.choice
-    return judge(
-        evidence,
-        pid=choice.pid,
-        master_port=choice.master_port,
-        slurm_job=choice.slurm_job,
-        user=choice.user,
-        limit=LIMIT if choice.limit is None else choice.limit,
-    )
-
-
-def narrowed(evidence: HangEvidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
+def narrowed(evidence: HangEvidence, wishes: JobWishes) -> Mapping[str, Collection[int]] | None:
     """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
     which of these belong to the same job. None if no option chooses a job.
     """
@@ -89,6 +77,9 @@ def narrowed(evidence: HangEvidence, wishes: HangWishes) -> Mapping[str, Collect
     pids: dict[str, list[int]] = {}
     for rank in (rank for job in jobs for rank in job.ranks if rank.job in names):
         pids.setdefault(rank.host, []).append(rank.pid)
+    for start in chosen_starts(starting_jobs(evidence, jobs), *asked):
+        for each in start.starters:
+            pids.setdefault(each.host, []).append(each.member.pid)
     return pids
 
 
@@ -105,7 +96,7 @@ def watch(
     last: tuple[Sight, Judgement] | None = None
     job: HangJob | None = None
     number = absent = 0
-    late, pace = Stragglers(), StepPace()
+    pace = StepPace()
     try:
         while True:
             began = time.monotonic()
@@ -113,14 +104,10 @@ def watch(
             limit = pace.limit(LIMIT if wishes.limit is None else wishes.limit)
             found = _of_the_same(job, sight, replace(wishes, limit=limit))
             pace.add(found, time.monotonic())
-            late.add(found)
-            if found.verdict in (HangState.MOVES, HangState.WAITS):
-                found = replace(found, straggler=late.found())
             last, number = (sight, found), number + 1
             absent = absent + 1 if found.verdict is HangState.NO_JOB else 0
             job = found.job or job
             text = f"look {number}: {found.sentence}"
-            text += f" So far {found.straggler}." if found.straggler else ""
             if not quiet and not line.live:
                 tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {text}')}\n")
             ends = number == 1 or (absent > 1 and not found.unreached)

@@ -33,14 +33,14 @@ def job_words(job: HangJob, now: str = "", *, name: bool = False) -> str:
     """
     ranks = f"{job.expected} rank{'' if job.expected == 1 else 's'}"
     port = f"port {master.rpartition(':')[2]}" if name and (master := _master(job)) else ""
-    pid = f"pid {job.ranks[0].pid}" if name and job.ranks else ""
+    pid = f"pid {job.first.pid}" if name and job.first else ""
     begun = f"since {_clock(job.started, now[:10])}" if job.started else ""
-    where = f"{ranks} on {fold(job.hosts)}"
+    where = f"{ranks} on {fold(job.hosts)}" if job.ranks else f"no rank yet, on {fold(job.hosts)}"
     return ", ".join(filter(None, (job.launcher, where, begun, port, pid)))
 
 
 def _master(job: HangJob) -> str:
-    return next((rank.master for rank in job.ranks if rank.master), "")
+    return next((rank.master for rank in job.ranks if rank.master), job.name if job.starters else "")
 
 
 def _clock(since_1970: float, today: str) -> str:
@@ -84,9 +84,13 @@ def who(culprits: Iterable[HangCulprit]) -> str:
     ranks = [each.rank for each in all_of if each.rank is not None]
     if len(all_of) == 1:
         only = all_of[0]
+        if only.rank is None and only.pid is None:
+            return hosts
         if only.rank is None:
             return f"process {only.pid} on {hosts}" if only.pid is not None else f"a rank on {hosts}"
         return f"rank {only.rank} on {hosts}" + (f" (pid {only.pid})" if only.pid is not None else "")
+    if all(each.rank is None and each.pid is None for each in all_of):
+        return hosts
     named = ranks_text(ranks, most=MOST) if len(ranks) == len(all_of) else f"{len(all_of)} ranks"
     return f"{named} on {hosts}"
 

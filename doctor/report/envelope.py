@@ -31,7 +31,7 @@ class EnvelopeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The run that the report is about."""
 
     command: str
-    """The command that was typed, such as `check`, `preflight`, `hang`, `explain` or `logs`."""
+    """The command that was typed, such as `check`, `preflight`, `hang`, `slow`, `explain` or `logs`."""
     exam: str | None = None
     """The exam; null if the command has none."""
     started: str
@@ -48,7 +48,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """How many hosts, checks and results there were.
 
     Results are counted per pair of a check and a host; the result of a check of the whole cluster counts
-    once. `hang`, `explain` and `logs` run no checks: they count findings, and healthy hosts under `pass`.
+    once. `hang`, `slow`, `explain` and `logs` run no checks: they count findings, and healthy hosts under
+    `pass`.
     """
 
     hosts: int

@@ -26,6 +26,7 @@ class InputKind(Enum):
     INVENTORY = ("an inventory", "doctor check --inventory {}")
     RECORDING = ("a recording of a run", "doctor check --replay {}")
     HANG = ("a recording of `doctor hang`", "doctor hang --replay {}")
+    SLOW = ("a recording of `doctor slow`", "doctor slow --replay {}")
     REPORT = ("a report as JSON", "doctor check --replay RUN.json, with the recording of --save")
     ANSIBLE = (
         "an Ansible inventory",

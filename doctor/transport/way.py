@@ -121,7 +121,7 @@ def _takes(command: str, option: str) -> bool:
         return option in _SSH | {"--exclude"}
     if command == "ranktable check":
         return option in _SSH
-    if command in ("facts", "hang", "logs"):
+    if command in ("facts", "hang", "slow", "logs"):
         return option in _SSH | {"--exclude", "--rank-table", "--transport", "--python", "--fanout"}
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
         return False

@@ -18,6 +18,7 @@ from doctor.report import envelope, junit, prometheus
 from doctor.report.envelope import Envelope
 from doctor.report.json import CheckReport, check_report
 from doctor.report.schema import schema_of
+from doctor.slow.envelope import SlowReport
 from tests.support.schemas import misfits
 
 Made = Report | Explanation | HangEvidence | Envelope
@@ -51,7 +52,7 @@ def as_prometheus(made: Made) -> bytes:
 @cache
 def schema() -> dict[str, Any]:
     """What `doctor list schema` prints."""
-    return schema_of(CheckReport, LogsReport, HangReport)
+    return schema_of(CheckReport, LogsReport, HangReport, SlowReport)
 
 
 def wrong(data: dict[str, Any]) -> list[str]:

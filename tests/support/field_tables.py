@@ -10,8 +10,10 @@ BASES = {
     "CheckReport": "Envelope",
     "LogsReport": "Envelope",
     "HangReport": "Envelope",
+    "SlowReport": "Envelope",
     "LogFindingEntry": "FindingEntry",
     "HangFindingEntry": "FindingEntry",
+    "SlowFindingEntry": "FindingEntry",
     "SmokeEntry": "SmokeRunEntry",
 }
 """A part that has all fields of another is shown without them."""

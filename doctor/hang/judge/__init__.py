@@ -14,11 +14,13 @@ from doctor.hang.judge.advice import advice, next_time, reach_of, stacks_for
 from doctor.hang.judge.case import HangCase, case_of, groups_of
 from doctor.hang.judge.claims import counted
 from doctor.hang.judge.decide import HangFinding, decide
-from doctor.hang.judge.jobs import MOST_JOBS, chosen, find_jobs
+from doctor.hang.judge.jobs import MOST_JOBS, chosen, chosen_starts, find_jobs
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding, Wait
 from doctor.hang.judge.pace import TIMES, logged_pace
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of, stackless
+from doctor.hang.judge.start_judgement import job_of, judge_start
+from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
 from doctor.hang.judge.wires import Key, key
@@ -28,7 +30,7 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.waits import longest_way
 
-__all__ = ["LIMIT", "HangState", "Judgement", "judge"]
+__all__ = ["LIMIT", "HangState", "Judgement", "judge", "judged"]
 
 LIMIT = 60.0
 """Seconds without progress that count as a hang: a shorter wait may be a long step of a healthy job."""
@@ -52,31 +54,52 @@ def judge(
 ) -> Judgement:
     """Judge the job that the options choose, or the only one. If several are left, judge each of them."""
     jobs = find_jobs(evidence)
+    starts = starting_jobs(evidence, jobs)
     unreached = tuple(sorted(evidence.unreached.items()))
-    if not jobs:
+    if not jobs and not starts:
         said = "No job was found on the hosts that answered." if evidence.hosts else "No host answered."
         return Judgement(HangState.NO_JOB, evidence.started, said, unreached=unreached, limit=limit)
     found = chosen(jobs, pid, master_port, slurm_job, user)
-    if not found:
+    begun = chosen_starts(starts, pid, master_port, slurm_job, user)
+    if not found and not begun:
         said = _no_such(pid, master_port, slurm_job, user)
         return Judgement(
             HangState.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit
         )
-    found, notes = counted(found, jobs)
+    found, notes = counted(found, jobs) if found else ((), ())
     if len(jobs) >= MOST_JOBS:
         notes = (*notes, f"more than {MOST_JOBS} jobs seem to run here; the rest are not judged")
-    if len(found) == 1:
+    every = (*found, *map(job_of, begun))
+    if len(every) == 1:
+        if begun:
+            return judge_start(evidence, begun[0], every, limit)
         return _judge_job(evidence, found[0], found, limit, notes)
-    each = tuple(_judge_job(evidence, job, found, limit) for job in found)
+    each = (
+        *(_judge_job(evidence, job, every, limit) for job in found),
+        *(judge_start(evidence, start, every, limit) for start in begun),
+    )
     return Judgement(
         HangState.SEVERAL,
         evidence.started,
         _several(each),
-        jobs=found,
+        jobs=every,
         each=each,
         notes=(*notes, *may_be_one(evidence, found)),
         unreached=unreached,
         limit=limit,
+    )
+
+
+def judged(evidence: HangEvidence) -> Judgement:
+    """The judgement by the options that the evidence holds."""
+    choice = evidence.choice
+    return judge(
+        evidence,
+        pid=choice.pid,
+        master_port=choice.master_port,
+        slurm_job=choice.slurm_job,
+        user=choice.user,
+        limit=LIMIT if choice.limit is None else choice.limit,
     )
 
 

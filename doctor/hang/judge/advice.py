@@ -60,7 +60,7 @@ class Reach:
 
     def again(self, job: HangJob) -> str:
         """The command that repeats this look with --sudo."""
-        options = (("--pid", str(job.ranks[0].pid)), ("--sudo",))
+        options = (("--pid", str(job.first.pid if job.first else 0)), ("--sudo",))
         return self.way.typed("hang", self.nodes, options)
 
     def on(self, host: str, command: str) -> str:

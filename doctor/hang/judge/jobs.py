@@ -12,6 +12,7 @@ from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.lost_hosts import lost_hosts
 from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
+from doctor.hang.judge.starting import StartingJob
 from doctor.hang.judge.wires import key
 
 MOST_JOBS = 256
@@ -68,6 +69,24 @@ def chosen(
     if user is not None:
         found = [job for job in found if any(member.user == user for member in job.ranks)]
     return tuple(found)
+
+
+def chosen_starts(
+    starts: Sequence[StartingJob],
+    pid: int | None,
+    master_port: int | None,
+    slurm_job: str | None = None,
+    user: str | None = None,
+) -> tuple[StartingJob, ...]:
+    """The same for jobs without ranks. The launcher of a Slurm job is not known."""
+    return tuple(
+        job
+        for job in starts
+        if slurm_job is None
+        and (pid is None or pid in {each.member.pid for each in job.starters})
+        and (master_port is None or str(master_port) in {each.master.port for each in job.starters})
+        and user in (None, job.user)
+    )
 
 
 def _parent(rank: HangMember) -> tuple[int, ...]:

@@ -55,6 +55,11 @@ class Cause(str, Enum):
     MISMATCH = "is in another collective"
     LAST = "is the last that others wait for"
     BEHIND = "is behind, as a library counts"
+    ABSENT = "was not started"
+    ADDRESS = "calls another address"
+    NAME = "cannot resolve a name"
+    NUMBER = "has another host's number"
+    CONNECTS = "cannot connect"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +215,17 @@ class HangJob:
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""
     lost: tuple[LostHost, ...] = ()
+    starters: tuple[HangMember, ...] = ()
+    """Its launchers, if it has no rank yet."""
+
+    @property
+    def first(self) -> HangMember | None:
+        """Its first rank, or its first launcher."""
+        return next(iter((*self.ranks, *self.starters)), None)
 
     @property
     def owner(self) -> str:
-        return self.ranks[0].user if self.ranks else ""
+        return self.first.user if self.first else ""
 
     @property
     def expected(self) -> int:
@@ -246,22 +258,6 @@ class WeighedOpinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Straggler:
-    """The rank that was outside collectives in most of many looks, while others were inside."""
-
-    rank: int | None
-    host: str
-    pid: int
-    outside: int
-    looks: int
-
-    def __str__(self) -> str:
-        who = f"rank {self.rank}" if self.rank is not None else f"process {self.pid}"
-        often = f"in {self.outside} of {self.looks} looks"
-        return f"others waited for {who} on {self.host} {often}: it may be the slowest"
-
-
-@dataclass(frozen=True, slots=True)
 class Judgement:
     verdict: HangState
     started: str
@@ -287,8 +283,6 @@ class Judgement:
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
     heard: tuple[WeighedOpinion, ...] = ()
-    straggler: Straggler | None = None
-    """The rank that was late in most of many looks. It is never a culprit."""
     do: tuple[str, ...] = ()
     """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()

@@ -152,6 +152,18 @@ def _by_stack(look: Look, member: HangMember, frames: Sequence[Frame]) -> LookPo
     return LookPosition(False, "stack")
 
 
+def waits_in(frames: Sequence[Frame]) -> str:
+    """The operation in which a stack waits for other ranks or for its device, by the stack alone; empty if it
+    shows none.
+    """
+    cut = user_index(frames)
+    if operation := _operation(frames[:cut]) or _synchronises(frames[:cut]):
+        return operation
+    source = frames[0].source if cut == 0 and frames else ""
+    found = _WAITS.search(source) or _NOTICES.search(source)
+    return found[0].strip(".(").rpartition(".")[2] if found else ""
+
+
 def _operation(library: Sequence[Frame]) -> str:
     """The outermost function of a collective, which is the one that the user called."""
     named = ""

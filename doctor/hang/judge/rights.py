@@ -19,7 +19,7 @@ _SILENT = re.compile(r"^Python stacks?: .*no answer within (\S+ s)\b")
 
 def rights_of(evidence: HangEvidence, job: HangJob) -> Rights:
     hosts = [host for host in evidence.hosts if host.host in job.hosts]
-    looks = [look for rank in job.ranks for look in (rank.a, rank.b) if look]
+    looks = [look for each in job.ranks or job.starters for look in (each.a, each.b) if look]
     if not looks:
         return Rights("", False, False, tuple(_unread(hosts)), ("a longer --timeout",))
     stacks = any(look.python for look in looks)
@@ -27,7 +27,7 @@ def rights_of(evidence: HangEvidence, job: HangJob) -> Rights:
     level = ROOT if hosts and all(host.root for host in hosts) else OWN if own else OTHER
     connections = all(host.ages for host in hosts)
     unread = tuple(dict.fromkeys((*_unread(hosts), *(each for look in looks for each in look.unread))))
-    user = next((rank.user for rank in job.ranks if rank.user), "")
+    user = job.owner
     refused = any("permi" in each.lower() for each in unread)
     lacks = tuple(sorted({host.lacks for host in hosts} & {*MACHINES.values()}))
     raises = tuple(_raises(level, stacks, connections, user, refused, lacks))

@@ -19,13 +19,13 @@ import signal
 import time
 import traceback
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.hang.onhost import ends, libraries, look, proc, stacks
+from doctor.hang.onhost import ends, libraries, look, proc, resolver, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
@@ -62,7 +62,8 @@ class HangAgent(HostAgent):
         self.ear = None  # type: int | None
         """The pipe that the child writes to."""
         self.doing = ""
-        self.todo = []  # type: list[tuple[str, Callable[[MessageWriter], None]]]
+        self.next = []  # type: list[tuple[str, Callable[[MessageWriter], None]]]
+        """What the child does next: its name, and the work."""
         self.looked = False
         self.begun = b""
         self.members = []  # type: list[dict[str, Any]]
@@ -123,24 +124,29 @@ class HangAgent(HostAgent):
         what = told.get("do")
         if what == "stop":
             self.over = True
-        elif what == "find" and self.ear is None:
+        elif what == "find" and not self.doing:
             self.hold(told.get("lease", LEASE))
-            self.beat = _seconds(told.get("beat"), 0.0)
-            within = max(0.0, _seconds(told.get("within"), look.WHOLE) - beats * self.beat)
-            self._start("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
+            self.beat = seconds_of(told.get("beat"), 0.0)
+            within = max(0.0, seconds_of(told.get("within"), look.WHOLE) - beats * self.beat)
+            self.then("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
         elif what == "tool":
             self._receive_tool(told)
         elif what == "look" and not self.looked:
-            apart = min(max(_seconds(told.get("apart"), 2.0), 0.0), LONGEST_APART)
-            within = max(0.0, _seconds(told.get("within"), 2 * look.LOOK) - beats * self.beat)
+            self.looked = True
+            apart = min(max(seconds_of(told.get("apart"), 2.0), 0.0), LONGEST_APART)
+            within = max(0.0, seconds_of(told.get("within"), 2 * look.LOOK) - beats * self.beat)
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self.looked = True
-            self.todo.append(("look", lambda say: self._look(apart, within, chosen, say)))
-            self._go_on()
+            asked = told.get("names")
+            names = [str(name) for name in asked] if isinstance(asked, list) else []
+            self.then("look", lambda say: self._look(apart, within, chosen, names, say))
         elif what == "ends":
-            self.todo.append(("ends", lambda say: say("ends", ends=ends.asked(told["ends"]))))
-            self._go_on()
+            self.then("ends", lambda say: say("ends", ends=ends.asked(told["ends"])))
+        elif what is not None:
+            self.do(what, told)
+
+    def do(self, what: str, told: "Mapping[str, Any]") -> None:
+        """Carry out a command that only a subclass knows."""
 
     def _receive_tool(self, told: "dict[str, Any]") -> None:
         """Receive a part of py-spy."""
@@ -161,10 +167,14 @@ class HangAgent(HostAgent):
 
     # The child.
 
+    def then(self, what: str, work: "Callable[[MessageWriter], None]") -> None:
+        """Let the child do this as soon as it has done everything that was asked before."""
+        self.next.append((what, work))
+        self._go_on()
+
     def _go_on(self) -> None:
-        """Start what comes next, as soon as the child before has ended."""
-        if self.ear is None and self.todo:
-            self._start(*self.todo.pop(0))
+        if self.ear is None and self.next:
+            self._start(*self.next.pop(0))
 
     def _start(self, what: str, work: "Callable[[MessageWriter], None]") -> None:
         self.doing = what
@@ -212,8 +222,7 @@ class HangAgent(HostAgent):
         self.flush()
 
     def _find(self, known: "Launchers", within: float, say: "MessageWriter") -> None:
-        members, unread = look.find(known, os.getppid(), within)
-        say("members", members=members, unread=unread)
+        say("members", **look.find(known, os.getppid(), within))
 
     def _report_members(self, told: "dict[str, Any]") -> None:
         self.members, self.unread = told["members"], told["unread"]
@@ -226,19 +235,38 @@ class HangAgent(HostAgent):
             machine=os.uname().machine,
             memory=hasattr(os, "memfd_create"),
             unread=self.unread,
+            addresses=proc.addresses(),
+            may_be=told["may_be"],
         )
 
-    def _look(self, apart: float, within: float, pids: "set[int] | None", say: "MessageWriter") -> None:
+    def _look(
+        self, apart: float, within: float, pids: "set[int] | None", names: "list[str]", say: "MessageWriter"
+    ) -> None:
         over = time.monotonic() + within
-        members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
-        pyspy, what, why = self._pyspy(min(stacks.SECONDS, within * OF_VERSION))
+        members = self.chosen(pids)
+        pyspy, what, why = self.pyspy(min(stacks.SECONDS, within * OF_VERSION))
         unread = ["Python stacks: " + why] if why else []
         within = max(0.0, over - time.monotonic())
-        gathering = libraries.GatherProcess(members, apart, within)
+        gathering = libraries.GatherProcess([m for m in members if "words" not in m], apart, within)
+        named = resolver.resolved(names, min(resolver.SECONDS, within / 2))
+        within = max(0.0, over - time.monotonic())
         looks = look.Looks(members, pyspy, say, within)
         at, apart = looks.both(apart)
         for text in gathering.texts():
             say("library", text=text)
+        self.say_seen(say, looks, at, apart, what, unread, names=named)
+
+    def say_seen(
+        self,
+        say: "MessageWriter",
+        looks: "look.Looks",
+        at: float,
+        apart: float,
+        what: str,
+        unread: "list[str]",
+        **more: "Any",
+    ) -> None:
+        """The end of the looks. `what`: the tool that showed stacks."""
         if looks.no_ages:
             unread.append("connections: " + looks.no_ages)
         say(
@@ -253,9 +281,14 @@ class HangAgent(HostAgent):
             unread=unread,
             loose=looks.loose,
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
+            **more,
         )
 
-    def _pyspy(self, seconds: float) -> "tuple[stacks.PySpy | None, str, str]":
+    def chosen(self, pids: "set[int] | None") -> "list[dict[str, Any]]":
+        """These ranks with their helpers; None means all."""
+        return [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
+
+    def pyspy(self, seconds: float) -> "tuple[stacks.PySpy | None, str, str]":
         """The py-spy to use, its description, and why there is none. `seconds`: the limit for each start."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
@@ -273,7 +306,7 @@ class HangAgent(HostAgent):
         return None, "", why
 
 
-def _seconds(told: Any, otherwise: float) -> float:
+def seconds_of(told: Any, otherwise: float) -> float:
     return float(told) if isinstance(told, (int, float)) else otherwise
 
 

@@ -59,6 +59,8 @@ class Launchers:
         """The variables that launchers set."""
         self.marks = frozenset(table["marks"])
         """Variables that only launchers set, not people or platforms."""
+        self.settings = frozenset(table["settings"])
+        """Variables that stand for options of launchers."""
         self._table = table
         self._commands = {name: row for row in table["launchers"] for name in row["commands"]}
         self._programs = {name: row for row in table["launchers"] for name in row["programs"]}

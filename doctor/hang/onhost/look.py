@@ -19,6 +19,7 @@ EARLY = 1 << 19
 second comes too late. More could make the second look wait for their reader.
 """
 MOST_LINES = 400
+MOST_OTHERS = 64
 MOST_BETWEEN = 7
 BUSY_LOOKS = 5
 """The least number of looks in between, at processes that compute: another line shows that they go on."""
@@ -36,8 +37,10 @@ APART = 2.0
 """Seconds between looks, if there are more than two."""
 
 
-def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[dict[str, Any]], list[str]]":
-    """The members of this host's jobs, and what could not be read. It takes at most `within` seconds."""
+def find(known: "Launchers", own: int, within: float = math.inf) -> "dict[str, Any]":
+    """The members of this host's jobs, the launchers without ranks, processes that may be members, and what
+    could not be read. It takes at most `within` seconds.
+    """
     share = max(0.0, min(1.0, within / WHOLE))
     rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
     row_of = partial(proc.row, names=known.names)
@@ -78,7 +81,26 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "tuple[list[
             unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
     lacking = ranks.without_ranks(known, rows, users, pids) + ranks.unseen(known, rows, users, pids)
-    return found, (lacking + unread)[:32]
+    starters = ranks.starters(known, rows, pids, own, proc.TICKS, proc.uptime(), users)
+    others = ranks.may_be_ranks(known, rows, pids | {one["pid"] for one in starters}, own)[:MOST_OTHERS]
+    may_be = _may_be(others, {row["pid"]: row for row in rows}, users, owners, over)
+    return {"members": found + starters, "unread": (lacking + unread)[:32], "may_be": may_be}
+
+
+def _may_be(
+    pids: "Sequence[int]",
+    rows: "Mapping[int, dict[str, Any]]",
+    users: "Mapping[int, str]",
+    owners: "Mapping[int, int]",
+    until: float,
+) -> "list[str]":
+    """The users of those that have, or may have, loaded a library that creates process groups."""
+    found = set()
+    for pid, loaded in carefully(proc.has_library, pids, owners=[owners[pid] for pid in pids], until=until):
+        if rows[pid]["hidden"] or loaded is not False:
+            uid = rows[pid]["uid"]
+            found.add(users.get(uid, f"uid {uid}"))
+    return sorted(found)[:MOST_OTHERS]
 
 
 def _ports(pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> "dict[int, list[int]]":
@@ -302,16 +324,18 @@ class Looks:
         # In less time, as between the two looks, a missing answer says nothing about the next look.
         if seconds >= stacks.SECONDS / 2:
             self.silent |= {pid for pid, why in failed.items() if why.startswith(stacks.SILENT)}
-        self._sources(found, _until(over, LINES, 1.0))
+        self.add_sources(found, _until(over, LINES, 1.0))
 
-    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float) -> None:
-        """Read the text of the innermost lines of the users' code."""
+    def add_sources(
+        self, found: "Mapping[int, Sequence[dict[str, Any]]]", until: float, most: int = source.INNERMOST
+    ) -> None:
+        """Read the text of the innermost lines of the users' code: at most this many of each stack."""
         frames = {}  # type: dict[tuple[str, Any, float], list[dict[str, Any]]]
         booted = time.time() - proc.uptime()
         for pid, threads in found.items():
             rights = proc.rights(pid)
             since = round(booted + self.starts[pid] / float(proc.TICKS) + ROUND, 1)
-            for frame in source.wanted(list(threads), stacks.is_users) if rights else ():
+            for frame in source.wanted(list(threads), stacks.is_users, most) if rights else ():
                 frames.setdefault((_inside(pid) + frame["file"], rights, since), []).append(frame)
         items = [
             (path, sorted({f["line"] for f in some}), rights, since)

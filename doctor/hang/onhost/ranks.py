@@ -5,15 +5,16 @@ the topmost process with a number below all launchers and shells. A process with
 a rank, whatever is above or below it.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.programs import is_doctor
 from doctor.hang.onhost.recognise import recognised
-from doctor.hang.onhost.tree import Row, Tree, is_python, line
+from doctor.hang.onhost.tree import Row, Tree, is_python, is_stale, line
 
 MOST = 4000
+MOST_STARTERS = 64
 MOST_HELPERS = 64
 """The most helpers of one rank."""
 RANKLESS = "has no rank here"
@@ -41,8 +42,8 @@ def members(
         found += helpers
     for one in found:
         row = tree.rows[one["pid"]]
-        one["user"] = (users or {}).get(row["uid"], "uid {}".format(row["uid"]))
-        one["age"] = max(0.0, round(uptime - row["start"] / float(ticks), 2))
+        one["user"] = _user(tree, one["pid"], users or {})
+        one["age"] = _age(row, ticks, uptime)
         one["start"] = row["start"]
         one["joins"] = row["groups"]
     return _shared(found)
@@ -97,15 +98,70 @@ def without_ranks(
 ) -> "list[str]":
     """Messages about launchers with no rank among their descendants."""
     tree = Tree(known, rows)
-    starts = {pid for pid, row in tree.rows.items() if known.starts_ranks_here(row["command"])} - tree.ours
-    said = []
+    why = "it is still starting some, or waits for other hosts"
+    said = [
+        "{} (pid {}, {}) {}: {}".format(
+            tree.launchers[pid]["name"], pid, _user(tree, pid, users), RANKLESS, why
+        )
+        for pid in _starting(tree, found)
+    ]
+    return said[:16]
+
+
+def starters(
+    known: Launchers,
+    rows: "Sequence[Row]",
+    found: "Collection[int]",
+    own: int = 0,
+    ticks: int = 100,
+    uptime: float = 0.0,
+    users: "Mapping[int, str] | None" = None,
+) -> "list[dict[str, Any]]":
+    """The launchers with no rank among their descendants, as members with their words and variables."""
+    tree = Tree(known, rows, own)
+    return [
+        {
+            "pid": pid,
+            "parent": row["parent"],
+            "job": "",
+            "launcher": tree.launchers[pid]["name"],
+            "command": line(row),
+            "words": row["command"],
+            "env": {name: row["env"][name] for name in known.settings if name in row["env"]},
+            "user": _user(tree, pid, users or {}),
+            "age": _age(row, ticks, uptime),
+            "start": row["start"],
+            "joins": True,
+            "hidden": row["hidden"],
+        }
+        for pid, row in ((pid, tree.rows[pid]) for pid in _starting(tree, found))
+    ][:MOST_STARTERS]
+
+
+def _starting(tree: Tree, found: "Collection[int]") -> "Iterator[int]":
+    starts = {p for p, row in tree.rows.items() if tree.known.starts_ranks_here(row["command"])} - tree.ours
     pids = {*found}
     for pid in sorted(starts):
         below = [*tree.under(pid)]
         unsure = any(tree.rows[each]["hidden"] and is_python(tree.rows[each]) for each in below)
         if starts.isdisjoint(tree.above(pid)) and pids.isdisjoint(below) and not unsure:
-            name = tree.launchers[pid]["name"]
-            user = users.get(tree.rows[pid]["uid"], "uid {}".format(tree.rows[pid]["uid"]))
-            why = "it is still starting some, or waits for other hosts"
-            said.append(f"{name} (pid {pid}, {user}) {RANKLESS}: {why}")
-    return said[:16]
+            yield pid
+
+
+def may_be_ranks(
+    known: Launchers, rows: "Sequence[Row]", found: "Collection[int]", own: int = 0
+) -> "list[int]":
+    """Other Python programs: they may be launchers or ranks that were not recognised."""
+    tree = Tree(known, rows, own)
+    known_ones = {*found, *tree.ours, *tree.launchers}
+    apart = (pid for pid in tree.rows if pid not in known_ones and known_ones.isdisjoint(tree.above(pid)))
+    return [pid for pid in apart if is_python(tree.rows[pid]) and not is_stale(tree.rows[pid])]
+
+
+def _user(tree: Tree, pid: int, users: "Mapping[int, str]") -> str:
+    uid = tree.rows[pid]["uid"]
+    return users.get(uid, f"uid {uid}")
+
+
+def _age(row: Row, ticks: int, uptime: float) -> float:
+    return max(0.0, round(uptime - int(row["start"]) / float(ticks), 2))

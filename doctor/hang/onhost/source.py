@@ -11,6 +11,7 @@ Rights = Any
 
 MOST = 4 << 20
 LONGEST = 400
+INNERMOST = 3
 
 
 CHANGED = "changed"
@@ -70,6 +71,6 @@ def _lines(path: str, numbers: "Sequence[int]", since: float) -> "dict[str, str]
     return {str(n): found[n - 1].decode("utf-8", "replace").strip()[:LONGEST] for n in wanted}
 
 
-def wanted(threads: "list[dict[str, Any]]", is_users: Any, most: int = 3) -> "list[dict[str, Any]]":
+def wanted(threads: "list[dict[str, Any]]", is_users: Any, most: int = INNERMOST) -> "list[dict[str, Any]]":
     """The innermost frames of the user's own code in each thread."""
     return [f for one in threads for f in [f for f in one["frames"] if is_users(f["file"])][:most]]

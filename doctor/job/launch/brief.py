@@ -25,6 +25,7 @@ def brief() -> Row:
         "arrays": [[each.job_id, *each.array] for each in LAUNCHERS if each.array],
         "titles": [[each.system or each.name, each.title] for each in LAUNCHERS if each.title],
     }
+    table["settings"] = sorted({name for each in LAUNCHERS for name in _settings(each)})
     return {**table, "names": sorted(_variables(table))}
 
 
@@ -68,6 +69,16 @@ def _commands(launcher: Launcher) -> Row:
     }
 
 
+def _settings(launcher: Launcher) -> list[str]:
+    """The variables that stand for options about ranks."""
+    options = launcher.options
+    return [
+        f"{options.variables}{name.upper()}"
+        for name, called in options.values.items()
+        if options.variables and called
+    ]
+
+
 def _of_a_job(launcher: Launcher) -> list[str]:
     """What the ranks of one job have in common, except for the place where they meet and secrets."""
     if launcher.job_id and not launcher.outer:
@@ -82,6 +93,7 @@ def _variables(table: Row) -> set[str]:
     return {
         *table["roles"],
         *table["marks"],
+        *table["settings"],
         *(name for row in rows for key in ("rank", "world", "meeting", "only_with") for name in row[key]),
         *(row[key] for row in rows for key in ("local", "local_world", "node")),
         *(name for row in rows for name, _ in row["unless"]),

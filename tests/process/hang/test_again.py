@@ -9,10 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from doctor.hang.check import HostSuggestion, examine_below
-from doctor.hang.judge import HangState
 from doctor.hang.options import HangWishes
-from doctor.hang.run import Sight
-from doctor.hang.watch import look_at, watch
+from doctor.hang.watch import look_at
 from doctor.run.host_session import open_session
 from doctor.run.request import HostFlags, Request
 from tests.support.commands import doctor
@@ -40,31 +38,7 @@ def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., HangJob]
 def test_a_check_goes_the_way_of_the_looks() -> None:
     session = open_session(Request("hang", who=HostFlags(local=True)), os.environ)
     here = session.hosts[0].name
-    look_at(session, HangWishes(0.2))
+    look_at(session, HangWishes(apart=0.2))
     report = examine_below(HostSuggestion((here,), ("shm-small", "nofile-low")), session)
     assert [host.name for host in report.hosts] == [here]
     assert {result.check for result in report.results} >= {"shm-small"}
-
-
-def test_the_slow_rank_of_a_job_that_goes_on_is_a_straggler(make_job: Callable[..., HangJob]) -> None:
-    job = make_job(world=4, FAULT="slow")
-    job.runs()
-    wishes = HangWishes(0.3, 60.0, None, job.port)
-    session = open_session(Request("hang", who=HostFlags(local=True)), os.environ)
-    looks = 0
-
-    def look() -> Sight:
-        nonlocal looks
-        looks += 1
-        if looks > 12:
-            raise KeyboardInterrupt
-        return look_at(session, wishes)
-
-    try:
-        _, found = watch(look, wishes, session.line, quiet=True, every=0.0)
-    finally:
-        session.close()
-    assert (found.verdict, found.culprits) == (HangState.MOVES, ())
-    assert found.straggler, [each.inside for each in found.ranks]
-    assert (found.straggler.rank, found.straggler.pid) == (1, job.pids[1])
-    assert found.straggler.looks >= 5

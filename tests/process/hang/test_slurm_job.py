@@ -14,7 +14,7 @@ from doctor.hang.options import HangWishes
 from doctor.run.request import HostFlags, Request, WayFlags
 from doctor.transport.slurm.squeue import slurm_job
 
-WISHES = HangWishes(2.0, 60.0, None, None, "4712_2")
+WISHES = HangWishes(slurm_job="4712_2")
 BARE = Request("hang")
 
 

@@ -17,7 +17,7 @@ from doctor.hang.evidence import HangEvidence, Look
 from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.hang.run import _evidence
+from doctor.hang.run import evidence_of
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
@@ -201,7 +201,7 @@ def read_hang_agents(case: bytes) -> None:
     agents.find(lambda: None)
     agents.look(0.01, lambda: None)
     agents.stop()
-    _judge(_evidence("2026-11-20T09:00:00Z", names, agents))
+    _judge(evidence_of("2026-11-20T09:00:00Z", names, agents))
 
 
 def hang_recordings() -> Sequence[bytes]:

@@ -88,7 +88,9 @@ def test_a_rank_whose_libraries_nobody_had_time_to_read_may_join(
 
     monkeypatch.setattr(look, "carefully", carefully)
     monkeypatch.setattr(ranks, "members", lambda *_, **__: [dict(member)])
-    found, said = look.find(Launchers(msgspec.to_builtins(brief())), 1)
+    seen = look.find(Launchers(msgspec.to_builtins(brief())), 1)
+    said = seen["unread"]
+    found = [each for each in seen["members"] if "words" not in each]
     assert ([each["joins"] for each in found], len(said)) == ([joins], unread)
     assert all("process 7: the libraries" in each for each in said)
 
@@ -102,7 +104,7 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 
     monkeypatch.setattr(stacks.PySpy, "version", version)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/py-spy")
-    _, _, why = agent.HangAgent._pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
+    _, _, why = agent.HangAgent.pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
     assert asked == [0.3, 0.3]
     assert "cannot be used" in why
 

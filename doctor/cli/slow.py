@@ -1,0 +1,77 @@
+"""`doctor slow`: finds the rank or link for which the others of a moving job wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import partial
+
+from msgspec.structs import replace
+
+from doctor.cli.defaults import with_defaults
+from doctor.cli.hang import of_slurm, tell_remedies, tell_unread, write_evidence
+from doctor.hang.agents import HangPatience
+from doctor.hang.pyspy import check_given
+from doctor.hang.watch import narrowed, whole
+from doctor.report.outputs import refuse_unwritable
+from doctor.report.pages import show_page, write_page
+from doctor.run.host_session import HostSession, open_session
+from doctor.run.request import Request
+from doctor.run.way import way_of
+from doctor.slow.evidence_file import encoded, load
+from doctor.slow.judge import judge
+from doctor.slow.options import SlowWishes
+from doctor.slow.plan import following
+from doctor.slow.report import page_of
+from doctor.slow.report_json import slow_report
+from doctor.slow.run import SlowSight, see
+
+
+def slow(request: Request, wishes: SlowWishes) -> int:
+    """The exit code: 1 if a rank or a link is named, 0 if nobody is late, 3 if that cannot be said."""
+    given = (("--pyspy", path) for path in wishes.pyspy)
+    refuse_unwritable(request.outputs, {"--save": request.save}, (*request.inputs(), *given))
+    check_given(wishes.pyspy)
+    request = with_defaults(request, in_report=False)
+    if request.replay:
+        evidence = load(request.replay)
+        return _report(SlowSight(replace(evidence, choice=wishes.choice(evidence.choice))), request)
+    environ: Mapping[str, str] = os.environ
+    if wishes.slurm_job is not None:
+        request, wishes, environ = of_slurm(request, wishes)
+    session = open_session(request, environ)
+    try:
+        sight = _look(session, wishes)
+    finally:
+        session.close()
+    return _report(sight, request)
+
+
+def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
+    way = session.request.way
+    return see(
+        session.hosts,
+        session.transport,
+        partial(following, wishes=wishes),
+        sudo=way.sudo,
+        way=way_of(session.request, session.targets, session.transport.name),
+        choice=wishes.choice(),
+        until=session.until,
+        patience=HangPatience(whole=whole(way.timeout, 0.0)),
+        progress=session.line,
+        choose=lambda evidence: narrowed(evidence, wishes),
+        pyspy=wishes.pyspy,
+    )
+
+
+def _report(sight: SlowSight, request: Request) -> int:
+    if request.save is not None:
+        write_evidence(request.save, encoded(sight.evidence))
+    judgement = judge(sight.evidence)
+    page, report = page_of(judgement), slow_report(judgement, sight.evidence)
+    show_page(page, request.outputs)
+    if judgement.job is None:
+        tell_unread(sight.evidence)
+    tell_remedies(sight.reasons, sight.evidence.asked)
+    write_page(page, request.outputs, report)
+    return report.exit_code

@@ -1,0 +1,172 @@
+"""The agents of `doctor slow` for the controller: those of `doctor hang`, which also take samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
+from doctor.agents.session import RemoteAgent
+from doctor.hang.agents import HOME as HANG_HOME
+from doctor.hang.agents import NEEDS, HangAgents, HangHost
+from doctor.hang.redaction import clean, clean_frame
+from doctor.slow import messages
+from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound
+from doctor.transport import Script
+
+HOME = "doctor.slow.onhost"
+PINGS = 5
+PONG = 0.5
+PARTS = 24
+"""Parts of a round."""
+LOOK = 0.3
+"""The share of the whole patience for each of the looks of a round."""
+START = 8.0
+"""Seconds that recordings may end after their round."""
+STACKS = 4
+"""Ranks of a host whose stack is read before and after the samples: for the number of the step."""
+
+
+def slow_script(python: str | None = None, *, sudo: bool = False) -> Script:
+    """As hang_script."""
+    modules = {**module_texts(HANG_HOME), **module_texts(HOME)}
+    script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
+    return by_sudo(script) if sudo else script
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPlan:
+    """The next round: how long, and whose stacks are recorded, by host."""
+
+    seconds: float
+    record: Mapping[str, Collection[int]] = field(default_factory=dict)
+    gil: Mapping[str, Collection[int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class SlowHost(HangHost):
+    pongs: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """For each ping: its time there, and ours."""
+    ranks: dict[int, list[RankSamples]] = field(default_factory=dict)
+    profiles: dict[int, list[Profile]] = field(default_factory=dict)
+    ends: dict[int, messages.RoundEnd] = field(default_factory=dict)
+    number: int = -1
+    """The round that it was asked for."""
+    ahead: tuple[float, float] | None = None
+    """The shortest way there and back, and how far its clock was ahead of ours then."""
+
+    def samples(self) -> HostSamples:
+        rounds = tuple(
+            SampleRound(
+                number=number,
+                began=end.began,
+                seconds=end.seconds,
+                ranks=tuple(self.ranks.get(number, ())),
+                links=end.links,
+                busiest=tuple(replace(each, name=clean(each.name)) for each in end.busiest),
+                owed=end.owed,
+                profiles=tuple(map(_clean, self.profiles.get(number, ()))),
+            )
+            for number, end in sorted(self.ends.items())
+        )
+        return HostSamples(host=self.host, ahead=self.ahead[1] if self.ahead else None, rounds=rounds)
+
+
+def _clean(profile: Profile) -> Profile:
+    return replace(profile, frames=tuple(map(clean_frame, profile.frames)), problem=clean(profile.problem))
+
+
+class SlowAgents(HangAgents):
+    decoder = messages.DECODER
+    kind = SlowHost
+
+    def slow_hosts(self) -> list[SlowHost]:
+        return [host for host in self.agents.values() if isinstance(host, SlowHost)]
+
+    def ping(self) -> None:
+        """Learn how far the clocks of the hosts are ahead of ours."""
+        for number in range(PINGS):
+            sent = time.monotonic()
+            for host in self.live():
+                assert isinstance(host, SlowHost)
+                host.pongs.clear()
+            self.tell_all(msgspec.json.encode({"do": "ping", "number": number}))
+            self.await_all(sent + PONG, lambda host, of=number: _ponged(host, of), lambda: None)  # type: ignore[misc]
+            for host in self.slow_hosts():
+                if number in host.pongs:
+                    there, here = host.pongs[number]
+                    way = here - sent
+                    if host.ahead is None or way < host.ahead[0]:
+                        host.ahead = way, there - (sent + here) / 2
+
+    def sample(self, number: int, plan: RoundPlan, tell: Callable[[], None]) -> None:
+        """One round on all hosts with ranks. What the hosts answer too late is not part of it."""
+        within = LOOK * self.patience.whole
+        for host in self.live():
+            if not host.members:
+                continue
+            assert isinstance(host, SlowHost)
+            host.looking, host.number = True, number
+            ranks = sorted(pid for pid, m in host.members.items() if m.helps is None and not m.hidden)
+            asked = {
+                "do": "sample",
+                "number": number,
+                "first": number == 0,
+                "seconds": plan.seconds,
+                "parts": PARTS,
+                "within": within,
+                "stacks": [*ranks[:STACKS], *(pid for pid in ranks if host.members[pid].rank is None)],
+                "record": [*plan.record.get(host.host, ())],
+                "gil": [*plan.gil.get(host.host, ())],
+            }
+            if host.narrowed:
+                asked["pids"] = [*host.members]
+            self.session.send(host.host, msgspec.json.encode(asked))
+        over = time.monotonic() + plan.seconds + START + 2 * within
+        self.await_all(min(over, self.until), _sampled, tell)
+
+    def take(self, host: HangHost, message: messages.SlowMessage, size: int) -> bool:
+        assert isinstance(host, SlowHost)
+        if isinstance(message, messages.Pong):
+            if message.number in host.pongs or message.number >= PINGS:
+                return False
+            host.pongs[message.number] = message.at, time.monotonic()
+        elif isinstance(message, messages.RankMessage | messages.ProfileMessage | messages.RoundEnd):
+            return self._take_sample(host, message)
+        else:
+            return super().take(host, message, size)
+        return True
+
+    def _take_sample(
+        self, host: SlowHost, message: messages.RankMessage | messages.ProfileMessage | messages.RoundEnd
+    ) -> bool:
+        number = message.number
+        if not host.looking or number != host.number or number in host.ends:
+            return False
+        if isinstance(message, messages.RankMessage):
+            known = {each.pid for each in host.ranks.setdefault(number, [])}
+            if message.rank.pid not in host.members or message.rank.pid in known:
+                return False
+            host.ranks[number].append(message.rank)
+        elif isinstance(message, messages.ProfileMessage):
+            kept = host.profiles.setdefault(number, [])
+            if message.profile.pid not in host.members or len(kept) > 2 * len(host.members):
+                return False
+            kept.append(message.profile)
+        else:
+            host.ends[number] = message
+        return True
+
+
+def _ponged(host: RemoteAgent, number: int) -> bool:
+    assert isinstance(host, SlowHost)
+    return number in host.pongs
+
+
+def _sampled(host: RemoteAgent) -> bool:
+    assert isinstance(host, SlowHost)
+    return not host.looking or host.number in host.ends

@@ -1,0 +1,232 @@
+"""Judges the samples of a job: who is late, and why. Pure: the same evidence gives the same judgement.
+
+In this order: links, ranks and hosts that wait least, pauses, processors. Who is late is never called a
+culprit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from statistics import mean
+
+from doctor.hang.judge import judged as judge_hang
+from doctor.hang.judge.judgement import HangJob, HangState
+from doctor.hang.judge.position import made_step, step_of
+from doctor.hang.judge.wires import Key, key
+from doctor.slow.evidence import SlowEvidence
+from doctor.slow.judge.judgement import Lag, RankPace, SlowCulprit, SlowJudgement, SlowState
+from doctor.slow.judge.lateness import Lateness, latest
+from doctor.slow.judge.links import slow_link
+from doctor.slow.judge.pauses import Pauses, pauses
+from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
+from doctor.slow.judge.series import Sampled, Series, is_pipeline, sampled, series
+from doctor.slow.judge.words import between, keys_words, lateness_words, milliseconds, percent, who
+from doctor.text.nodeset import fold
+
+__all__ = ["SlowJudgement", "SlowState", "judge"]
+
+STEPS = 30
+"""The fewest steps that can name anybody."""
+PAUSED = 0.5
+"""The share of the lost time from which on pauses explain it."""
+_STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
+
+
+def judge(evidence: SlowEvidence) -> SlowJudgement:
+    """The judgement by the options that the evidence holds."""
+    hang = judge_hang(evidence)
+    made = SlowJudgement(SlowState.UNKNOWN, evidence.started, hang.sentence, hang, hang.job, hang.jobs)
+    if hang.job is None:
+        state = _STATES.get(hang.verdict, SlowState.UNKNOWN)
+        said = f"{len(hang.jobs)} jobs run here." if state is SlowState.SEVERAL else hang.sentence
+        return replace(made, state=state, sentence=said)
+    seen = sampled(evidence, hang.job)
+    if not seen.rounds:
+        return replace(made, sentence=f"No samples of the job were taken on all of {fold(hang.job.hosts)}.")
+    entries = [sum(each.entries for each in seen.ranks(of)) for of in seen.keys]
+    steps, step = _steps(evidence, hang.job)
+    if hang.verdict is HangState.HANG and not steps and not any(entries):
+        return replace(made, state=SlowState.STANDS, sentence=hang.sentence, seconds=seen.seconds)
+    found = series(seen)
+    made = replace(
+        made,
+        seconds=seen.seconds,
+        samples=found.samples if found else 0,
+        by=found.by if found else "",
+        steps=steps,
+        step_seconds=step,
+        ranks=tuple(_paces(seen, found)),
+    )
+    if link := slow_link(seen):
+        return _named(made, SlowState.LINK, link, ("ip -s link, and ethtool ETH, on its host",))
+    return _of_ranks(made, seen, found, steps if steps is not None else _entered(entries, found))
+
+
+def _entered(entries: Sequence[int], found: Series | None) -> int | None:
+    """How many steps there were at most, if the stacks do not show it: each has a collective or several."""
+    return min(entries) if found is not None and found.by == "threads" else None
+
+
+def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | None]:
+    """How many steps were made between the first and the last look, and how long one takes."""
+    apart = {host.host: host.apart for host in evidence.hosts}
+    made = []
+    for rank in job.ranks:
+        before, after = step_of(rank.a), step_of(rank.b)
+        if before is not None and after is not None and made_step(before, after):
+            made.append((after - before, apart.get(rank.host, 0.0)))
+    if not made:
+        return None, None
+    steps, seconds = sorted(made)[len(made) // 2]
+    return steps, seconds / steps
+
+
+def _paces(seen: Sampled, found: Series | None) -> list[RankPace]:
+    at = places(seen)
+    shares = found.shares if found else {}
+    return [
+        RankPace(
+            each.rank,
+            key(each),
+            mean(shares[key(each)]) if key(each) in shares else None,
+            at.get(key(each), ""),
+        )
+        for each in seen.job.ranks
+    ]
+
+
+def _named(
+    made: SlowJudgement, state: SlowState, late: SlowCulprit, commands: tuple[str, ...] = ()
+) -> SlowJudgement:
+    verb = {Lag.STARVED: "is short of a processor", Lag.PAUSES: "stops the job again and again"}
+    words = verb.get(late.lag, late.sentence if state is SlowState.LINK else f"is late: {late.sentence}")
+    if late.lag is Lag.STAGE:
+        words = f"is the slowest stage of the pipeline: {late.sentence}"
+    named = who(late)
+    return replace(
+        made,
+        state=state,
+        late=(late,),
+        sentence=f"{named[:1].upper()}{named[1:]} {words}.",
+        commands=commands,
+    )
+
+
+def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None) -> SlowJudgement:
+    few = steps is not None and steps < STEPS
+    if found is None:
+        stalled = _starved(made, seen)
+        return stalled or replace(made, sentence=_unseen(seen), notes=(), more=False)
+    one = latest(found.shares, _of_hosts(found.shares))
+    stops = pauses(seen, made.step_seconds or _step_by_entries(made.seconds, steps))
+    if one.sure and not few and not (stops and {stops.of} == one.who and stops.share >= PAUSED * one.gap):
+        return _late(made, seen, found, one)
+    if stops:
+        return _pausing(made, seen, stops)
+    if stalled := _starved(made, seen):
+        return replace(stalled, more=few)
+    if few:
+        said = f"Only {steps} steps were seen: too few to say who is late."
+        return replace(made, sentence=said, more=True)
+    return _nobody(made, seen, found, one)
+
+
+def _pausing(made: SlowJudgement, seen: Sampled, stops: Pauses) -> SlowJudgement:
+    why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
+    length = f"{stops.number} times for {milliseconds(stops.seconds)}"
+    said = f"stops the job {length}, {percent(stops.share)} of the time"
+    late = _culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
+    named = replace(late, where=why.where, reason=why.reason, why=why.why)
+    return _named(made, SlowState.LATE, named)
+
+
+def _step_by_entries(seconds: float, entries: int | None) -> float | None:
+    return seconds / entries if entries else None
+
+
+def _of_hosts(shares: Mapping[Key, object]) -> list[list[Key]]:
+    hosts: dict[str, list[Key]] = {}
+    for each in shares:
+        hosts.setdefault(each[0], []).append(each)
+    return [*hosts.values()] if len(hosts) > 1 else []
+
+
+def _late(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
+    late = sorted(one.who, key=lambda each: mean(found.shares[each]))
+    others = [each for each in found.shares if each not in one.who]
+    lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
+    said = lateness_words(one.gap, made.step_seconds)
+    waits = sorted(mean(found.shares[each]) for each in others)
+    why = reasons(seen, late[0], others, lag)
+    named = replace(
+        _culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
+        waits=mean(mean(found.shares[each]) for each in late),
+        others=(waits[0], waits[-1]),
+        t=one.t,
+        agree=(one.agree, one.blocks),
+        where=why.where,
+        reason=why.reason,
+        why=why.why,
+        whole_host=len(late) > 1 and {each for each in found.shares if each[0] == late[0][0]} == {*late},
+    )
+    return _named(made, SlowState.LATE, named)
+
+
+def _culprit(seen: Sampled, lag: Lag, late: Sequence[Key], share: float, said: str) -> SlowCulprit:
+    members = [each for each in seen.job.ranks if key(each) in late]
+    ranks = tuple(sorted(each.rank for each in members if each.rank is not None))
+    hosts = tuple(dict.fromkeys(host for host, _ in late))
+    pid = late[0][1] if len(late) == 1 else None
+    return SlowCulprit(lag, hosts[0], hosts, ranks, pid, said, share)
+
+
+def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
+    """The rank that waits for a processor, if only one does."""
+    shares = {each: starved_share(seen, each) for each in seen.keys if seen.ranks(each)}
+    top = max(shares, key=lambda each: shares[each], default=None)
+    if top is None or len(shares) < 2:
+        return None
+    others = [each for each in shares if each != top]
+    if not is_starved(shares[top], [shares[each] for each in others]):
+        return None
+    why = reasons(seen, top, others, Lag.STARVED)
+    said = f"waits for a processor {percent(shares[top])} of the time"
+    late = _culprit(seen, Lag.STARVED, [top], shares[top], said)
+    late = replace(late, where=why.where, reason=why.reason, why=why.why)
+    return _named(made, SlowState.LATE, late)
+
+
+def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
+    """Nobody is late, and what would have been named: only if all ranks were seen."""
+    waits = sorted(mean(of) for of in found.shares.values())
+    lowest = keys_words(seen.job, sorted(one.who))
+    maybe = f"{lowest} waits {percent(max(0.0, one.gap))} less than the others" if one.gap > 0 else ""
+    missing = [*seen.job.missing, *(host for host, _ in made.hang.unreached)]
+    if missing:
+        said = "Nobody is late among the ranks that were seen, and some were not."
+        return replace(made, sentence=said, maybe=maybe, more=one.maybe)
+    said = f"Nobody is late. The ranks wait {between(waits[0], waits[-1])} of the time"
+    alike = (
+        "alike"
+        if one.smallest <= 2 * one.gap or waits[-1] - waits[0] < one.smallest
+        else "no one for certain least"
+    )
+    said += f", {alike}."
+    return replace(
+        made, state=SlowState.EVEN, sentence=said, smallest=one.smallest, maybe=maybe, more=one.maybe
+    )
+
+
+def _unseen(seen: Sampled) -> str:
+    if len(seen.keys) < 2:
+        return "The job is a single rank: nobody waits for it."
+    if all(rank.hidden for rank in seen.job.ranks):
+        return "Nothing shows who is late: the ranks of another user share hosts, and may not be read."
+    return "Nothing shows when the ranks wait for each other: neither threads of gloo nor their stacks."
+
+
+def lowest(made: SlowJudgement) -> Collection[Key]:
+    """The rank that waits least; nothing if that is unknown."""
+    known = [each for each in made.ranks if each.waits is not None]
+    return [min(known, key=lambda each: each.waits or 0.0).key] if known else []

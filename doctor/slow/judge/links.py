@@ -1,0 +1,116 @@
+"""Slow and lossy links, asked for first: who is behind one is late without any fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+from doctor.slow.evidence import Link
+from doctor.slow.judge.judgement import Lag, SlowCulprit
+from doctor.slow.judge.series import Sampled
+from doctor.slow.judge.words import percent
+from doctor.text.nodeset import fold
+
+BIG = 50_000
+"""Bytes a second of a connection that carries data of the training."""
+TIMES_SLOWER = 20
+BUSY = 0.35
+"""The share of the time that a slow link has data to send."""
+HOSTS = 3
+"""The fewest hosts of which one can be told apart by its rates."""
+AGAIN = 10.0
+"""Segments a second that a lossy link sends once more. Crowded hosts do so up to 5 times."""
+TIMES_MORE = 5
+MEGA = 1e6 / 8
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One direction between two hosts: its connections in all rounds."""
+
+    of: str
+    to: str
+    rate: float
+    busy: float
+    again: float
+    """A second."""
+    sent: float
+
+
+def slow_link(seen: Sampled) -> SlowCulprit | None:
+    flows = [flow for flow in _flows(seen) if flow.of != flow.to]
+    return _slow(flows) or _lossy(flows)
+
+
+def _slow(flows: list[Flow]) -> SlowCulprit | None:
+    big: dict[str, list[Flow]] = {}
+    for flow in flows:
+        if flow.sent >= BIG and flow.rate:
+            big.setdefault(flow.of, []).append(flow)
+    rates = {host: min(each.rate for each in of) for host, of in big.items()}
+    if len(rates) < HOSTS:
+        return None
+    low = min(rates, key=lambda host: rates[host])
+    others = min(rate for host, rate in rates.items() if host != low)
+    busy = max(each.busy for each in big[low])
+    if max(each.rate for each in big[low]) * TIMES_SLOWER > others or busy < BUSY:
+        return None
+    to = tuple(dict.fromkeys(each.to for each in big[low]))
+    own = f"carries {rates[low] / MEGA:,.0f} Mbit/s to {fold(to)} and is busy {percent(busy)} of the time"
+    said = f"{own}; the others carry {others / MEGA:,.0f} or more"
+    return SlowCulprit(Lag.SLOW_LINK, low, (low,), sentence=said, share=busy, peers=to)
+
+
+def _lossy(flows: list[Flow]) -> SlowCulprit | None:
+    """The link at the end that all lossy connections share."""
+    top = max((flow.again for flow in flows), default=0.0)
+    if top < AGAIN:
+        return None
+    lossy = [flow for flow in flows if flow.again * TIMES_MORE > top]
+    ends = set.intersection(*({flow.of, flow.to} for flow in lossy))
+    if not ends:
+        return None
+    again = sum(flow.again for flow in lossy)
+    rest = max((flow.again for flow in flows if flow not in lossy), default=0.0)
+    to = {flow.to for flow in lossy} & ends
+    host = sorted(to or ends)[0]
+    peers = tuple(sorted({end for flow in lossy for end in (flow.of, flow.to)} - {host}))
+    ends_of = f"loses data between {fold((host,))} and {fold(peers)}"
+    said = f"{ends_of}: {again:.0f} segments a second are sent once more; others at most {rest:.0f}"
+    return SlowCulprit(Lag.LOSSY_LINK, host, (host,), sentence=said, peers=peers)
+
+
+def _flows(seen: Sampled) -> Iterator[Flow]:
+    links: dict[tuple[str, str, str], list[tuple[float, Link]]] = {}
+    homes: dict[str, set[str]] = {}
+    for host in seen.hosts:
+        for number in seen.rounds:
+            one = seen.round(host, number)
+            for link in one.links:
+                links.setdefault((host, link.local, link.peer), []).append((one.seconds, link))
+                homes.setdefault(_address(link.local), set()).add(host)
+    for (host, _, peer), of in links.items():
+        there = homes.get(_address(peer), set())
+        if len(there) == 1 and not _is_loopback(peer):
+            yield _flow(host, next(iter(there)), of)
+
+
+def _flow(host: str, to: str, of: list[tuple[float, Link]]) -> Flow:
+    seconds = sum(length for length, _ in of) or 1.0
+    return Flow(
+        host,
+        to,
+        median(link.rate for _, link in of),
+        min(1.0, sum(link.busy for _, link in of) / seconds),
+        sum(link.again for _, link in of) / seconds,
+        sum(link.sent for _, link in of) / seconds,
+    )
+
+
+def _address(end: str) -> str:
+    return end.rpartition(":")[0]
+
+
+def _is_loopback(end: str) -> bool:
+    return end.startswith(("127.", "[::1]"))

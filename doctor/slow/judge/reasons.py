@@ -1,0 +1,244 @@
+"""Why a rank is late: the line at which it is more often than the others, and what it and its host use."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from doctor.hang.evidence import Frame, HangMember
+from doctor.hang.judge.places import place_of
+from doctor.hang.judge.position import waits_in
+from doctor.hang.judge.wires import Key
+from doctor.slow.evidence import Profile, RankSamples
+from doctor.slow.judge.judgement import Lag, Reason, Where
+from doctor.slow.judge.series import Sampled, own_line, stacks_of
+from doctor.slow.judge.words import percent
+
+STANDS_OUT = 0.05
+ALSO_THERE = 0.02
+"""The share from which on the others are at the line as well."""
+THROTTLED = 0.2
+STARVED, TIMES = 0.10, 4.0
+HOLDS = 0.2
+"""The share of samples in which another thread than the main one holds the GIL."""
+RATE = 100_000
+"""Bytes a second that count as reading or writing."""
+TIMES_MORE = 3.0
+MORE_CPU = 0.1
+_LOADER = "torch/utils/data/"
+_GC = re.compile(r"\bgc\.collect\(")
+_SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
+_SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
+_EVALUATES = re.compile(r"eval|valid|test_|infer", re.I)
+_WEAK = (Reason.UNEVEN, Reason.ELSEWHERE)
+"""What a processor or the GIL explains better."""
+Line = tuple[str, str]
+"""The function of a line of the user's code: its file and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    where: Where | None
+    reason: Reason
+    why: tuple[str, ...]
+
+
+def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons:
+    """Why `who` is late, compared with `others`."""
+    used = {each: _Rates(seen, each) for each in (who, *others)}
+    here, rest = used[who], [used[each] for each in others]
+    where = _where(seen, who, others)
+    at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
+    said = [*_throttled(here, rest), *_starved(here, rest, seen, who)]
+    if not at_line or at_line[0][0] in _WEAK:
+        said = [*(said or _gil(seen, who)), *at_line]
+    else:
+        said = [*at_line, *said]
+    if not said:
+        everything = "everything takes longer there: its host, the clock of its processors, memory"
+        said = [(Reason.EVERYTHING, everything)]
+    return Reasons(where, said[0][0], tuple(words for _, words in said))
+
+
+Said = Iterator[tuple[Reason, str]]
+
+
+class _Rates:
+    """What a rank used, a second."""
+
+    def __init__(self, seen: Sampled, of: Key) -> None:
+        rounds: list[RankSamples] = seen.ranks(of)
+        seconds = seen.seconds or 1.0
+
+        def total(name: str) -> float:
+            return float(sum(getattr(each.used, name) for each in rounds))
+
+        self.cpu, self.starved = total("cpu") / seconds, total("starved") / seconds
+        self.read, self.written = total("read") / seconds, total("disk_written") / seconds
+        self.periods, self.throttled = total("periods"), total("throttled")
+
+    @property
+    def short(self) -> float:
+        """The share of the periods of its quota in which it was throttled."""
+        return self.throttled / self.periods if self.periods else 0.0
+
+
+def _throttled(here: _Rates, rest: Sequence[_Rates]) -> Said:
+    if here.short >= THROTTLED and here.short >= 2 * median(each.short for each in rest):
+        of = f"{here.throttled:.0f} of {here.periods:.0f} periods"
+        yield Reason.QUOTA, f"the CPU quota of its group is used up: throttled in {of}"
+
+
+def is_starved(here: float, others: Sequence[float]) -> bool:
+    return here >= STARVED and here >= TIMES * max(others, default=0.0)
+
+
+def starved_share(seen: Sampled, of: Key) -> float:
+    return _Rates(seen, of).starved
+
+
+def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
+    others = [each.starved for each in rest]
+    if not is_starved(here.starved, others) or here.short >= THROTTLED:
+        return
+    words = (
+        f"waits for a processor {percent(here.starved)} of the time (others at most {percent(max(others))})"
+    )
+    busiest = Counter[tuple[int, str, str]]()
+    for number in seen.rounds:
+        for each in seen.round(who[0], number).busiest:
+            busiest[each.pid, each.name, each.user] += round(100 * each.cpu / seen.seconds)
+    beside = [
+        f"{name} (pid {pid}, {user}) uses {n} % of one"
+        for (pid, name, user), n in busiest.most_common(3)
+        if n >= 10
+    ]
+    yield Reason.HOGS, words + (f"; beside it {'; '.join(beside)}" if beside else "")
+
+
+def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> Where | None:
+    """The function at which it is more often outside than the others, and its most frequent line."""
+    mine = next(iter(seen.profiles(who)), None)
+    theirs = [found[0] for each in others if (found := seen.profiles(each))]
+    if mine is None or not theirs:
+        return None
+    here, there = _lines(mine), [_lines(each) for each in theirs]
+    more = {
+        line: share - median(each.get(line, (0.0, None))[0] for each in there)
+        for line, (share, _) in here.items()
+    }
+    line = max(more, key=lambda each: more[each], default=None)
+    if line is None or more[line] < STANDS_OUT:
+        return None
+    share, frame = here[line]
+    return Where(frame, share, median(each.get(line, (0.0, None))[0] for each in there))
+
+
+def _lines(profile: Profile) -> dict[Line, tuple[float, Frame]]:
+    """The share of samples outside collectives in each function of the user's code, with its usual line."""
+    whole = max(1, sum(profile.main))
+    counts: Counter[Line] = Counter()
+    frames: dict[Line, Counter[Frame]] = {}
+    for stack, parts in stacks_of(profile):
+        own = own_line(stack)
+        if own is not None and not waits_in(stack):
+            counts[own.file, own.name] += sum(parts)
+            frames.setdefault((own.file, own.name), Counter())[own] += sum(parts)
+    return {line: (number / whole, frames[line].most_common(1)[0][0]) for line, number in counts.items()}
+
+
+def places(seen: Sampled) -> Mapping[Key, str]:
+    """The place at which each recorded rank is most often outside."""
+    found = {}
+    for each in seen.keys:
+        for profile in seen.profiles(each)[:1]:
+            lines = _lines(profile)
+            if lines:
+                found[each] = place_of(max(lines.values(), key=lambda one: one[0])[1])
+    return found
+
+
+def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key, lag: Lag) -> Said:
+    source, name = where.frame.source, where.frame.name
+    if _GC.search(source):
+        yield Reason.GC, "it collects garbage there"
+    elif _SYNC.search(source) and here.written > RATE / 10:
+        yield Reason.WRITES, f"it waits until its data is on the disk, {_rate(here.written)}"
+    elif lag is Lag.PAUSES and _SAVES.search(name + source):
+        yield Reason.CHECKPOINT, f"it saves a checkpoint, {_rate(here.written)} to the disk"
+    elif lag is Lag.PAUSES and _EVALUATES.search(name + source):
+        yield Reason.EVALUATION, "it evaluates while the others wait"
+    elif here.read > RATE and here.read > TIMES_MORE * median(each.read for each in rest):
+        files = _files(seen, who)
+        of = f" from {files[0]}" if len(files) == 1 else ""
+        yield Reason.READS, f"it reads {_rate(here.read)}{of} (others {_rate(median(e.read for e in rest))})"
+    elif _in_loader(seen, who, where.frame):
+        yield Reason.LOADER, "it waits for its data loader" + _worker(seen, who)
+    elif where.others >= ALSO_THERE:
+        yield Reason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
+    elif here.cpu > median(each.cpu for each in rest) + MORE_CPU:
+        others = median(each.cpu for each in rest)
+        yield (
+            Reason.COMPUTES,
+            f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
+        )
+    else:
+        yield Reason.ELSEWHERE, "it is there, and its processor is free"
+
+
+def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:
+    for profile in seen.profiles(who)[:1]:
+        for stack, _ in stacks_of(profile):
+            if own_line(stack) == frame and any(_LOADER in each.file for each in stack):
+                return True
+    return False
+
+
+def _worker(seen: Sampled, who: Key) -> str:
+    """Where its busiest worker is."""
+    found = []
+    for each in seen.job.helpers:
+        if (each.host, each.helps) == who:
+            for profile in seen.profiles((each.host, each.pid))[:1]:
+                found += [(share, frame, each.pid) for share, frame in _lines(profile).values()]
+    share, frame, pid = max(found, key=lambda one: one[0], default=(0.0, None, 0))
+    return (
+        f", whose worker (pid {pid}) is in {frame.name}, {place_of(frame)}, {percent(share)} of the time"
+        if frame
+        else ""
+    )
+
+
+def _files(seen: Sampled, who: Key) -> list[str]:
+    """What it has open and no other rank has."""
+    members: dict[Key, HangMember] = {(each.host, each.pid): each for each in seen.job.ranks}
+    opened = {of: {f for look in m.looks for f in look.files} for of, m in members.items()}
+    others = set[str]().union(*(files for of, files in opened.items() if of != who))
+    return sorted(opened.get(who, set()) - others)
+
+
+def _gil(seen: Sampled, who: Key) -> Said:
+    """Who holds the GIL, if that is often another thread than the main one."""
+    profile = next(iter(seen.profiles(who, gil=True)), None)
+    if profile is None or not profile.asked:
+        return
+    held: Counter[Line] = Counter()
+    frames: dict[Line, Frame] = {}
+    for stack, parts in stacks_of(profile, main=False):
+        if own := own_line(stack):
+            held[own.file, own.name] += sum(parts)
+            frames.setdefault((own.file, own.name), own)
+    for line, number in held.most_common(1):
+        if number >= HOLDS * profile.asked:
+            often = f"{number} of {profile.asked} samples"
+            yield Reason.GIL, f"another thread holds the GIL: {line[1]}, {place_of(frames[line])}, in {often}"
+
+
+def _rate(bytes_a_second: float) -> str:
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if bytes_a_second >= size:
+            return f"{bytes_a_second / size:.3g} {unit}/s"
+    return "nothing" if bytes_a_second < 1 else f"{bytes_a_second:.0f} B/s"

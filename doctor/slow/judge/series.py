@@ -1,0 +1,208 @@
+"""The share of the time in which each rank waits, by threads, stacks or sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from doctor.hang.evidence import Frame
+from doctor.hang.judge.judgement import HangJob
+from doctor.hang.judge.places import is_library, user_frame
+from doctor.hang.judge.position import waits_in
+from doctor.hang.judge.threads import uses_device
+from doctor.hang.judge.wires import Key, key
+from doctor.slow.evidence import Counts, HostSamples, Profile, RankSamples, SampleRound, SlowEvidence
+
+BLOCKS = 8
+FEWEST = 3
+"""The fewest samples of a block."""
+SENDS = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
+OFTEN = 0.1
+"""The share of a rank's samples in which it sends or receives, if the job is a pipeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    shares: Mapping[Key, Sequence[float]]
+    """For each rank the share of each block in which it waited."""
+    by: str
+    """ "threads", "stacks" or "sockets" """
+    samples: int
+    """Of one rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """All rounds that every host of a job answered."""
+
+    job: HangJob
+    hosts: Mapping[str, HostSamples]
+    rounds: tuple[int, ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(median(self.round(host, n).seconds for host in self.hosts) for n in self.rounds)
+
+    def round(self, host: str, number: int) -> SampleRound:
+        return next(each for each in self.hosts[host].rounds if each.number == number)
+
+    def ranks(self, of: Key) -> list[RankSamples]:
+        """What each round shows of this rank; empty if a round lacks it."""
+        found = [each for n in self.rounds for each in self.round(of[0], n).ranks if each.pid == of[1]]
+        return found if len(found) == len(self.rounds) else []
+
+    def profiles(self, of: Key, *, gil: bool = False) -> list[Profile]:
+        """Its recorded stacks, the latest first."""
+        numbers = reversed(self.rounds)
+        found = (each for n in numbers for each in self.round(of[0], n).profiles)
+        return [each for each in found if each.pid == of[1] and each.gil is gil and each.samples]
+
+    @property
+    def keys(self) -> list[Key]:
+        return [key(each) for each in self.job.ranks]
+
+
+def sampled(evidence: SlowEvidence, job: HangJob) -> Sampled:
+    hosts = {each.host: each for each in evidence.samples if each.host in job.hosts}
+    numbers = [{each.number for each in host.rounds} for host in hosts.values()]
+    complete = set.intersection(*numbers) if numbers and len(hosts) == len(job.hosts) else set[int]()
+    return Sampled(job, hosts, tuple(sorted(complete)))
+
+
+def series(seen: Sampled) -> Series | None:
+    """By what is most certain of that which shows every rank; None if nothing does."""
+    if len(seen.keys) < 2 or not seen.rounds:
+        return None
+    sends = is_pipeline(seen)
+    if by_threads := _by_threads(seen, sends):
+        return by_threads
+    return _by_stacks(seen) or _by_sockets(seen)
+
+
+def _by_threads(seen: Sampled, sends: bool) -> Series | None:
+    ranks = {each: seen.ranks(each) for each in seen.keys}
+    if any(uses_device(look) for rank in seen.job.ranks for look in rank.looks):
+        return None  # a group of gloo serves another purpose there
+    if not all(of and all(r.workers and r.inside for r in of) for of in ranks.values()):
+        return None
+    seconds = _seconds(seen)
+    shares = {
+        each: _blocks([(r.waits if sends else r.inside, r.samples) for r in of], seconds)
+        for each, of in ranks.items()
+    }
+    if not all(any(of) or _exchanges(seen, each) for each, of in shares.items()):
+        return None  # somebody was never in a collective of gloo: it uses another library
+    if not any(map(any, shares.values())):
+        return None
+    samples = min(sum(map(sum, (r.samples for r in of))) for of in ranks.values())
+    return _made(shares, "threads", samples)
+
+
+def _exchanges(seen: Sampled, of: Key) -> bool:
+    """Whether its connections carry data, in each round."""
+    rounds = (seen.round(of[0], n).links for n in seen.rounds)
+    return all(any(each.pid == of[1] and each.sent and each.received for each in links) for links in rounds)
+
+
+def _by_stacks(seen: Sampled) -> Series | None:
+    """By the recorded stacks of the rounds in which those of all ranks were recorded."""
+    found: dict[Key, list[tuple[Counts, Counts]]] = {each: [] for each in seen.keys}
+    lengths = []
+    samples = 0
+    for number in seen.rounds:
+        of_rank = {each: _profile(seen, each, number) for each in seen.keys}
+        if all(of_rank.values()):
+            lengths.append(1.0)
+            samples += min(sum(p.main) for p in of_rank.values() if p)
+            for each, profile in of_rank.items():
+                assert profile is not None
+                found[each].append((_waiting(profile), profile.main))
+    if not lengths:
+        return None
+    shares = {each: _blocks(of, lengths) for each, of in found.items()}
+    return _made(shares, "stacks", samples) if any(map(any, shares.values())) else None
+
+
+def _profile(seen: Sampled, of: Key, number: int) -> Profile | None:
+    found = (p for p in seen.round(of[0], number).profiles if p.pid == of[1] and not p.gil and any(p.main))
+    return next(found, None)
+
+
+def _waiting(profile: Profile) -> Counts:
+    """In how many samples of each part its main thread waited for others or for its device."""
+    counts = [0] * len(profile.main)
+    for frames, parts in stacks_of(profile):
+        if waits_in(frames):
+            for at, number in enumerate(parts[: len(counts)]):
+                counts[at] += number
+    return tuple(counts)
+
+
+def stacks_of(profile: Profile, *, main: bool = True) -> Iterator[tuple[tuple[Frame, ...], Counts]]:
+    for each in profile.stacks:
+        if each.main is main and all(index < len(profile.frames) for index in each.frames):
+            yield tuple(profile.frames[index] for index in each.frames), each.counts
+
+
+def _by_sockets(seen: Sampled) -> Series | None:
+    """For ranks that may not be read, if each host has one: connections do not show whose they are."""
+    if len({host for host, _ in seen.keys}) < len(seen.keys) or not all(r.hidden for r in seen.job.ranks):
+        return None
+    seconds, shares, samples = _seconds(seen), {}, []
+    for host, pid in seen.keys:
+        rounds = [seen.round(host, n).owed for n in seen.rounds]
+        owed = [next((o for o in of if o.user == seen.job.owner), None) for of in rounds]
+        if not all(owed):
+            return None
+        shares[host, pid] = _blocks([(o.waits, o.samples) for o in owed if o], seconds)
+        samples.append(sum(sum(o.samples) for o in owed if o))
+    return _made(shares, "sockets", min(samples))
+
+
+def _seconds(seen: Sampled) -> list[float]:
+    return [median(seen.round(host, n).seconds for host in seen.hosts) for n in seen.rounds]
+
+
+def _blocks(rounds: Sequence[tuple[Counts, Counts]], seconds: Sequence[float]) -> tuple[float | None, ...]:
+    """The share in each of equal blocks of the whole time; None for a block with too few samples."""
+    whole, before = sum(seconds), 0.0
+    hits, samples = [0] * BLOCKS, [0] * BLOCKS
+    for (waits, all_of), length in zip(rounds, seconds, strict=True):
+        for at, number in enumerate(all_of):
+            middle = before + length * (at + 0.5) / len(all_of)
+            block = min(BLOCKS - 1, int(middle / whole * BLOCKS))
+            samples[block] += number
+            hits[block] += waits[at] if at < len(waits) else 0
+        before += length
+    return tuple(h / n if n >= FEWEST else None for h, n in zip(hits, samples, strict=True))
+
+
+def _made(shares: Mapping[Key, Sequence[float | None]], by: str, samples: int) -> Series | None:
+    """Only of the blocks that have samples of every rank; most must have them."""
+    kept = [at for at in range(BLOCKS) if all(of[at] is not None for of in shares.values())]
+    if len(kept) < BLOCKS - 2:
+        return None
+    return Series({each: [of[at] or 0.0 for at in kept] for each, of in shares.items()}, by, samples)
+
+
+def is_pipeline(seen: Sampled) -> bool:
+    """Whether ranks wait in sends and receives, in which no worker of gloo waits."""
+    return any(
+        sum(sum(parts) for frames, parts in stacks_of(profile) if waits_in(frames) in SENDS)
+        >= OFTEN * max(1, sum(profile.main))
+        for each in seen.keys
+        for profile in seen.profiles(each)[:1]
+    ) or any(
+        waits_in(thread.frames) in SENDS
+        for rank in seen.job.ranks
+        for look in rank.looks
+        for thread in look.python
+        if thread.tid == rank.pid
+    )
+
+
+def own_line(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost frame of the user's code; None if there is none."""
+    found = user_frame(frames)
+    return found if found and not is_library(found.file) else None

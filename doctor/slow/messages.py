@@ -1,0 +1,46 @@
+"""The messages that an agent of `doctor slow` sends, besides those of `doctor hang`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from doctor.agents.session import Bye, Message, NoInterpreter
+from doctor.hang.evidence import Count, Seconds
+from doctor.hang.messages import HangMessage
+from doctor.slow.evidence import BusyProcess, Link, OwedAnswers, Profile, RankSamples
+
+
+class RankMessage(Message, frozen=True, tag="rank"):
+    number: Count
+    rank: RankSamples
+
+
+class ProfileMessage(Message, frozen=True, tag="profile"):
+    number: Count
+    profile: Profile
+
+
+class RoundEnd(Message, frozen=True, tag="round"):
+    """A round is over, and all of it was sent."""
+
+    number: Count
+    began: Seconds
+    seconds: Seconds
+    links: Annotated[tuple[Link, ...], msgspec.Meta(max_length=1_024)] = ()
+    busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
+    owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
+
+
+class Pong(Message, frozen=True, tag="pong"):
+    """Its steady clock."""
+
+    number: Count
+    at: Seconds
+
+
+SlowMessage = HangMessage | RankMessage | ProfileMessage | RoundEnd | Pong
+DECODER: msgspec.json.Decoder[SlowMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
+    SlowMessage | NoInterpreter | Bye
+)

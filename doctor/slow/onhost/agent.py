@@ -1,0 +1,100 @@
+"""The agent of `doctor slow`: that of `doctor hang`, which also looks at its ranks for some time, often.
+
+Further commands: sample (one round, after the search for ranks), ping (what is the time?). Further answers:
+rank, profile, round, pong. Each round ends with a look as in `doctor hang`; the first begins with one, too.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.hang.onhost import look, stacks
+from doctor.hang.onhost.agent import OF_VERSION, HangAgent, MessageWriter, seconds_of
+from doctor.slow.onhost.record import Recording, finish
+from doctor.slow.onhost.sampling import Round
+
+LONGEST = 900.0
+MOST_PARTS = 64
+MOST_LINES = 100
+SHORTER = 1.0
+"""Seconds of a round that py-spy takes to start."""
+
+
+class SlowAgent(HangAgent):
+    def __init__(self) -> None:
+        HangAgent.__init__(self)
+        self.first = 0.0
+        """When the first look began."""
+
+    def do(self, what: str, told: "Mapping[str, Any]") -> None:
+        if what == "ping":
+            self.say("pong", number=told.get("number"), at=time.monotonic())
+        elif what == "sample":
+            self.then("sample", lambda say: self._sample(told, say))
+            self.first = self.first or time.monotonic()
+
+    def _sample(self, told: "Mapping[str, Any]", say: MessageWriter) -> None:
+        within = max(1.0, seconds_of(told.get("within"), look.LOOK))
+        seconds = min(max(seconds_of(told.get("seconds"), 6.0), 0.2), LONGEST)
+        parts = max(1, min(int(told.get("parts") or 1), MOST_PARTS))
+        members = self.chosen(set(told["pids"]) if isinstance(told.get("pids"), list) else None)
+        pyspy, what, why = self.pyspy(min(stacks.SECONDS, within * OF_VERSION))
+        looks = look.Looks(members, pyspy, say, 2 * within)
+        looks.silent = {member["pid"] for member in members} - set(told.get("stacks") or ())
+        first = self.first or time.monotonic()
+        if told.get("first"):
+            first = time.monotonic()
+            for one in looks.look(within):
+                say("look", which="a", look=one)
+        recordings, problems = _recordings(pyspy, told, seconds)
+        number = told.get("number", 0)
+        sampling = Round(members, parts)
+        try:
+            about = sampling.run(seconds)
+        finally:
+            sampling.close()
+        for count in sampling.ranks + sampling.helpers:
+            say("rank", number=number, rank=count.told(about["seconds"]))
+        profiles = problems + finish(recordings)
+        frames = {}  # type: dict[int, list[dict[str, Any]]]
+        for each in profiles:
+            frames.setdefault(each["pid"], []).append({"frames": each.get("frames", [])})
+        looks.add_sources(frames, time.monotonic() + look.LINES, MOST_LINES)
+        for each in profiles:
+            say("profile", number=number, profile=each)
+        at, apart = time.time(), time.monotonic() - first
+        for one in looks.look(within):
+            say("look", which="b", look=one)
+        self.say_seen(say, looks, at, apart, what, ["Python stacks: " + why] if why else [])
+        say("round", number=number, owed=sampling.told_owed(), links=sampling.told_links(), **about)
+
+
+def _recordings(
+    pyspy: "stacks.PySpy | None", told: "Mapping[str, Any]", seconds: float
+) -> "tuple[list[Recording], list[dict[str, Any]]]":
+    """The recordings that were asked for, begun, and those that could not begin."""
+    begun, failed = [], []  # type: list[Recording], list[dict[str, Any]]
+    if pyspy is None:
+        return begun, failed
+    asked = [(pid, False) for pid in told.get("record") or ()] + [
+        (pid, True) for pid in told.get("gil") or ()
+    ]
+    for pid, gil in asked:
+        one = _begun(pyspy, pid, seconds, gil)
+        if isinstance(one, Recording):
+            begun.append(one)
+        else:
+            failed.append({"pid": pid, "gil": gil, "problem": one})
+    return begun, failed
+
+
+def _begun(pyspy: "stacks.PySpy", pid: int, seconds: float, gil: bool) -> "Recording | str":
+    try:
+        return Recording(pyspy, pid, seconds - SHORTER, gil)
+    except (OSError, AttributeError) as error:
+        return str(error)[:300]
+
+
+def main(program: bytes, head: int) -> None:
+    del program, head
+    SlowAgent().live()

@@ -1,0 +1,206 @@
+"""Looks at all ranks of a host many times a second, and keeps only sums."""
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doctor.hang.onhost import proc
+from doctor.slow.onhost.netlink import TcpTable
+from doctor.slow.onhost.watch import RankWatch
+
+EVERY = 0.04
+SLOWEST = 0.2
+"""The seconds from one sample to the next; in a long round fewer are enough."""
+SAMPLES = 1_500
+"""The most samples of a round."""
+OF_A_CORE = 0.015
+"""The share of a processor that the samples of one rank may cost."""
+READINGS = 8
+"""How often connections are read in a round."""
+LONG = 0.25
+"""Seconds that a rank is inside or outside, from which on it is told when."""
+MOST_LONG = 200
+MOST_LINKS = 512
+BUSIEST = 3
+OWED = 8
+"""Milliseconds: who received this much later than it last sent owes an answer."""
+SHORT, IDLE = 5_000, 5_000
+"""Connections of fewer bytes, or silent for more milliseconds, carry no collective."""
+
+
+class RankCount:
+    """The samples of one rank in one round, summed over each part of it."""
+
+    def __init__(self, watch: RankWatch, parts: int) -> None:
+        self.watch = watch
+        self.samples, self.inside, self.waits = [0] * parts, [0] * parts, [0] * parts
+        self.entries = 0
+        self.state = None  # type: bool | None
+        self.since = 0.0
+        self.long = []  # type: list[tuple[float, float, bool]]
+        self.before = watch.used()
+
+    def look(self, part: int, at: float) -> None:
+        inside, waits = self.watch.inside()
+        self.samples[part] += 1
+        self.inside[part] += inside
+        self.waits[part] += waits
+        if inside is not self.state:
+            self.entries += inside and self.state is not None
+            self._end(at)
+            self.state, self.since = inside, at
+
+    def _end(self, at: float) -> None:
+        if self.state is not None and at - self.since >= LONG and len(self.long) < MOST_LONG:
+            self.long.append((round(self.since, 3), round(at, 3), self.state))
+
+    def told(self, at: float) -> "dict[str, Any]":
+        self._end(at)
+        after = self.watch.used()
+        deltas = {name: round(max(0, after[name] - self.before.get(name, 0)), 6) for name in after}
+        deltas["nice"] = after.get("nice", 0)
+        seen = {} if self.watch.blind else {"inside": self.inside, "waits": self.waits, "long": self.long}
+        return dict(
+            pid=self.watch.pid,
+            samples=self.samples,
+            entries=self.entries,
+            workers=len(self.watch.workers),
+            used=deltas,
+            **seen,
+        )
+
+
+class Round:
+    """One round of samples of `members`: ranks and their helpers. If ranks may not be read, the connections
+    of their user are sampled instead.
+    """
+
+    def __init__(self, members: "Sequence[Mapping[str, Any]]", parts: int) -> None:
+        self.parts = parts
+        self.hidden = {}  # type: dict[int, str]
+        """The users whose ranks may not be read, by UID."""
+        for member in members:
+            if member.get("hidden") and member.get("helps") is None:
+                with contextlib.suppress(OSError):
+                    self.hidden[os.stat(f"{proc.PROC}/{member['pid']}").st_uid] = member["user"]
+        self.ranks = [RankCount(RankWatch(m["pid"]), parts) for m in members if m.get("helps") is None]
+        self.helpers = [RankCount(RankWatch(m["pid"]), parts) for m in members if m.get("helps") is not None]
+        self.mine = {m["pid"] for m in members}
+        self.sockets = {}  # type: dict[int, int]
+        self.tables = []  # type: list[TcpTable]
+        self.links = {}  # type: dict[tuple[str, str], list[dict[str, Any]]]
+        self.owed = {uid: ([0] * parts, [0] * parts) for uid in self.hidden}
+        self._open()
+
+    def _open(self) -> None:
+        spaces = {}  # type: dict[str, str]
+        for each in self.ranks:
+            home = each.watch.home
+            with contextlib.suppress(OSError):
+                spaces.setdefault(os.readlink(home + "/ns/net"), home + "/ns/net")
+            with contextlib.suppress(OSError):
+                for name in os.listdir(home + "/fd"):
+                    with contextlib.suppress(OSError, ValueError):
+                        link = os.readlink(f"{home}/fd/{name}")
+                        if link.startswith("socket:["):
+                            self.sockets[int(link[8:-1])] = each.watch.pid
+        with contextlib.suppress(OSError):
+            spaces[os.readlink("/proc/self/ns/net")] = ""
+            if self.hidden and not self.sockets:
+                spaces = {"own": ""}
+        for place in spaces.values():
+            with contextlib.suppress(OSError):
+                self.tables.append(TcpTable(place))
+
+    def run(self, seconds: float) -> "dict[str, Any]":
+        """Sample for this long. The times are by this host's steady clock."""
+        busy = _ticks()
+        began = time.monotonic()
+        every = min(SLOWEST, max(EVERY, seconds / SAMPLES))
+        readings = 0
+        while True:
+            at = time.monotonic() - began
+            if at >= seconds:
+                break
+            part = min(self.parts - 1, int(at / seconds * self.parts))
+            for each in self.ranks:
+                each.look(part, at)
+            if self.hidden or at >= readings * seconds / READINGS:
+                readings = int(at / seconds * READINGS) + 1
+                self._read_links(part)
+            cost = time.monotonic() - began - at
+            pause = max(every, cost / (OF_A_CORE * max(1, len(self.ranks))))
+            # Not at a fixed rate: a job whose steps take as long would always be seen at the same place.
+            time.sleep(max(0.001, min(pause * random.uniform(0.8, 1.2) - cost, seconds - at)))
+        self._read_links(self.parts - 1)
+        return {"began": began, "seconds": time.monotonic() - began, "busiest": self._busiest(busy)}
+
+    def _read_links(self, part: int) -> None:
+        mine, hidden = self.sockets, self.hidden
+        owing = {}  # type: dict[int, list[tuple[int, int]]]
+        for table in self.tables:
+            found = []
+            with contextlib.suppress(OSError):
+                found = table.read(lambda inode, uid: inode in mine or uid in hidden)
+            for one in found:
+                key = one["local"], one["peer"]
+                if key in self.links or len(self.links) < MOST_LINKS:
+                    self.links.setdefault(key, []).append(one)
+                if one["uid"] in hidden and one["sent"] + one["received"] > SHORT:
+                    ages = one["last_sent"], one["last_received"]
+                    if min(ages) < IDLE:
+                        owing.setdefault(one["uid"], []).append(ages)
+        for uid, each in owing.items():
+            samples, waits = self.owed[uid]
+            samples[part] += 1
+            waits[part] += min(sent for sent, _ in each) - min(received for _, received in each) <= OWED
+
+    def told_owed(self) -> "list[dict[str, Any]]":
+        """For each user whose ranks may not be read: in how many samples they owed no answer."""
+        return [
+            {"user": self.hidden[uid], "samples": samples, "waits": waits}
+            for uid, (samples, waits) in self.owed.items()
+        ]
+
+    def told_links(self) -> "list[dict[str, Any]]":
+        """What each connection carried in this round."""
+        told = []
+        for (local, peer), seen in self.links.items():
+            first, last = seen[0], seen[-1]
+            rates = sorted(each["rate"] for each in seen)
+            one = {name: max(0, last[name] - first[name]) for name in ("sent", "received", "again")}
+            one.update(busy=max(0, last["busy"] - first["busy"]) / 1e6, rate=rates[len(rates) // 2])
+            told.append(dict(one, local=local, peer=peer, pid=self.sockets.get(first["inode"], 0)))
+        return sorted(told, key=lambda one: -one["sent"] - one["received"])
+
+    def _busiest(self, before: "Mapping[int, int]") -> "list[dict[str, Any]]":
+        """The other processes that used the processors most."""
+        ours = {os.getpid(), os.getppid()}
+        used = {pid: ticks - before.get(pid, 0) for pid, ticks in _ticks().items()}
+        order = sorted((pid for pid in used if pid not in self.mine | ours), key=lambda pid: -used[pid])
+        busy = [pid for pid in order[:BUSIEST] if used[pid] > 0]
+        rows = [(pid, proc.row((pid, False))) for pid in busy]
+        users = proc.users({row["uid"] for _, row in rows if row})
+        return [
+            {
+                "pid": pid,
+                "name": row["name"][:256],
+                "cpu": used[pid] / proc.TICKS,
+                "user": users.get(row["uid"], "")[:256],
+            }
+            for pid, row in rows
+            if row
+        ]
+
+    def close(self) -> None:
+        for each in self.ranks + self.helpers:
+            each.watch.close()
+        for table in self.tables:
+            table.close()
+
+
+def _ticks() -> "dict[int, int]":
+    return {pid: proc.ticks(pid) for pid in proc.pids()}

@@ -1,0 +1,113 @@
+"""One rank, looked at often: whether it is inside a collective, and what it uses. Reads /proc only."""
+
+import contextlib
+import os
+from typing import Any
+
+from doctor.hang.onhost import proc, syscalls
+
+WORKER = "pt_gloo_runloop"
+"""A thread of gloo, which waits with a time limit if and only if its rank is inside a collective."""
+MOST_WORKERS = 64
+_LONGEST = 512
+
+
+class RankWatch:
+    """`pid`: a rank whose system calls may be read; else `blind`, and only its resources are counted."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.home = f"{proc.PROC}/{pid}"
+        self.main = self._opened(pid)
+        self.workers = [self._opened(tid) for tid in self._workers()]
+        self.blind = self.main is None or _read(self.main) == ""
+
+    def _workers(self) -> "list[int]":
+        with contextlib.suppress(OSError):
+            tids = map(int, os.listdir(self.home + "/task"))
+            names = ((tid, proc.lenient(f"{self.home}/task/{tid}/comm", 64).strip()) for tid in tids)
+            return sorted(tid for tid, name in names if name == WORKER)[:MOST_WORKERS]
+        return []
+
+    def _opened(self, tid: int) -> "int | None":
+        with contextlib.suppress(OSError):
+            return os.open(f"{self.home}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+        return None
+
+    def inside(self) -> "tuple[bool, bool]":
+        """Whether a worker of gloo is in a collective, and whether one is or the main thread waits with a
+        limit, as it does in a send or a receive, but also when it waits for the GIL.
+        """
+        by_worker = any(
+            _timed(_read(each)) or _runs(_read(each)) for each in self.workers if each is not None
+        )
+        return by_worker, by_worker or (self.main is not None and _timed(_read(self.main)))
+
+    def used(self) -> "dict[str, Any]":
+        """What it has used so far: seconds, bytes and counts."""
+        told = {}  # type: dict[str, Any]
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            _, fields = proc.stat_of(proc.read(self.home + "/stat"))
+            told["cpu"] = (int(fields[11]) + int(fields[12])) / proc.TICKS
+            told["faults"], told["nice"] = int(fields[9]), int(fields[16])
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            ran, waited = proc.read(f"{self.home}/task/{self.pid}/schedstat").split()[:2]
+            told["ran"], told["starved"] = int(ran) / 1e9, int(waited) / 1e9
+        with contextlib.suppress(OSError, ValueError):
+            pairs = (line.split(": ") for line in proc.read(self.home + "/io").splitlines())
+            io = {name: int(number) for name, number in pairs}
+            told.update(read=io["rchar"], written=io["wchar"])
+            told.update(disk_read=io["read_bytes"], disk_written=io["write_bytes"])
+        told.update(_throttling(self.pid))
+        return told
+
+    def close(self) -> None:
+        for each in (self.main, *self.workers):
+            if each is not None:
+                os.close(each)
+
+
+def _read(descriptor: int) -> str:
+    """The text of /proc/PID/task/TID/syscall at this moment; empty if it may not be read, or is gone."""
+    with contextlib.suppress(OSError):
+        return os.pread(descriptor, _LONGEST, 0).decode("ascii", "replace")
+    return ""
+
+
+def _runs(text: str) -> bool:
+    return text.startswith("running")
+
+
+def _timed(text: str) -> bool:
+    call = syscalls.named(text.split()[:6], proc.MACHINE)
+    if not call:
+        return False
+    return call[0] == "restart_syscall" or (call[0] == "futex" and len(call) > 4 and call[4] != "0x0")
+
+
+def _throttling(pid: int) -> "dict[str, int]":
+    """Periods of its CPU quota, and in how many it was throttled: of the nearest group that has a quota."""
+    for root, group in _groups(pid):
+        while group.strip("/"):
+            place = root + group
+            quota = proc.lenient(place + "/cpu.max", 64) or proc.lenient(place + "/cpu.cfs_quota_us", 64)
+            if quota[:1].isdigit():
+                lines = (line.split() for line in proc.lenient(place + "/cpu.stat", 4096).splitlines())
+                stat = {words[0]: int(words[1]) for words in lines if len(words) == 2 and words[1].isdigit()}
+                return {"periods": stat.get("nr_periods", 0), "throttled": stat.get("nr_throttled", 0)}
+            group = group.rpartition("/")[0]
+    return {}
+
+
+def _groups(pid: int) -> "list[tuple[str, str]]":
+    """Where its groups of version 2 and of the controller `cpu` are, and their names."""
+    found = []
+    for line in proc.lenient(f"{proc.PROC}/{pid}/cgroup", 1 << 16).splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        names = controllers.split(",")
+        if number == "0" and not controllers:
+            found.append(("/sys/fs/cgroup", group))
+        elif "cpu" in names:
+            found += [(f"/sys/fs/cgroup/{name}", group) for name in (controllers, "cpu")]
+    return found

@@ -1,0 +1,128 @@
+"""A judgement of `doctor slow` as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.hang.judge.judgement import HangState
+from doctor.hang.report import ONE_JOB, frame_words, job_lines
+from doctor.hang.words import job_words, missing_words, rights_words
+from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.slow.judge.judgement import Lag, SlowCulprit, SlowJudgement, SlowState
+from doctor.slow.judge.words import between, milliseconds, percent, who
+from doctor.text.nodeset import fold, quoted
+
+WORDS = {
+    SlowState.LATE: ("Late", CardKind.WARN),
+    SlowState.LINK: ("Link", CardKind.WARN),
+    SlowState.EVEN: ("Nobody is late", CardKind.GOOD),
+    SlowState.STANDS: ("Stands still", CardKind.OPEN),
+    SlowState.UNKNOWN: ("Undecided", CardKind.OPEN),
+    SlowState.NO_JOB: ("No job", CardKind.OPEN),
+    SlowState.SEVERAL: ("Several jobs", CardKind.OPEN),
+}
+_LINKS = (Lag.SLOW_LINK, Lag.LOSSY_LINK)
+
+
+def page_of(judgement: SlowJudgement) -> Page:
+    word, kind = WORDS[judgement.state]
+    return Page(
+        "slow",
+        judgement.started,
+        word,
+        kind,
+        who(judgement.late[0]) if judgement.late else judgement.sentence.removesuffix("."),
+        judgement.sentence,
+        tuple(_about(judgement)),
+        tuple(_card(each, judgement, number) for number, each in enumerate(judgement.late, 1)),
+        "Whom the others wait for",
+        parts=tuple(_ranks(judgement)),
+        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
+        after=tuple(_after(judgement)),
+    )
+
+
+def _about(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
+    job = judgement.job
+    if job is not None:
+        missing = f"; {missing}" if (missing := missing_words(job)) else ""
+        yield job_words(job, judgement.started), missing + _pace(judgement)
+    elif judgement.jobs:
+        yield from job_lines(judgement.hang)
+    yield from (("", f"{host} did not answer: {why}") for host, why in judgement.hang.unreached[:20])
+
+
+def _pace(judgement: SlowJudgement) -> str:
+    if not judgement.seconds:
+        return ""
+    if judgement.steps is None or judgement.step_seconds is None:
+        return f"; looked at for {judgement.seconds:.0f} s"
+    each = milliseconds(judgement.step_seconds)
+    return f"; {judgement.steps} steps of {each}, looked at for {judgement.seconds:.0f} s"
+
+
+def _card(late: SlowCulprit, judgement: SlowJudgement, number: int) -> Card:
+    return Card(
+        "SLOW",
+        CardKind.WARN,
+        who(late),
+        late.sentence,
+        "; the slowest stage of the pipeline, perhaps by design" if late.lag is Lag.STAGE else "",
+        "strong" if late.certain else "suspect",
+        tuple(_rows(late, judgement)),
+        ids=(f"late{number}",),
+    )
+
+
+def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
+    if late.where is not None:
+        at = late.where
+        often = f"in {percent(at.share)} of the samples; the others in {percent(at.others)}"
+        name = at.frame.name.rpartition(".")[2]
+        yield Row("where", (f"it is in {name}, {at.frame.file.rpartition('/')[2]}:{at.frame.line}, {often}",))
+        yield Row("line", (frame_words(at.frame),), RowForm.QUOTED)
+    yield Row("why", late.why)
+    if late.waits is not None and late.others is not None:
+        them = "it waits" if len(late.ranks) < 2 else "they wait"
+        said = f"{them} {percent(late.waits)} of the time, the others {between(*late.others)}"
+        yield Row("waiting", (said,))
+    if late.agree is not None:
+        agree, blocks = late.agree
+        samples = f"{judgement.samples} samples of each rank by {judgement.by}"
+        yield Row("seen", (f"{samples}; {agree} of {blocks} parts of the time agree",))
+    if judgement.step_seconds and late.share and late.lag not in _LINKS:
+        left = milliseconds(max(0.0, 1 - late.share) * judgement.step_seconds)
+        yield Row("without it", (f"a step would take about {left}",))
+    yield Row("do", judgement.commands, RowForm.TYPED)
+
+
+def _notes(judgement: SlowJudgement) -> Iterator[str]:
+    if judgement.smallest is not None:
+        yield f"one rank that costs {percent(judgement.smallest)} of the time or more would have been named"
+    if judgement.maybe and not judgement.late:
+        yield judgement.maybe + ("" if judgement.state is SlowState.EVEN else "; that may be chance")
+    yield from judgement.notes
+    if judgement.hang.rights and judgement.state in (SlowState.UNKNOWN, SlowState.EVEN):
+        yield rights_words(judgement.hang)
+
+
+def _after(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
+    if judgement.state is SlowState.SEVERAL:
+        yield ONE_JOB, ""
+    if judgement.state is SlowState.STANDS and judgement.job:
+        yield f"It stands still: doctor hang {quoted(judgement.job.hosts)}", ""
+
+
+def _ranks(judgement: SlowJudgement) -> Iterator[Table]:
+    rows = tuple(
+        (
+            "?" if each.rank is None else str(each.rank),
+            fold((each.key[0],)),
+            str(each.key[1]),
+            "?" if each.waits is None else percent(each.waits),
+            each.place,
+        )
+        for each in judgement.ranks
+    )
+    if rows and judgement.hang.verdict is not HangState.NO_JOB:
+        yield Table("Ranks", ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT"), rows, Medium.FULL)

@@ -1,0 +1,109 @@
+"""A judgement of `doctor slow` as JSON."""
+
+from __future__ import annotations
+
+from doctor.hang.envelope import FrameEntry
+from doctor.hang.report_json import envelope_run, job_entry, rights_entry, unreached_entries, unseen
+from doctor.model import Confidence, Status
+from doctor.report.envelope import (
+    EvidenceEntry,
+    PlaceEntry,
+    counts,
+    host_entries,
+    result_entries,
+    verdict_of,
+)
+from doctor.slow.envelope import PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
+from doctor.slow.evidence import SlowEvidence
+from doctor.slow.judge.judgement import RankPace, SlowCulprit, SlowJudgement
+from doctor.slow.judge.words import who
+from doctor.text.nodeset import fold
+
+
+def slow_report(judgement: SlowJudgement, evidence: SlowEvidence) -> SlowReport:
+    findings = tuple(_finding(f"f{number}", each) for number, each in enumerate(judgement.late, 1))
+    verdict = verdict_of(judgement.exit_code)
+    hosts = host_entries(evidence.asked, unseen(judgement.hang, evidence), findings, verdict)
+    results = result_entries(hosts, findings)
+    return SlowReport(
+        run=envelope_run("slow", evidence),
+        verdict=verdict,
+        exit_code=judgement.exit_code,
+        headline=judgement.sentence,
+        summary=counts(hosts, results),
+        hosts=hosts,
+        findings=findings,
+        results=results,
+        slow=_part(judgement),
+    )
+
+
+def _part(judgement: SlowJudgement) -> SlowPart:
+    return SlowPart(
+        state=judgement.state,
+        hang=judgement.hang.verdict,
+        job=job_entry(judgement.job) if judgement.job else None,
+        jobs=tuple(map(job_entry, judgement.jobs)),
+        sampled_seconds=round(judgement.seconds, 3),
+        samples=judgement.samples,
+        known_by=judgement.by or None,
+        steps=judgement.steps,
+        step_seconds=judgement.step_seconds,
+        smallest=judgement.smallest,
+        maybe=judgement.maybe or None,
+        ranks=tuple(map(_pace, judgement.ranks)),
+        unreached=unreached_entries(judgement.hang),
+        rights=rights_entry(judgement.hang),
+        notes=judgement.notes,
+        commands=judgement.commands,
+    )
+
+
+def _pace(each: RankPace) -> PaceEntry:
+    host, pid = each.key
+    return PaceEntry(rank=each.rank, host=host, pid=pid, waits=each.waits, place=each.place or None)
+
+
+def _finding(id: str, late: SlowCulprit) -> SlowFindingEntry:
+    ranks = late.ranks or (None,)
+    where = tuple(PlaceEntry(host=late.host, rank=rank, pid=late.pid) for rank in ranks)
+    if late.peers:
+        where = tuple(PlaceEntry(host=late.host, peer=peer) for peer in late.peers)
+    at = late.where
+    seen = [EvidenceEntry(f"{at.frame.file}:{at.frame.line}", at.frame.source, late.host)] if at else []
+    return SlowFindingEntry(
+        id=id,
+        status=Status.WARN,
+        hosts=late.hosts,
+        nodeset=fold(late.hosts),
+        subject=who(late),
+        where=where,
+        rank=late.ranks[0] if len(late.ranks) == 1 else None,
+        host=late.host if len(late.hosts) == 1 else None,
+        pid=late.pid,
+        cause=late.reason.value if late.reason else late.lag.value,
+        confidence=Confidence.STRONG if late.certain else Confidence.SUSPECT,
+        headline=f"{who(late)}: {late.sentence}",
+        summary=late.sentence,
+        evidence=(*seen, *(EvidenceEntry("the samples", words, late.host) for words in late.why)),
+        remedy=None,
+        slow=_of_finding(late),
+    )
+
+
+def _of_finding(late: SlowCulprit) -> SlowOfFinding:
+    frame = late.where.frame if late.where else None
+    return SlowOfFinding(
+        lag=late.lag,
+        ranks=late.ranks,
+        share=round(late.share, 4),
+        waits=late.waits,
+        others=late.others,
+        t=late.t,
+        line=FrameEntry(frame.name, frame.file, frame.line, frame.source or None) if frame else None,
+        line_share=late.where.share if late.where else None,
+        line_others=late.where.others if late.where else None,
+        reason=late.reason,
+        why=late.why,
+        peers=late.peers,
+    )

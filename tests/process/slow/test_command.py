@@ -1,0 +1,120 @@
+"""`doctor slow` as it is typed: real ranks over gloo, their faults, the report, and the same from a file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.slow.ranks import SlowJob, make_slow_job
+
+__all__ = ["make_slow_job"]
+
+pytestmark = pytest.mark.slow
+Make = Callable[..., SlowJob]
+SECONDS = "5"
+
+
+def slow(*words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "doctor", "slow", *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=150)
+
+
+def judged(job: SlowJob, *words: str) -> tuple[int, dict[str, Any]]:
+    done = slow("--local", "--master-port", str(job.port), "--for", SECONDS, "--json", "-", *words)
+    assert done.stdout, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, said
+
+
+def named(said: dict[str, Any]) -> list[tuple[int | None, str]]:
+    return [(each["rank"], each["cause"]) for each in said["findings"]]
+
+
+def test_a_slow_loader_is_named_and_again_from_a_file(make_slow_job: Make, tmp_path: Path) -> None:
+    job, kept = make_slow_job(), tmp_path / "slow.json"
+    job.fault("loader", 2)
+    code, said = judged(job, "--save", str(kept))
+    assert (code, named(said)) == (1, [(2, "data loader")]), said
+    (found,) = said["findings"]
+    assert (found["status"], found["pid"], found["slow"]["lag"]) == ("warn", job.pids[2], "late")
+    assert found["slow"]["line"]["function"].endswith("__getitem__")
+    assert 0.35 < found["slow"]["share"] < 0.75, "50 of some 90 ms a step"
+    assert (said["slow"]["known_by"], said["slow"]["hang"]) == ("threads", "moves")
+    assert said["slow"]["steps"] >= 30
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "swordfish" not in kept.read_text()
+    again = slow("--replay", str(kept), "--json", "-")
+    assert (again.returncode, json.loads(again.stdout)) == (1, said)
+    text = slow("--replay", str(kept))
+    assert text.returncode == 1
+    assert "SLOW  rank 2" in text.stdout
+    other = subprocess.run(
+        [sys.executable, "-m", "doctor", "hang", "--replay", str(kept)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert other.returncode == 0, "the looks in it are those of doctor hang"
+
+
+def test_nobody_is_named_in_a_healthy_job(make_slow_job: Make) -> None:
+    job = make_slow_job()
+    job.fault("none")
+    code, said = judged(job)
+    assert (code, named(said), said["slow"]["state"]) == (0, [], "nobody"), said
+    assert said["slow"]["smallest"] >= 0.08
+
+
+def test_nobody_is_named_if_batches_are_uneven(make_slow_job: Make) -> None:
+    job = make_slow_job()
+    job.fault("jitter", -1, 60)
+    code, said = judged(job)
+    assert named(said) == [], said
+    assert code in (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("fault", "ms", "lag", "cause"),
+    [
+        pytest.param("gil", 30, "late", "GIL", marks=pytest.mark.long),
+        ("checkpoint", 1, "pauses", "checkpoint"),
+        pytest.param("reads", 40, "late", "reads", marks=pytest.mark.long),
+        pytest.param("evaluation", 1, "pauses", "evaluation", marks=pytest.mark.long),
+        pytest.param("gc", 40, "late", "garbage collection", marks=pytest.mark.long),
+        pytest.param("fsync", 40, "late", "writes", marks=pytest.mark.long),
+        pytest.param("uneven", 40, "late", "takes longer at the same line", marks=pytest.mark.long),
+    ],
+)
+def test_the_reason_is_said(make_slow_job: Make, fault: str, ms: float, lag: str, cause: str) -> None:
+    job = make_slow_job()
+    job.fault(fault, 1, ms)
+    code, said = judged(job)
+    assert (code, named(said)) == (1, [(1, cause)]), said
+    assert said["findings"][0]["slow"]["lag"] == lag
+
+
+def test_a_job_that_stands_still_is_for_doctor_hang(make_slow_job: Make) -> None:
+    job = make_slow_job()
+    job.fault("none")
+    job.ranks[1].send_signal(signal.SIGSTOP)
+    try:
+        done = slow("--local", "--master-port", str(job.port), "--for", "2")
+    finally:
+        job.ranks[1].send_signal(signal.SIGCONT)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "It stands still: doctor hang" in done.stdout
+
+
+def test_without_a_job_nothing_is_said_to_be_well() -> None:
+    done = slow("--local", "--master-port", "1", "--for", "1")
+    assert done.returncode == 3
+    assert "No job" in done.stdout

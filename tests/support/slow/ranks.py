@@ -1,0 +1,92 @@
+"""A training on this machine whose fault is changed while it runs, and the truth by its own clock."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from tests.support.hang.ranks import HangJob
+
+JOB = Path(__file__).with_name("job.py")
+ROW = struct.Struct("4d")
+FEED = """
+import os, sys, time
+pipe = os.open(sys.argv[1], os.O_RDWR)
+while os.getppid() == int(sys.argv[2]):
+    os.write(pipe, bytes(30_000))
+    time.sleep(0.003)
+"""
+Step = tuple[float, float, float, float]
+"""When it began, had its data, was ready and was done."""
+
+
+def truth(path: Path) -> list[Step]:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return []
+    return list(ROW.iter_unpack(data[: len(data) // ROW.size * ROW.size]))
+
+
+@dataclass(slots=True)
+class SlowJob(HangJob):
+    feeder: subprocess.Popen[bytes] | None = None
+
+    def fault(self, name: str, rank: int = -1, ms: float = 50) -> None:
+        new = self.folder / "fault.new"
+        new.write_text(f"{name} {rank} {ms}")
+        new.rename(self.folder / "fault")
+
+    def begin(self, **more: str) -> None:
+        self.fault("none")
+        os.mkfifo(self.folder / "shard")
+        self.start(**more)
+        argv = [sys.executable, "-c", FEED, str(self.folder / "shard"), str(os.getpid())]
+        self.feeder = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        self.until(lambda: all(len(self.steps(rank)) >= 10 for rank in range(self.world)))
+
+    def steps(self, rank: int) -> list[Step]:
+        return truth(self.folder / f"truth.{rank}")
+
+    def end(self) -> None:
+        self.close()
+        if self.feeder is not None:
+            self.feeder.kill()
+            self.feeder.wait(10)
+
+
+def lost(steps: dict[int, list[Step]], rank: int, since: float) -> float:
+    """The share of the time since then that the others waited for this rank, by their own clock."""
+    whole: list[float] = []
+    for rows in zip(*steps.values(), strict=False):
+        ready = {each: row[2] for each, row in zip(steps, rows, strict=True)}
+        began, done = rows[0][0], rows[0][3]
+        if began >= since:
+            others = max(at for each, at in ready.items() if each != rank)
+            whole.append(max(0.0, ready[rank] - others) / (done - began))
+    return mean(whole) if whole else 0.0
+
+
+@pytest.fixture(scope="module")
+def make_slow_job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., SlowJob]]:
+    """Starts ranks, which are kept for all tests of a file, with variables for all of them."""
+    made: dict[tuple[object, ...], SlowJob] = {}
+
+    def make(world: int = 4, **more: str) -> SlowJob:
+        asked = (world, *sorted(more.items()))
+        if asked not in made:
+            made[asked] = SlowJob(tmp_path_factory.mktemp("slow"), world, script=JOB)
+            made[asked].begin(**more)
+        return made[asked]
+
+    yield make
+    for job in made.values():
+        job.end()

@@ -16,8 +16,8 @@ TIMED_OUT = (
     "Timeout(ms)=600000) ran for 600060 milliseconds before timing out."
 )
 FRAMES = 'Traceback (most recent call last):\n  File "/job/train.py", line 12, in <module>\n    main()\n'
-TABLE = """E0503 22:51:04.928360 4799 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 1) \
-local_rank: 0 (pid: 89721) of binary: /usr/bin/python3
+TABLE = """E0503 22:51:04.928360 4799 torch/distributed/elastic/multiprocessing/api.py:826] failed \
+(exitcode: 1) local_rank: 0 (pid: 89721) of binary: /usr/bin/python3
 Root Cause (first observed failure):
 [0]:
   time      : 2025-05-03_22:51:04

@@ -24,7 +24,7 @@ DIED = {
     "loop-nan.log": (EXCEPTION, 1),
     "loop-nomodule.log": ("python-module-missing", None),
 }
-"""The first cause and its rank. A shell loop does not say how a process ended: then its neighbour's words count."""
+"""The first cause and its rank. A shell loop does not say how a process ended; its neighbour's words count."""
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in RUNS.glob("*.log")))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
-
-from doctor.hang.evidence import HangChoice
 from doctor.text.option import any_option, live_option
 
-UNCHOSEN = HangChoice()
+if TYPE_CHECKING:
+    from doctor.hang.evidence import HangChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +31,27 @@ class JobWishes:
         "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
     )
 
-    def choice(self, recorded: HangChoice = UNCHOSEN) -> HangChoice:
+    def choice(self, recorded: HangChoice | None = None) -> HangChoice:
         """What the judgement depends on. Options that were not given are those of the recording."""
-        limit = self.limit if self.limit is not None else recorded.limit
-        given = HangChoice(
+        from doctor.hang.evidence import HangChoice  # it takes long, and help needs only the options
+
+        limit = recorded.limit if self.limit is None and recorded else self.limit
+        mine = HangChoice(
             limit=limit,
             pid=self.pid,
             master_port=self.master_port,
             slurm_job=self.slurm_job,
             user=self.user,
         )
-        if any(each is not None for each in given.of_job):
-            return given
-        return msgspec.structs.replace(recorded, limit=limit)
+        if recorded is None or any(each is not None for each in mine.of_job):
+            return mine
+        return HangChoice(
+            limit=limit,
+            pid=recorded.pid,
+            master_port=recorded.master_port,
+            slurm_job=recorded.slurm_job,
+            user=recorded.user,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,19 @@ DIED = {
     "loop-sigkill.log": ("gloo-peer-closed", None),
     "loop-nan.log": (EXCEPTION, 1),
     "loop-nomodule.log": ("python-module-missing", None),
+    "loop-oom.log": ("gloo-peer-closed", None),
+    "loop-port.log": ("torch-port-in-use", None),
+    "loop-shm.log": ("python-disk-full", 1),
+    "mpirun-exception.log": (EXCEPTION, 1),
+    "mpirun-exit1.log": ("mpi-rank-code", 1),
+    "mpirun-nan.log": ("mpi-rank-code", 1),
+    "mpirun-nomodule.log": ("python-module-missing", None),
+    "mpirun-oom.log": ("mpi-rank-signal", 1),
+    "mpirun-port.log": ("torch-port-in-use", None),
+    "mpirun-shm.log": ("python-disk-full", 1),
+    "mpirun-sigkill.log": ("mpi-rank-signal", 1),
 }
-"""The first cause and its rank. A shell loop does not say how a process ended; its neighbour's words count."""
+"""The first cause and its rank. A shell loop does not say how a process ended."""
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in RUNS.glob("*.log")))

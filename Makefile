@@ -9,7 +9,7 @@ MINDSPORE ?=
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials gpu-proof clean
+.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -65,6 +65,11 @@ trials: $(VENV)/.ready
 hang-trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials.hang $(TRIALS_ARGS)
+
+# Every fault of a slow job, many times, in the lab. A run that was cut short goes on; TRIALS_ARGS selects a part.
+slow-trials: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.trials.slow $(TRIALS_ARGS)
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

@@ -12,6 +12,7 @@ from doctor.run.demo import DEMOS, load_demo, play
 from doctor.run.examination import judge_again
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
+from doctor.text.speech import t
 from doctor.text.terminal import put
 
 
@@ -24,12 +25,13 @@ def demo(name: str | None, request: Request) -> int:
     reading, report = judge_again(request, recorded)
     taken = STDOUT in [path for _, path in outputs.files()]
     out = sys.stderr if taken else sys.stdout
-    put(f"A bundled recording{_of_what(reading)}: {DEMOS[chosen].title}.\n$ {DEMOS[chosen].command}\n", out)
+    said = t(f"A bundled recording{_of_what(reading)}: {DEMOS[chosen].title}.")
+    put(f"{said}\n$ {DEMOS[chosen].command}\n", out)
     if sys.stdout.isatty():  # without a terminal nothing is drawn, so do not wait
         play(recorded, progress_line(outputs))
     deliver(report, reading, outputs)
     if name is None:
-        put("\nThere is more to see:\n" + "".join(map(_line, list(DEMOS)[1:])), out)
+        put(f"\n{t('There is more to see:')}\n" + "".join(map(_line, list(DEMOS)[1:])), out)
     return 0
 
 
@@ -40,4 +42,4 @@ def _of_what(reading: Reading) -> str:
 
 
 def _line(name: str) -> str:
-    return f"  {f'doctor demo {name}':<20}  {DEMOS[name].title}\n"
+    return f"  {f'doctor demo {name}':<20}  {t(DEMOS[name].title)}\n"

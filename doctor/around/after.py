@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 
 from doctor.around.apart import apart
@@ -12,6 +14,9 @@ from doctor.around.folder import both_ends
 from doctor.around.output import Output
 from doctor.run.request import Request
 
+CLOCKS = 5.0
+"""Seconds by which the clocks of hosts may differ."""
+_KERNEL_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d")
 OWN = "doctor-output"
 """The folder of the command's output among the logs."""
 
@@ -30,9 +35,11 @@ class Reason:
     """The hosts that caused it, if that is proved or certain and not the script's own fault."""
 
 
-def explained(request: Request, output: Output, began: float, *, asks: bool) -> Reason:
-    """Why the command ended. It began at `began`, in seconds since 1970; `asks`: hosts give their logs."""
-    return apart(partial(_explain, replace(request, command="logs"), output, began, asks=asks))
+def explained(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> Reason:
+    """Why the command ended. It began at `began`, in seconds since 1970, and took `seconds`; `asks`: hosts
+    give their logs.
+    """
+    return apart(partial(_explain, replace(request, command="logs"), output, began, seconds, asks=asks))
 
 
 def curves_of(output: Output) -> tuple[str, ...]:
@@ -53,9 +60,10 @@ def curves_of(output: Output) -> tuple[str, ...]:
     return tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
 
 
-def _explain(request: Request, output: Output, began: float, *, asks: bool) -> Reason:
+def _explain(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> Reason:
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
+    from doctor.logs.fetch.onhost.agent import KERNEL
     from doctor.logs.fetch.private import private_folder
     from doctor.logs.fetch.run import fetched_logs
     from doctor.logs.fetch.script import MEGABYTE, LogRequest
@@ -79,6 +87,10 @@ def _explain(request: Request, output: Output, began: float, *, asks: bool) -> R
             try:
                 more, origin = fetched_logs(quiet, LogRequest((), minutes, room // 4, room, (), ""), folder)
                 paths += more
+                for kernel in folder.rglob(KERNEL):
+                    margin = 0.5 if origin.transport == "local" else CLOCKS
+                    until = began + seconds + margin
+                    kernel.write_bytes(lines_between(kernel.read_bytes(), began - margin, until))
             except DoctorError as error:
                 tell(f"doctor: the logs of the hosts could not be fetched: {clean_line(error.message)}\n")
         theirs = origin.named or (lambda logs: logs)
@@ -87,6 +99,19 @@ def _explain(request: Request, output: Output, began: float, *, asks: bool) -> R
             paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
         )
     return _reason(explanation, report)
+
+
+def lines_between(text: bytes, begin: float, until: float) -> bytes:
+    """The lines of a kernel's log from the time of the job: what came before or later did not end it."""
+    kept, keeps = [], True
+    for line in text.splitlines(keepends=True):
+        said = _KERNEL_TIME.match(line)
+        if said:
+            stamp = said[0].decode().replace(",", ".")
+            keeps = begin <= datetime.fromisoformat(stamp).timestamp() <= until
+        if keeps:
+            kept.append(line)
+    return b"".join(kept)
 
 
 def _reason(explanation: object, report: object) -> Reason:

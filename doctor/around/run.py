@@ -155,7 +155,7 @@ class AroundRun:
         folder.keep(attempt.output)
         if attempt.ended or not self.leads:
             return None
-        reason = explained(self._of_job(), attempt.output, attempt.began, asks=True)
+        reason = explained(self._of_job(), attempt.output, attempt.began, attempt.seconds, asks=True)
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
 

@@ -5,10 +5,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 BASE ?= main
+MINDSPORE ?=
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-all lint check lab bench trials hang-trials gpu-proof clean
+.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -29,6 +30,10 @@ test: $(VENV)/.ready
 # Every test, further variants of faults that are already covered, and the tests of the lab itself.
 test-all: PYTEST_ARGS += --long
 test-all: test
+
+# The smoke run with the real MindSpore, in an environment of its own (2.8 GB). MINDSPORE=optional: go on without it.
+test-mindspore: $(VENV)/.ready
+	@scripts/test-mindspore .venv-mindspore $(BIN)/python $(MINDSPORE)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -61,6 +66,11 @@ hang-trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials.hang $(TRIALS_ARGS)
 
+# Every fault of a slow job, many times, in the lab. A run that was cut short goes on; TRIALS_ARGS selects a part.
+slow-trials: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.trials.slow $(TRIALS_ARGS)
+
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed
 	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)
@@ -81,4 +91,4 @@ $(VENV)/.ready: $(VENV)/.tested constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mindspore build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

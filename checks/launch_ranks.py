@@ -41,7 +41,14 @@ from doctor.job.launch.ranks import (
     world_of_launch,
 )
 from doctor.rules.launch_names import LaunchNames, remark
-from doctor.rules.launch_ranks import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
+from doctor.rules.launch_ranks import (
+    absent_launcher,
+    doubled_ranks,
+    impossible_ranks,
+    no_node_rank,
+    node_ranks,
+    wrong_roles,
+)
 from doctor.rules.launch_starts import wrong_world
 from doctor.rules.launch_tables import another_size, not_in_table
 
@@ -96,6 +103,7 @@ def launch_ranks(
         yield from doubled_ranks(names)
         yield from wrong_roles(names)
         yield from node_ranks(names)
+        yield from absent_launcher(names, silent)
         yield from not_in_table(names)
         yield from another_size(names)
         yield from _on_devices(names, plan, devices)

@@ -15,6 +15,7 @@ from doctor.api import (
     Damage,
     Evidence,
     Expect,
+    Framework,
     JobPlan,
     Problem,
     Scope,
@@ -34,6 +35,7 @@ from doctor.facts.software import (
     of_one_host,
 )
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
+from doctor.job.framework import FOUND, FRAMEWORKS
 
 NOT_THERE = "not installed"
 
@@ -162,9 +164,9 @@ def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
         yield from _outliers(name, values, "value")
 
 
-@check("torch-missing", PYTHON, EXPECT, damage=Damage.BLOCKED, remedy="install-torch")
-def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
-    """The interpreter that the job would use has no torch, or a different version than expected.
+@check("torch-missing", PYTHON, EXPECT, PLAN, damage=Damage.BLOCKED, remedy="install-torch")
+def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Problem]:
+    """The job's interpreter has no torch, or another version than expected; or it has no MindSpore.
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
@@ -173,43 +175,65 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
     is named, doctor takes the first that has torch: that of the environment in which it is called,
     `python3`, then those at usual places. The check applies when torch is expected: by an exam with a smoke
     run, by `--expect torch=any`, or with a version such as `torch=2.7`.
+
+    MindSpore is wanted instead of torch if `--framework` or the launch says so (msrun, MS_* variables), or if
+    all hosts have it and not all have torch. If the interpreter has only the framework that is not wanted, it
+    is not the job's, and nothing is trained with it.
     """
     named = "/" in python.path and not python.version
     if not expect.torch and not named:
         raise Skip("no torch is expected (--expect torch=any asks for it)")
+    wanted = plan.framework.value if plan.framework and expect.torch in ("any", "") else "torch"
     if not python.version:
         yield Problem(
             "the job's interpreter is not there",
-            expected="an interpreter with torch (--python PATH, or python: in the inventory)",
-            actual=f"{python.path}: no such program{_elsewhere(python)}",
+            expected=f"an interpreter with {FRAMEWORKS[wanted]} (--python PATH, or python: in the inventory)",
+            actual=f"{python.path}: no such program{_elsewhere(python, wanted)}",
             subject=python.path,
             commands=() if python.other else (f"ls -l {quote(python.path)}", "command -v python3"),
             remedy=_name_other(python),
             values={"other": python.other},
         )
         return
-    version = python.packages.get("torch")
-    if "torch" in python.unversioned:
+    has = {*python.packages, *python.unversioned}
+    if plan.frameworks_differ and has & {*FRAMEWORKS} and expect.torch == "any":
+        return  # the smoke run is refused, with the hosts of each
+    version = python.packages.get(wanted)
+    if wanted in python.unversioned:
         if expect.torch != "any":
             raise Undecided(f"the torch of {python.path} does not state its version")
     elif version is None:
-        yield _torch(python, "no torch", expect)
+        _refuse_another(python, wanted, plan)
+        yield _lacking(python, wanted, f"no {FRAMEWORKS[wanted]}", expect)
     elif expect.torch != "any" and not (version + ".").startswith(expect.torch.rstrip(".") + "."):
-        yield _torch(python, f"torch {version}", expect)
+        yield _lacking(python, wanted, f"torch {version}", expect)
 
 
-def _torch(python: Python, actual: str, expect: Expect) -> Problem:
+def _refuse_another(python: Python, wanted: Framework, plan: JobPlan) -> None:
+    """Another framework than that of the job shows another interpreter than the job's."""
+    other = next((name for name in FRAMEWORKS if name != wanted and name in python.packages), None)
+    said = plan.framework
+    if other and said and said.source != FOUND:
+        raise Undecided(
+            f"this is not the job's interpreter: {python.path} has {FRAMEWORKS[other]} "
+            f"{python.packages[other]} and no {FRAMEWORKS[wanted]}, and the job trains with "
+            f"{FRAMEWORKS[wanted]} ({said.source}); --python names another"
+        )
+
+
+def _lacking(python: Python, wanted: Framework, actual: str, expect: Expect) -> Problem:
+    any_version = expect.torch == "any"
     return Problem(
         f"the job's interpreter has {actual}",
-        expected="torch" if expect.torch == "any" else f"torch {expect.torch}",
-        actual=f"{python.path} (Python {python.version}) has {actual}{_elsewhere(python)}",
+        expected=FRAMEWORKS[wanted] if any_version else f"torch {expect.torch}",
+        actual=f"{python.path} (Python {python.version}) has {actual}{_elsewhere(python, wanted)}",
         subject=python.path,
         evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
         remedy=_name_other(python),
         values={
             "python": python.to_type,
             "other": python.other,
-            "torch": "torch" if expect.torch == "any" else f"torch=={expect.torch.rstrip('.')}.*",
+            "torch": wanted if any_version else f"torch=={expect.torch.rstrip('.')}.*",
         },
     )
 
@@ -219,10 +243,10 @@ def _name_other(python: Python) -> str | None:
     return "name-torch" if python.other else None
 
 
-def _elsewhere(python: Python) -> str:
-    """The interpreters of the host that have torch, if the named one has none."""
-    found = (f"{path} (torch {version})" for path, version in python.elsewhere.items())
-    return f"; torch is in {', '.join(found)}" if python.elsewhere else ""
+def _elsewhere(python: Python, wanted: Framework) -> str:
+    """The interpreters of the host that have the framework, if the named one has it not."""
+    found = (f"{path} ({FRAMEWORKS[wanted]} {version})" for path, version in python.elsewhere.items())
+    return f"; {FRAMEWORKS[wanted]} is in {', '.join(found)}" if python.elsewhere else ""
 
 
 def _packages(python: Python) -> str:

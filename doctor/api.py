@@ -31,6 +31,7 @@ from doctor.model import (
     Confidence,
     Damage,
     Evidence,
+    Framework,
     Place,
     Problem,
     Scope,
@@ -68,6 +69,7 @@ __all__ = [
     "Evidence",
     "Expect",
     "Fact",
+    "Framework",
     "Group",
     "Here",
     "Holders",
@@ -137,8 +139,10 @@ class Ask:
     """Paths of rank tables."""
     pings: tuple[tuple[int, str], ...] = ()
     """For each ping: this host's NPU and the address of another host's NPU."""
+    framework: Framework | None = None
+    """What the interpreter must have; None for torch or, on hosts without it, MindSpore."""
     pythons: tuple[str, ...] | None = None
-    """Interpreters to search for torch before python3 and the usual places, if no `python` is given; None
+    """Interpreters to search for it before python3 and the usual places, if no `python` is given; None
     means python3 as it is."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 T = TypeVar("T")
 Values = Mapping[str, "str | int | tuple[str, ...]"]
@@ -86,6 +86,10 @@ class Verdict(str, Enum):
     HEALTHY = "healthy"
     FAULTY = "faulty"
     INCONCLUSIVE = "inconclusive"
+
+
+Framework = Literal["torch", "mindspore"]
+"""What trains."""
 
 
 class Backend(str, Enum):

@@ -1,6 +1,7 @@
-"""Runs on hosts, as text: the packages of the interpreter that runs it, and other interpreters with torch.
+"""Runs on hosts, as text: the packages of the interpreter that runs it, and others that have what is wanted.
 
-Arguments: a mode, then other interpreters: for `search` those to try next. Packages are found by their files:
+Arguments: a mode; torch, mindspore, or `any` for torch or else mindspore; other interpreters, for `search`
+those to try next, perhaps after `kept=` and one that has only mindspore. Packages are found by their files:
 importing torch would cost seconds, and `re` half as much again as the interpreter's start. A torch that was
 built in place or is on PYTHONPATH has no metadata, so its folder is looked for; a file in it has the version.
 CANN's library is looked for but not loaded, because loading it writes logs into the home. Python 3.6 and
@@ -33,7 +34,7 @@ def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
         version, _, kind = rest.rpartition(".")
         if package in KNOWN and version and kind in ("dist-info", "egg-info"):
             yield package.replace("_", "-"), version
-    for package in KNOWN[:2]:
+    for package in KNOWN[:3]:
         for folder in (os.path.join(path or ".", package) for path in paths):
             if os.path.isfile(os.path.join(folder, "__init__.py")):
                 for line in head(os.path.join(folder, "version.py")).split("\n"):
@@ -49,8 +50,8 @@ def head(path: str) -> str:
         return file.read(9999)
 
 
-def elsewhere(*others: str) -> "Iterator[tuple[str, str]]":
-    """Interpreters with torch at usual places, and its version; none that other users may have put there."""
+def elsewhere(wanted: str, *others: str) -> "Iterator[tuple[str, str]]":
+    """Interpreters with it at usual places, and its version; none that other users may have put there."""
     home = os.path.expanduser("~")
     tops = [os.path.dirname(os.path.dirname(path)) for path in others if "/" in path]
     tops += [os.path.join(home, name) for name in HOMES] + ["/venv"] + listed("/opt", 64)
@@ -59,7 +60,7 @@ def elsewhere(*others: str) -> "Iterator[tuple[str, str]]":
         for prefix in [top, *listed(os.path.join(top, "envs"), 64)]:
             names = (os.path.join(prefix, "bin", name) for name in ("python", "python3"))
             path = next((name for name in names if runs(name)), "")
-            there = path and dict(reversed(list(packages(libraries(prefix))))).get("torch")
+            there = path and dict(reversed(list(packages(libraries(prefix))))).get(wanted)
             if there and is_safe(os.path.dirname(path)):
                 yield path, there
 
@@ -110,23 +111,32 @@ def cached() -> bytes:
         return file.read()
 
 
-def main(mode: str = "", *others: str) -> None:
+def main(mode: str = "", wanted: str = "any", *others: str) -> None:
     own = [] if mode == "absent" else list(packages(sys.path))
-    torch = "torch" in dict(own)
+    there = dict(own)
+    first = "torch" if wanted == "any" else wanted
+    usable = first in there or (wanted == "any" and "mindspore" in there)
+    kept = [name[5:] for name in others if name[:5] == "kept="]
+    others = tuple(name for name in others if name[:5] != "kept=")
     preferred = "python3" in others  # only the plain names follow it
-    if mode == "search" and not torch:
+    if mode == "search" and first not in there:
+        kept = kept or ([sys.executable] if usable else [])
+        known = ["kept=" + name for name in kept]
         for at, name in enumerate(others if preferred else ()):
             path = called(name)
             if path:
-                become(path, "search", *others[at + 1 :])
-        for path, _ in elsewhere():
-            become(path, "found")
+                become(path, "search", wanted, *known, *others[at + 1 :])
+        for path, _ in elsewhere(first):
+            become(path, "found", wanted)
+        rest = [path for path, _ in elsewhere("mindspore")] if wanted == "any" and not kept else []
+        for path in [name for name in kept if name != sys.executable] + rest:
+            become(path, "found", wanted)
     if mode != "absent":
         print_own(own)
-    if mode == "found" or (mode == "search" and preferred and torch):
+    if mode == "found" or (mode == "search" and preferred and usable):
         print("chosen")
-    if mode in ("absent", "list") and not torch:
-        for path, version in list(dict(elsewhere(*others)).items())[:MOST]:
+    if mode in ("absent", "list") and not usable:
+        for path, version in list(dict(elsewhere(first, *others)).items())[:MOST]:
             print("elsewhere", path, version)
 
 

@@ -34,9 +34,9 @@ class Python:
     hccl: bool | None = None
     """Whether it finds CANN's libraries; None without torch_npu, which would load them."""
     chosen: bool = False
-    """Whether it was found by its torch: nobody named it, and it is not what the login calls python3."""
+    """Whether it was found by its framework: nobody named it, and it is not what the login calls python3."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    """If this one was named and has no torch: other interpreters that have it -> their torch version."""
+    """If this one was named and lacks what is wanted: other interpreters that have it -> its version."""
 
     @property
     def has_torch_npu(self) -> bool:
@@ -49,7 +49,7 @@ class Python:
 
     @property
     def other(self) -> str:
-        """Another interpreter of the host that has torch, as it may be typed; empty if none is known."""
+        """Another interpreter of the host that has it, as it may be typed; empty if none is known."""
         return next((path for path in self.elsewhere if to_type(path) == path), "")
 
 
@@ -82,15 +82,16 @@ def _look() -> str:
 
 
 def _ask_python(ask: Ask) -> str:
-    """Ask the job's interpreter: the one that was named, or else the first that has torch. If none was named,
-    an interpreter without torch replaces itself by one that has it, by exec: that costs no process.
+    """Ask the job's interpreter: the one that was named, or else the first that has what is wanted. If none
+    was named, an interpreter without it replaces itself by one that has it, by exec: that costs no process.
     """
     if ask.python:
         python = shlex.quote(ask.python)
-        others = shlex.join(ask.pythons or ())
+        others = shlex.join((ask.framework or "any", *(ask.pythons or ())))
         absent = f"{{ echo absent {python}; {_first(PLAIN, f'absent {others}')}; exit; }}"
         return f"command -v {python} >/dev/null || {absent}; exec {python} {_look()} list {others}"
-    mode = "plain" if ask.pythons is None else 'search "$@"'
+    wanted = ask.framework or "any"
+    mode = f"plain {wanted}" if ask.pythons is None else f'search {wanted} "$@"'
     return f"{_first((*(ask.pythons or ()), *PLAIN), mode)}; echo absent python3"
 
 

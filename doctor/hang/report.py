@@ -63,7 +63,10 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_job_pages(judgement)),
         tuple(_ranks(judgement.ranks)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
-        ((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else (),
+        (
+            *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
+            *(((f"Too slowly? {judgement.slow}", ""),) if judgement.slow else ()),
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from doctor.job.launch import Launch
 from doctor.job.parallel import Layout
-from doctor.model import Backend, SourcedValue, TableFile
+from doctor.model import Backend, Framework, SourcedValue, TableFile
 
 SLURM = "slurm"
 """The source of values from a Slurm allocation."""
@@ -26,3 +26,4 @@ class JobWishes:
     launch: Launch | None = None
     table: TableFile | None = None
     layout: SourcedValue[Layout] | None = None
+    framework: SourcedValue[Framework] | None = None

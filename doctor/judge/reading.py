@@ -13,6 +13,7 @@ from doctor.api import Fact
 from doctor.devices import VENDORS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import JudgedRun, SmokeRounds
+from doctor.facts.software import PYTHON
 from doctor.facts.system import DEVICES, VIEW
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.judge.engine import Facts
@@ -59,6 +60,7 @@ def _sight(host: str, facts: Facts) -> HostView:
     devices = get(DEVICES, None)
     routes = get(ROUTES, None)
     names = get(NAMES, None)
+    python = get(PYTHON, None)
     return HostView(
         devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
         plugged_in={vendor: devices.of(vendor).on_bus for vendor in VENDORS if devices},
@@ -66,6 +68,7 @@ def _sight(host: str, facts: Facts) -> HostView:
         addresses=get(ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},
+        frameworks=frozenset((*python.packages, *python.unversioned)) if python else frozenset(),
     )
 
 

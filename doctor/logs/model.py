@@ -83,6 +83,8 @@ class LogLine:
     """For a line that shows a step: the line from which on its writer made several steps; 0 if unknown."""
     times: int = 1
     """For an odd line: how often its file has one of that wording, as far as they were counted."""
+    final: bool = False
+    """For an exception: only the rest of its message, and what others say of an end, follow it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from doctor.report.headline import (
 from doctor.report.host_rows import unheard_hosts
 from doctor.report.rerun import can_verify, verify
 from doctor.report.similar_faults import Fault, fold_faults, single
+from doctor.rules.smoke import not_made
 from doctor.text.nodeset import fold
 
 KINDS = {
@@ -220,6 +221,11 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     for (reason, hosts), checks in found.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
         yield _check_names(checks, report) + where, reason
+    if report.smoke and (lacking := not_made(report.smoke.runs[0])):
+        yield (
+            f"the collectives {', '.join(lacking)}",
+            f"{report.smoke.runs[0].plan.backend} does not have them",
+        )
     untrained: dict[str, list[str]] = {}
     for host in report.hosts:
         if host.reason and host.reason == report.untrained.get(host.name):

@@ -55,6 +55,8 @@ class PlanEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The number of ranks."""
     backend: SourcedWord
     """`gloo`, `nccl` or `hccl`."""
+    framework: SourcedWord | None
+    """`torch` or `mindspore`; null if neither a file nor the hosts say which."""
     head: SourcedWord
     """The host of rank 0."""
     master_port: SourcedPort
@@ -161,6 +163,7 @@ def _plan(plan: JobPlan) -> PlanEntry:
         hosts=len(plan.hosts),
         ranks=plan.ranks,
         backend=SourcedWord(plan.backend.value, plan.backend.source),
+        framework=SourcedWord(plan.framework.value, plan.framework.source) if plan.framework else None,
         head=SourcedWord(plan.head.value, plan.head.source),
         master_port=SourcedPort(plan.master_port.value, plan.master_port.source),
     )

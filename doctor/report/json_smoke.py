@@ -19,6 +19,7 @@ from doctor.report.smoke import (
     phases,
     versions,
 )
+from doctor.rules.smoke import not_made
 from doctor.smoke.judge.loss import LossSummary
 
 
@@ -65,7 +66,11 @@ class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None
     """Why it was skipped."""
     backend: str
-    """The backend of the collectives: `gloo`, `nccl` or `hccl`."""
+    """The backend of the collectives: `gloo`, `nccl`, `hccl` or MindSpore's `mccl`."""
+    framework: str = "torch"
+    """What trained: `torch` or `mindspore`; `versions` has its version."""
+    not_made: tuple[str, ...] = ()
+    """The collectives that were not tried, because the backend does not have them."""
     ranks: tuple[SmokeRank, ...] = ()
     """Each rank."""
     layout: SmokeLayout | None = None
@@ -118,6 +123,8 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
         status=status,
         reason=f"interrupted in the {last_phase(run)} phase" if status == "skipped" else None,
         backend=plan.backend,
+        framework=plan.framework,
+        not_made=not_made(run),
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
         layout=SmokeLayout(replicas, plan.tp, len(plan.cells)),
         phases=phases(run, net),

@@ -8,6 +8,7 @@ from statistics import fmean, median
 from typing import Literal
 
 from doctor.facts.smoke import JudgedRun
+from doctor.job.framework import FRAMEWORKS
 from doctor.rules.smoke import is_fault, passed, together
 from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.link_charges import MANY_SEGMENTS
@@ -188,6 +189,14 @@ def _alike(found: Mapping[str, Iterable[str]]) -> str:
     if len(found) == 1:
         return next(iter(found))
     return "; ".join(f"{version} on {fold(hosts)}" for version, hosts in found.items())
+
+
+def trained_with(run: JudgedRun) -> str:
+    """The framework, its version and the backend, in words."""
+    plan = run.plan
+    version = versions(run).get(plan.framework) or ""
+    name = f"{FRAMEWORKS[plan.framework]} {version}".strip()
+    return f"{name} over {plan.backend}" if version or plan.framework != "torch" else plan.backend
 
 
 def injected(run: JudgedRun) -> str:

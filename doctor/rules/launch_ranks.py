@@ -19,8 +19,9 @@ from doctor.job.launch.rank_env import (
     world_of,
 )
 from doctor.job.launch.ranks import counted, may_be_inherited, ranks_of, world_of_launch
-from doctor.model import Confidence, Evidence, Problem, Severity
+from doctor.model import Confidence, Evidence, Place, Problem, Severity
 from doctor.rules.launch_names import LaunchNames, remark
+from doctor.text.nodeset import fold
 
 
 def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
@@ -139,6 +140,37 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
             evidence=_number_evidence(names, [process], number),
             commands=(remark(f"give each host a different {number.said} from 0 to {size - 1}"),),
         )
+
+
+def absent_launcher(names: LaunchNames, silent: Sequence[str]) -> Iterator[Problem]:
+    """Hosts without a launcher, while those of the others wait: no rank runs yet, and node ranks are free.
+    `silent`: hosts whose processes are not known.
+    """
+    told = names.launch.told
+    numbers = [_node_rank(each) for each in told if launcher(each) and goes_by_node_rank(each)]
+    spans = {nodes_of(each) for each in told}
+    if not names.launch.live or silent or len(numbers) < len(told) or len(spans) != 1:
+        return
+    (span,) = spans
+    held = {number.value for number in numbers if number is not None}
+    missing = sorted(set(range(span[0] if span else 0)) - held)
+    busy = names.hosts(told)
+    free = [host for host in names.directory.hosts if host not in busy]
+    if not missing or None in numbers or len(held) < len(told) or len(free) != len(missing):
+        return
+    agent = launcher(told[0])
+    option = agent.spelled("node_rank").replace("_", "-") if agent else ""
+    yield Problem(
+        f"no launcher of this job runs here: nobody has {counted(missing, 'node rank')}",
+        expected=f"{span[0] if span else 0} launchers",
+        actual=f"{len(told)}, on {fold(busy)}, and none of them has a rank yet",
+        subject=names.subject("launchers"),
+        hosts=tuple(free),
+        where=tuple(Place(host=host) for host in free),
+        confidence=Confidence.STRONG,
+        evidence=_number_evidence(names, told, numbers[0]) if numbers[0] else (),
+        commands=(remark(f"start it here too, with {option}={missing[0]}"),),
+    )
 
 
 def no_node_rank(names: LaunchNames) -> str:

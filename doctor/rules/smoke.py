@@ -9,6 +9,7 @@ from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, ranks_text
 from doctor.smoke.judge.links import measured_cells, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow, queued
+from doctor.smoke.onhost.collectiveplan import LACKING
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
 from doctor.text.interpreter import PLAIN
 
@@ -99,6 +100,11 @@ def at_least(seen: SmokeRounds, check: str, decided_by: str, **least: int) -> No
         count, why = _SIZES[name]
         if (most := max(map(count, plans))) < number:
             raise Skip(why.format(number, most, "" if most == 1 else "s"))
+
+
+def not_made(run: JudgedRun) -> tuple[str, ...]:
+    """The collectives that were not tried, because the backend does not have them."""
+    return LACKING.get(run.plan.backend, ())
 
 
 def only_on(seen: SmokeRounds, check: str, backend: str) -> None:

@@ -175,7 +175,15 @@ class Collection:
 
         def write(host: str) -> Script:
             python = hosts[host].python
-            ask = Ask(host, names.of(host), ports, python, plan.table_paths, pythons=order.pythons)
+            ask = Ask(
+                host,
+                names.of(host),
+                ports,
+                python,
+                plan.table_paths,
+                pythons=order.pythons,
+                framework=plan.framework.value if plan.framework else None,
+            )
             return through(script(facts, ask, token, sudo=order.sudo), hosts[host])
 
         waiting = dict.fromkeys(hosts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from doctor.errors import InputErrors, UsageError
 from doctor.job.launch import Launch, read_launch_files, told_tables
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, SourcedValue, TableFile
+from doctor.model import Backend, Framework, SourcedValue, TableFile
 from doctor.run.request import Request
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventory import table_file
@@ -29,6 +30,9 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     if job.launch:
         launch = read_launch_files(job.launch, _slots)
         wishes = replace(wishes, launch=launch, table=wishes.table or _table_beside(launch))
+    if request.smoke.framework != "auto":
+        named = cast("Framework", request.smoke.framework)
+        wishes = replace(wishes, framework=SourcedValue(named, "--framework"))
     if job.plan:
         wishes = replace(wishes, layout=SourcedValue(read_layout(job.plan), "--plan"))
     return wishes

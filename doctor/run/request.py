@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from doctor.transport import Transport
 
 BACKENDS = ("auto", "gloo", "nccl", "hccl")
+FRAMEWORK_NAMES = ("auto", "torch", "mindspore")
 TRANSPORTS = ("auto", "ssh", "srun", "local")
 SHAPES = ("auto", "full", "ring", "none")
 SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
@@ -141,12 +142,15 @@ class SmokeFlags:
     PANEL: ClassVar[str] = "Training"
 
     python: str | None = live_option(
-        "--python PATH", "The job's interpreter on the hosts. Default: one with torch."
+        "--python PATH", "The job's interpreter on the hosts. Default: one with torch, or with MindSpore."
+    )
+    framework: str = live_option(
+        "--framework NAME", "auto, torch or mindspore: what trains.", default="auto", values=FRAMEWORK_NAMES
     )
     steps: int | None = live_option("--steps N", "Training steps of the smoke run. Default: 30.")
     tp: int | None = live_option("--tp N", "Ranks that share a model: 1, 2 or 4. Default: 2 if even.")
     timeout: float | None = live_option(
-        "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900."
+        "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900; MindSpore 180."
     )
     inject: tuple[str, ...] = option(
         "--inject KIND@RANK[:STEP]",

@@ -47,7 +47,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
     job = collection.read().plan
     fit, left_out = _fit_hosts(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
-    collection.no_smoke = _obstacle(before, fit) or late
+    collection.no_smoke = _obstacle(before, fit) or _mixture(job) or late
     if collection.no_smoke:
         return
     for repeat in range(REPEATS + 1):
@@ -94,6 +94,12 @@ def _obstacle(report: Report, fit: Sequence[str]) -> str:
     return ""
 
 
+def _mixture(job: JobPlan) -> str:
+    """Why nobody knows what to train with; empty if it is known."""
+    differ = job.frameworks_differ
+    return f"the hosts have no framework in common: {differ}; --framework names one" if differ else ""
+
+
 def _run(
     collection: Collection,
     job: JobPlan,
@@ -101,7 +107,13 @@ def _run(
     wishes: SmokeWishes,
     left_out: Sequence[OmittedSmokeHost],
 ) -> SmokeResult:
-    plan = plan_smoke(job, hosts, wishes, _devices(collection.read(), hosts))
+    plan = plan_smoke(
+        job,
+        hosts,
+        wishes,
+        _devices(collection.read(), hosts),
+        job.framework.value if job.framework else "torch",
+    )
     known = {host.name: host for host in collection.order.hosts}
     taking_part = [_with_python(known[name], collection) for name in plan.hosts]
     until = collection.order.until

@@ -10,7 +10,7 @@ from doctor.hang.words import job_words, missing_words, rights_words
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.slow.judge.judgement import Lag, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
-from doctor.text.nodeset import fold, quoted
+from doctor.text.nodeset import fold
 
 WORDS = {
     SlowState.LATE: ("Late", CardKind.WARN),
@@ -92,7 +92,7 @@ def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
         yield Row("seen", (f"{samples}; {agree} of {blocks} parts of the time agree",))
     if judgement.step_seconds and late.share and late.lag not in _LINKS:
         left = milliseconds(max(0.0, 1 - late.share) * judgement.step_seconds)
-        yield Row("without it", (f"a step would take about {left}",))
+        yield Row("without", (f"a step would take about {left}",))
     yield Row("do", judgement.commands, RowForm.TYPED)
 
 
@@ -110,7 +110,7 @@ def _after(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
     if judgement.state is SlowState.SEVERAL:
         yield ONE_JOB, ""
     if judgement.state is SlowState.STANDS and judgement.job:
-        yield f"It stands still: doctor hang {quoted(judgement.job.hosts)}", ""
+        yield f"It stands still: {judgement.hang.again}", ""
 
 
 def _ranks(judgement: SlowJudgement) -> Iterator[Table]:

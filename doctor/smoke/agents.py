@@ -16,7 +16,7 @@ from doctor.model import UnreachedHost, UnreachedKind
 from doctor.smoke import messages
 from doctor.smoke.events import BackendEvidence
 from doctor.smoke.live import LiveHost
-from doctor.smoke.result import Exit, SmokePlan
+from doctor.smoke.result import ON_CPU, Exit, SmokePlan
 from doctor.smoke.watch import Watch
 from doctor.transport import Script, Session
 from doctor.transport.question import SmokeQuestion
@@ -55,7 +55,8 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         self.plan: SmokePlan = watch.plan
         self.patience = watch.patience
         self.began = began
-        self.store_port: int | None = None
+        self.ports: dict[int | None, int] = {}
+        """Cell -> the port at which its ranks meet; None stands for all cells."""
         self.looks = 0
         self._ranks_on = Counter(seat.host for seat in self.plan.seats)
         self._stacks_of: set[str] = set()
@@ -63,6 +64,10 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
 
     def send(self, host: str, what: messages.AgentCommand) -> None:
         self.session.send(host, msgspec.json.encode(what))
+
+    def port(self, cell: int) -> int | None:
+        """Where the ranks of a cell meet; None while it is not known."""
+        return self.ports.get(cell, self.ports.get(None))
 
     # Asking.
 
@@ -84,7 +89,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         joined = [
             rank
             for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
-            if self.plan.backend != "gloo" and rank.exit is None and rank.phase not in BEFORE_BACKEND
+            if self.plan.backend not in ON_CPU and rank.exit is None and rank.phase not in BEFORE_BACKEND
         ]
         return host.host in self._stacks_of and all(rank.reports[BackendEvidence] for rank in joined)
 
@@ -136,11 +141,11 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         elif isinstance(said, messages.SmokeAgentReady):
             host.ready_at = host.ready_at if host.ready else now
             host.ready, host.cores, host.load = True, said.cores, said.load
-        elif isinstance(said, messages.TorchImport):
-            host.imported_at, host.python = now, said.path
+        elif isinstance(said, messages.FrameworkImport):
+            host.imported_at, host.python, host.version = now, said.path, said.version
         elif isinstance(said, messages.Store):
             if host.host == self.plan.head:
-                self.store_port = said.port
+                self.ports[said.cell] = said.port
         elif isinstance(said, messages.RankPids):
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))

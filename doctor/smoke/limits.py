@@ -37,8 +37,9 @@ PATIENCE = {
     "gloo": SmokePatience(15.0),
     "nccl": SmokePatience(180.0, look=8.0),  # its own watchers take their time to answer
     "hccl": SmokePatience(300.0, look=4.0),
+    "mccl": SmokePatience(30.0, imports=120.0),
 }
-WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
+WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0, "mccl": 180.0}
 """Seconds for the whole run, by default."""
 
 

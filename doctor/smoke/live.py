@@ -142,6 +142,7 @@ class LiveHost(RemoteAgent):
     looked: int = 0
     """The number of the last look that it answered."""
     python: str = ""
+    version: str = ""
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None
@@ -153,6 +154,7 @@ class LiveHost(RemoteAgent):
         return HostOutcome(
             host=self.host,
             python=self.python,
+            version=self.version,
             imported=None if self.imported_at is None else round(self.imported_at - began, 3),
             cores=self.cores,
             load=self.load,

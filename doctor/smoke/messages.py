@@ -27,9 +27,9 @@ class SmokeAgentReady(Message, frozen=True, tag="ready"):
     load: Seconds = 0.0
 
 
-class TorchImport(Message, frozen=True, tag="imported"):
+class FrameworkImport(Message, frozen=True, tag="imported"):
     path: Text = ""
-    torch: Text = ""
+    version: Text = ""
 
 
 class AgentTrouble(Message, frozen=True, tag="trouble"):
@@ -37,7 +37,10 @@ class AgentTrouble(Message, frozen=True, tag="trouble"):
 
 
 class Store(Message, frozen=True, tag="store"):
+    """The port at which the ranks of a cell meet, or those of all cells."""
+
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+    cell: Number | None = None
 
 
 class RankPids(Message, frozen=True, tag="spawned"):
@@ -91,7 +94,7 @@ class RankMemory(Message, frozen=True, tag="memory"):
 
 SmokeMessage = (
     SmokeAgentReady
-    | TorchImport
+    | FrameworkImport
     | AgentTrouble
     | Store
     | RankPids
@@ -173,6 +176,9 @@ class StartCommand(AgentCommand, frozen=True, tag="start"):
     head: str
     store: bool
     lease: float
+    framework: str = "torch"
+    worlds: tuple[int, ...] = ()
+    """The number of ranks of each cell."""
 
 
 class JoinCommand(AgentCommand, frozen=True, tag="join"):

@@ -10,9 +10,9 @@ from doctor.errors import UsageError
 from doctor.job.hccl import forms_group, reduced
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
-from doctor.model import Backend
+from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
-from doctor.smoke.result import SmokePlan, SmokeSeat
+from doctor.smoke.result import SmokeBackend, SmokePlan, SmokeSeat
 from doctor.text.ranks import ranges
 
 CELL_RANKS = 16
@@ -65,6 +65,7 @@ def plan_smoke(
     hosts: Sequence[str],
     wishes: SmokeWishes,
     devices: Mapping[str, HostDevices] | None = None,
+    framework: Framework = "torch",
 ) -> SmokePlan:
     """Ranks in the order of the job's hosts; tensor parallel inside a host, data parallel across hosts.
 
@@ -86,7 +87,7 @@ def plan_smoke(
     head = job.head.value if job.head.value in counts else taking_part[0]
     replicas = min(len(cell) // tp for cell in cells)
     plan = SmokePlan(
-        backend=job.backend.value.value,
+        backend=_backend(job.backend.value, framework),
         hosts=tuple(taking_part),
         seats=tuple(seats),
         tp=tp,
@@ -97,8 +98,21 @@ def plan_smoke(
         addresses={host: job.data_address(host) or "" for host in taking_part},
         injected=tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject),
         waver_tries=WAVER_TRIES,
+        framework=framework,
     )
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
+
+
+def _backend(backend: Backend, framework: Framework) -> SmokeBackend:
+    """What carries the collectives of this framework on the job's devices."""
+    if framework == "torch":
+        return backend.value
+    if backend is Backend.NCCL:
+        raise UsageError(
+            "The smoke run with MindSpore needs NPUs or trains on CPUs: this job runs over nccl.",
+            "--framework torch, if the hosts have it; or --backend gloo, to train on the CPUs.",
+        )
+    return "hccl" if backend is Backend.HCCL else "mccl"
 
 
 def _device(backend: Backend, devices: HostDevices | None, local: int) -> tuple[int | None, int | None]:

@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.mesh import MeshResult
-from doctor.model import UnreachedHost
+from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
 from doctor.text.interpreter import to_type
+
+SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
+"""`mccl` is what MindSpore has instead of gloo."""
+ON_CPU = ("gloo", "mccl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,7 @@ class Injection:
 class SmokePlan:
     """Who takes part, how the ranks are grouped, and what is done."""
 
-    backend: Literal["gloo", "nccl", "hccl"]
+    backend: SmokeBackend
     hosts: tuple[str, ...]
     seats: tuple[SmokeSeat, ...]
     tp: int
@@ -61,6 +65,7 @@ class SmokePlan:
     dp_in_world: bool = False
     waver_tries: int = 0
     """See `CellShape.waver_tries`."""
+    framework: Framework = "torch"
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
@@ -158,7 +163,9 @@ class HostOutcome:
     host: str
     python: str = ""
     imported: float | None = None
-    """Seconds until torch was imported."""
+    """Seconds until the framework was imported."""
+    version: str = ""
+    """The version of the framework."""
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None

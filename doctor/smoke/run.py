@@ -185,14 +185,16 @@ class SmokeRun:
             head=plan.addresses[plan.head],
             store=host == plan.head,
             lease=self.patience.lease,
+            framework=plan.framework,
+            worlds=tuple(map(len, plan.cells)),
         )
 
     def _join_when_ready(self) -> None:
-        port = self.agents.store_port
-        if port is None or not self.watch.all_ready:
+        if not self.watch.all_ready:
             return
         for host in self.agents.live():
-            if not host.told:
+            port = self.agents.port(self.plan.on(host.host)[0].cell)
+            if port is not None and not host.told:
                 host.told = True
                 address = self.plan.addresses[self.plan.head]
                 self.agents.send(host.host, JoinCommand(address, port))

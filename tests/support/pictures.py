@@ -52,6 +52,10 @@ def picture_of_hang(evidence: Path) -> str:
     return _drawn(["hang", "--replay", str(evidence)], 1, "doctor hang 'node[1-4]'", "hang-loader")
 
 
+def picture_of_slow(evidence: Path) -> str:
+    return _drawn(["slow", "--replay", str(evidence)], 1, "doctor slow 'node[1-4]'", "slow")
+
+
 def _drawn(words: list[str], code: int, title: str, name: str) -> str:
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown):

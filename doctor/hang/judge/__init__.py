@@ -173,6 +173,8 @@ def _judge_job(
         do=(*(told.sentences if told else ()), *stacks.sentences),
         commands=(*(told.commands if told else ()), *stacks.commands),
         next_time=next_time(job, finding.named, stacks=rights.stacks) if hung and case.inside else (),
+        slow=reach.other("slow") if verdict is HangState.MOVES else "",
+        again=reach.other("hang"),
     )
 
 

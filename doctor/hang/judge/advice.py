@@ -63,6 +63,10 @@ class Reach:
         options = (("--pid", str(job.first.pid if job.first else 0)), ("--sudo",))
         return self.way.typed("hang", self.nodes, options)
 
+    def other(self, command: str) -> str:
+        """The command that asks the same hosts another question about the job."""
+        return self.way.typed(command, self.nodes)
+
     def on(self, host: str, command: str) -> str:
         if self.allocation:
             step = ["srun", f"--jobid={self.allocation}", "--overlap", "--nodes=1", "--ntasks=1"]

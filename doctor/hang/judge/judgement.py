@@ -267,6 +267,10 @@ class Judgement:
     """What to do, in sentences. What to type is in `commands`."""
     commands: tuple[str, ...] = ()
     next_time: tuple[str, ...] = ()
+    slow: str = ""
+    """The command that says why a job that moves is slow."""
+    again: str = ""
+    """The command that looks at it again."""
 
     @property
     def culprits(self) -> tuple[HangCulprit, ...]:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from doctor.job.launch.allocation import first_node
 from doctor.job.launch.forms import LaunchForm
+from doctor.model import Framework
 
 Role = Literal["rank", "scheduler", "server"]
 Meeting = Literal["rank 0", "scheduler", "any host"]
@@ -308,6 +309,8 @@ class Launcher:
     """It may start its ranks on machines that its command line does not name."""
     forms: Mapping[str, LaunchForm] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
+    framework: Framework | None = None
+    """The framework with which all jobs of this launcher train, if it starts no others."""
     ends_job: str = ""
     """When it ends the whole job because one rank failed; "" means never. docs/in-job.md repeats it."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from doctor.job.framework import told_framework
 from doctor.job.launch import ProcessEnv, TableReference, common_env, told_tables
 from doctor.job.launch.common import default_of, port_is_drawn
 from doctor.job.launch.launcher import LaunchNumber
@@ -66,6 +67,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         env=env,
         master=master,
         layout=wishes.layout,
+        framework=told_framework(wishes),
         servers=table.servers if table else (),
         said_world=_said_world(wishes, table),
         launch=understood(wishes.launch) if wishes.launch else "",

@@ -11,7 +11,7 @@ from doctor.job.launch import TableReference
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
-from doctor.model import Backend, SourcedValue
+from doctor.model import Backend, Framework, SourcedValue
 from doctor.text.addresses import Holders
 
 HCCL_PORTS = 32
@@ -76,6 +76,10 @@ class JobPlan:
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
     """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
+    framework: SourcedValue[Framework] | None = None
+    """What the job trains with; None as long as neither a file nor the hosts say so."""
+    frameworks_differ: str = ""
+    """Which hosts have which framework, if they have none in common and nothing says which one is meant."""
     said_world: SourcedValue[int] | None = None
     """The largest number of ranks that the launch, the rank table or --plan gives for the whole job."""
 

@@ -6,8 +6,11 @@ import ipaddress
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from doctor.devices import VENDORS, Vendor
+from doctor.job.framework import FOUND as FOUND_THERE
+from doctor.job.framework import common_framework
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import (
     DEFAULT_RANKS,
@@ -37,6 +40,8 @@ class HostView:
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Interface -> its addresses."""
     default_interface: str | None = None
+    frameworks: frozenset[str] = frozenset()
+    """The packages of its interpreter."""
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Name -> the addresses that this host resolves it to."""
 
@@ -64,7 +69,15 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
         for host in known
     )
     head = find_head(known, plan.master, plan.wished_head, held)
-    return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head)
+    return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head, **_framework(plan, sights))
+
+
+def _framework(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, Any]:
+    """What no file says about the framework."""
+    if plan.framework:
+        return {}
+    name, differ = common_framework({host: sight.frameworks for host, sight in sights.items()})
+    return {"framework": SourcedValue(name, FOUND_THERE) if name else None, "frameworks_differ": differ}
 
 
 def _with_server(host: PlannedHost, servers: ServersByName, sight: HostView | None) -> PlannedHost:

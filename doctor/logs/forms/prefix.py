@@ -17,7 +17,7 @@ MOST_PREFIXES = 5
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
-    r"\[rank(?P<rank>\d{1,6})\]:? ?"
+    r"(?:\[\d{1,9}\] )?\[rank(?P<rank>\d{1,6})\]:? ?"
     r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
@@ -49,7 +49,11 @@ _NAMES = re.compile(
     r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
 )
 """What an unknown prefix may name: a rank, or a host or container and perhaps a rank on it."""
-_NO_HOST = re.compile(r"(?i)(?:proc|process|worker|gpu|npu|cuda|local|task|thread|default|stage)s?[ _-]?\d+$")
+_NO_HOST = re.compile(
+    r"(?i)(?:proc|process|worker|gpu|npu|cuda|local|task|thread|default|stage)s?[ _-]?\d+$"
+    r"|(?:[0-9a-f]{1,12}-){2,4}[0-9a-f]{12}$"
+)
+"""Numbered parts of a host, and the end of a UUID."""
 _TIME = re.compile(DATED)
 _COMPOSE = re.compile(r"[A-Za-z][\w.-]{0,80}[-_]\d{1,3} {1,40}\| ?")
 _WORDS = """
@@ -86,7 +90,8 @@ class PrefixLayout:
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
     """The layout, from the first lines of a file. A prefix counts only if nearly all of them have it."""
     labels: list[int] = []
-    brackets = total = 0
+    brackets: list[int] = []
+    total = 0
     hosts: Counter[str] = Counter()
     indent = 80
     containers: Counter[str] = Counter()
@@ -98,7 +103,9 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         label = _LABEL.match(line)
         if label:
             labels.append(int(label["task"]))
-        brackets += bool(_BRACKET.match(line))
+        bracket = _BRACKET.match(line)
+        if bracket:
+            brackets.append(int(bracket["task"]))
         composed = _COMPOSE.match(line)
         if composed:
             containers[composed[0].strip()] += 1
@@ -110,7 +117,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
     return PrefixLayout(
         label=len(labels) >= enough and total >= 3 and not _counts(labels),
-        bracket=brackets >= enough and total >= 3,
+        bracket=len(brackets) >= enough and total >= 3 and not _counts(brackets),
         hosts=frozenset(known) if several else frozenset(),
         indent=indent if total >= 3 else 0,
         shapes=frozenset(map(_shape, known)) if several else frozenset(),

@@ -13,7 +13,8 @@ _HOST = r"[A-Za-z0-9][\w.-]{0,250}"
 _NODE = r"[\w.-]{1,250}"
 _MPIRUN = "|".join(map(re.escape, MPIRUN.commands))
 _SLURM = re.compile(
-    rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script)"
+    rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script"
+    r"|squeue|sinfo|scontrol|sacct)"
     rf"(?:-(?P<step>{_HOST})|\[(?P<on>[A-Za-z][\w.-]{{0,250}})\])?: "
     r"(?:(?P<level>error|fatal|warning|info|debug\d?): )?"
     rf"(?:(?P<host>{_HOST}): tasks? (?P<task>\d{{1,6}})(?P<more>[,-][\d,-]{{1,500}})?: )?"
@@ -25,6 +26,7 @@ _MPI = re.compile(
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
+    r"|Primary job  terminated normally|a non-zero exit code\. Per user-direction"
     r"|MPI_ABORT was invoked on rank|Fatal error in (?:internal_|P)?MPI_"
     r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
     r"|(?:\w{2,8}: (?:line \d{1,4}: )?)?[\w./-]{0,80}\b(?:or|pr)ted: (?:command not|No such file)"
@@ -42,6 +44,8 @@ _DMESG = re.compile(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}
 _DMESG_ISO = re.compile(
     rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
 )
+_HIDDEN = re.compile(rf"{NAMED} \S{{1,80}} kernel: ")
+"""A host whose name was replaced, as by dots."""
 _KERNEL_TEXT = re.compile(
     r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
     r"|INFO: task \S{1,40}:\d{1,9} blocked for |nfs: server |Out of memory: Kill"
@@ -137,7 +141,7 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
         elif SERVICES.match(found["tag"]):
             facts.level = "INFO"
         return True
-    for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO):
+    for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _HIDDEN):
         found = pattern.match(text, facts.start)
         if found:
             break

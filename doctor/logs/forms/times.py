@@ -14,7 +14,7 @@ DATED = (
 )
 """2025-10-23-21:05:09.859.568, 2025-01-21T04:41:44,285060+00:00, 2026-11-20_07:22:27."""
 NAMED = (
-    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<name>(?i:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)) "
     r"{1,2}(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
     r"(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?!\d))?"
 )
@@ -25,6 +25,9 @@ GLOG = rf"(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
 
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _DAY = 86_400.0
+_HALF_A_YEAR = 183 * _DAY
+_AS_WRITTEN = re.compile(rb"\b(20\d\d)-([01]\d)-([0-3]\d)[-T _]{1,2}[0-2]\d:[0-5]\d:[0-5]\d")
+_EDGE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +36,20 @@ class Clock:
 
     written: float
 
+    def near(self, data: bytes) -> Clock:
+        """The clock for text whose lines state a year now and then: a copy may be written years later."""
+        ends = (data,) if len(data) <= 2 * _EDGE else (data[:_EDGE], data[-_EDGE:])
+        found = [each for text in ends for each in _AS_WRITTEN.finditer(text)]
+        try:
+            said = max(datetime(*map(int, each.groups())) for each in found)  # type: ignore[arg-type]
+        except ValueError:  # none, or the 31st of February
+            return self
+        return Clock(min(self.written, timegm(said.timetuple()) + _HALF_A_YEAR))
+
     def at(self, found: re.Match[str]) -> tuple[float | None, bool]:
         """The time that one of the patterns above found, and whether it states its zone."""
         values = found.groupdict()
-        month = _MONTHS.index(values["name"]) + 1 if values.get("name") else int(values["month"])
+        month = _MONTHS.index(values["name"].title()) + 1 if values.get("name") else int(values["month"])
         second = min(int(values["second"]), 59)
         rest = (month, int(values["day"]), int(values["hour"]), int(values["minute"]), second)
         try:

@@ -15,7 +15,8 @@ _NCCL = re.compile(
     r" (?:(?P<file>\S{1,200}:\d{1,6}) )?(?:(?P<nccl>NCCL) )?(?P<level>WARN|INFO|ERROR|TRACE|ABORT|VERSION)\b"
 )
 _NCCL_BARE = re.compile(
-    rf"(?:\[{DATED}\] ?)?(?:\S{{1,200}}:\d{{1,6}} )?NCCL (?P<level>WARN|INFO|ERROR|TRACE|ABORT|version)\b"
+    rf"(?:\[{DATED}\] ?)?(?:\[\d{{1,3}}\] )?(?:\S{{1,200}}:\d{{1,6}} )?"
+    r"NCCL (?P<level>WARN|INFO|ERROR|TRACE|ABORT|version)\b"
     r"|nccl[A-Z]\w{2,40}: "
 )
 _GLOG = re.compile(

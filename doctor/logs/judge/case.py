@@ -48,6 +48,8 @@ _OVER = {
 }
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order."""
+_OF_PROGRAM = {Form.PYTHON, Form.PLAIN}
+"""Forms of what a rank itself prints."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _ENDED = {SuspectKind.LEFT, SuspectKind.DIED}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
@@ -306,9 +308,16 @@ def _first_failures(
     own = {each.line.file for each in nameless if each.kind is SuspectKind.ROOT}
     own |= {line.file for party, line in odd if line.form is Form.PYTHON and party.rank is None}
 
+    left: dict[str, set[int]] = defaultdict(set)
+    for each in events:
+        if each.kind in _ENDED:
+            left[each.line.file] |= each.ranks
+
     def known(each: Event) -> Event:
         rank = first.get(each.line.file)
-        if rank is None or each.line.form is not Form.PYTHON or each.by.rank is not None:
+        if 1 < len(left[each.line.file]) <= each.sighting.count:
+            return each  # each of them said so
+        if rank is None or each.line.form not in _OF_PROGRAM or each.by.rank is not None:
             return each
         if each.kind is not SuspectKind.ROOT and (each.kind not in _LEFT_ALONE or each.line.file in own):
             return each
@@ -417,7 +426,7 @@ def _event(
             for each in about
         )
         if not about and kind is not SuspectKind.NAMES:
-            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None
+            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not _own_signal(line)
             about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
         if kind in (SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED) and not peers:
@@ -434,6 +443,11 @@ def _event(
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
     about = guilty or about
     return Event(sighting, kind, by, about, peers, _overcome(sighting, kind, by.rank, file, clocks, steps))
+
+
+def _own_signal(line: LogLine) -> bool:
+    """Whether a process itself reports its signal, as the crash handler of Open MPI does."""
+    return line.form is Form.MPI and "Signal: " in line.text
 
 
 def _not_ready(taken: Mapping[str, str], file: LogFile | None) -> Iterable[Party]:

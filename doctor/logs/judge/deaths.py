@@ -123,7 +123,8 @@ def _follows(case: LogCase, event: Event) -> bool:
 
 def _ended_by_others(case: LogCase) -> frozenset[int]:
     """Ranks that say that they end because of something before, such as an aborted communicator."""
-    return frozenset(rank for each in case.of(SuspectKind.AFTER) for rank in each.ranks)
+    own = (each for each in case.of(SuspectKind.AFTER) if each.line.form is not Form.MPI)
+    return frozenset(rank for each in own for rank in each.ranks)
 
 
 def _slurm_was_ending(one: Event, other: Event) -> bool:

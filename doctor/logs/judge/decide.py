@@ -17,7 +17,7 @@ from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
-from doctor.logs.judge.words import told, who
+from doctor.logs.judge.words import titled, told, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import Confidence
 
@@ -138,7 +138,7 @@ def _scheduler(case: LogCase) -> LogBlame | None:
             parties = [case.places.settled(Party(rank=rank), None) for rank in behind]
             how.append(f"the last step is {most}; {who(parties)} logged none after {least}")
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
-    says = f"the scheduler ended the job: {head.sighting.symptom.title}"
+    says = f"the scheduler ended the job: {titled([each for each in events if each.id == head.id])}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
     before = [line for _, line in case.odd if raised(line) and _above(line, head.line)]
     if before:  # the other ranks may have waited until the scheduler ended them

@@ -46,7 +46,7 @@ def _ends(party: Party, line: LogLine, file: LogFile | None) -> bool:
     """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank."""
     if file is None or any(step.number > line.number for step in file.progress):
         return False
-    if party.rank is not None:
+    if party.rank is not None or line.final:
         return True
     same = file.last is not None and (end := raised(file.last)) is not None and end in line.text
     return same or file.lines - line.number < LAST_WORDS

@@ -51,7 +51,7 @@ _WAITS = (
     *("topo exchange agent get socket timeout", "Retry to lookup the unique id", "connected p2p timeout"),
     *("likely a timeout", "socket has timed out", "failed to connect/validate", "ran for", "times out"),
     *("Wait timeout", "wait for socket timeout", "dispatch timeout", "stream sync timeout", "stream timeout"),
-    *("Heartbeat monitor timed out", "watchdog got stuck"),
+    *("Heartbeat monitor timed out", "watchdog got stuck", "task timeout occurred"),
 )
 _CLOSED = (
     *("Connection closed by", "Connection reset by", "Read error [", "Broken pipe", "connection closed"),
@@ -63,7 +63,7 @@ _LINK = (
     *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
     *("client socket has failed to connect", "connection to the C10d store has failed"),
-    *("connect() timed out", "Software caused connection abort"),
+    *("connect() timed out", "Software caused connection abort", "connectFullMesh failed"),
     *("failed : Invalid argument",),
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
@@ -110,6 +110,8 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
         closed = any(each in text for each in _CLOSED)
         return SuspectKind.WAITS if waits else SuspectKind.CLOSED if closed else SuspectKind.AFTER
     pair = pair or any(each in text for each in _LINK)
+    if "local" in sighting.symptom.id.split("-"):  # the line says that its own end is at fault
+        return SuspectKind.ROOT
     return SuspectKind.LINK if pair and form is not Form.KERNEL else SuspectKind.ROOT
 
 

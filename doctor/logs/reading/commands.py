@@ -1,12 +1,13 @@
-"""Shortens the command in DeepSpeed's line about the end of a rank: its arguments hide how the rank ended."""
+"""Shortens the command in a launcher's line about the end of a rank: its arguments hide how it ended."""
 
 from __future__ import annotations
 
 import re
 
-ENDED = "] exits with return code = "
+ENDED = ("] exits with return code = ", "CalledProcessError: Command '[")
 _COMMAND = re.compile(
-    r"(?<=sigkill_handler\] \[)(?P<program>'[^']{1,400}').*(?=\] exits with return code = )"
+    r"(?:(?<=sigkill_handler\] \[)|(?<=CalledProcessError: Command '\[))(?P<program>'[^']{1,400}').*"
+    r"(?=\] exits with return code = |\]' (?:died with|returned non-zero))"
 )
 _RANK = re.compile(r"'--local_rank=\d{1,4}'")
 

@@ -12,7 +12,7 @@ from doctor.logs.symptoms.literals import MOST_TAKEN, WINDOW, compiled, stands
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 
-MOST_ABOVE = 8
+MOST_ABOVE = 16
 """The most lines above that are searched."""
 _FRAME = re.compile(r"-{40,100}$")
 """A message of Open MPI ends with such a line."""

@@ -41,6 +41,9 @@ HEAD = 200
 """This number of first and of last lines are all examined."""
 MOST_ODD = 5
 MOST_RANKS = 65_536
+MOST_AFTER = 40
+"""The most lines after the exception that ended a program."""
+BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
 _NEAR_END = 30
@@ -120,6 +123,7 @@ class _Scanner:
     def _take(self, lines: Lines) -> None:
         begins, self._window = self._window is None, lines.window
         if self._layout is None:
+            self._clock = self._clock.near(lines.window.data)
             self._layout = layout_of(line.decode("utf-8", "replace") for line in lines.beginning())
             if self._loss:
                 self._losses = Losses(self._loss, self._layout, self._clock)
@@ -264,7 +268,7 @@ class _Scanner:
             text = in_semlock(text, around.above())
         elif PIPELINE in text:
             text = of_pipeline(text, around.above(), around.below())
-        if ENDED in text:
+        if any(map(text.__contains__, ENDED)):
             text = shortened(text)
         if any(map(text.__contains__, DIED)):
             text = with_actor(text, around.above(), around.below())
@@ -314,6 +318,8 @@ class _Scanner:
             who, line = known
             if number > line.number and not self._at_end:
                 self._found.odd[wording] = who, replace(line, times=line.times + 1)
+            elif self._at_end and number == line.number and self._is_final(text, facts, window, start, end):
+                self._found.odd[wording] = who, replace(line, final=True)
             return
         if len(self._found.odd) >= self._most_odd or not wording:
             return
@@ -340,7 +346,23 @@ class _Scanner:
             if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
                 self._seen(decided, number, text, facts, window.around(start, end))
                 return
-        self._found.odd[wording] = (who_of(facts), self._made(number, text, facts))
+        made = self._made(number, text, facts)
+        if self._at_end and frame:
+            made = replace(made, final=self._is_final(text, facts, window, start, end))
+        self._found.odd[wording] = (who_of(facts), made)
+
+    def _is_final(self, text: str, facts: LineFacts, window: Window, start: int, end: int) -> bool:
+        """Whether after an exception only the rest of its message and what others say of an end follow."""
+        if facts.form is not Form.PYTHON or facts.record:
+            return False
+        below, prefix = window.around(start, end).below(), text[: facts.prefix]
+        return len(below) < MOST_AFTER and all(self._goes_on(line, prefix) for line in below)
+
+    def _goes_on(self, line: str, prefix: str) -> bool:
+        own = line.removeprefix(prefix)
+        if not own.strip() or own[0] in " \t" or BAR.search(own):
+            return True
+        return self._parse(line).form not in (Form.PLAIN, Form.KERNEL)
 
     def _caught(self, text: str, facts: LineFacts, above: list[str], below: list[str]) -> bool:
         """Whether Python ignored the exception, or the next line is a log record: then the script goes on.

@@ -65,7 +65,7 @@ def _what(run: JudgedRun) -> str:
     replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
     cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
     ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
-    said = f"{ranks} on {fold(plan.hosts)}, {plan.backend}, {cells}dp {replicas} × tp {plan.tp}"
+    said = f"{ranks} on {fold(plan.hosts)}, {smoke.trained_with(run)}, {cells}dp {replicas} × tp {plan.tp}"
     seconds, tokens = smoke.step_seconds(run), smoke.tokens_per_second(run)
     said += "" if seconds is None else f"; {1e3 * seconds:.3g} ms a step"
     said += "" if tokens is None else f", {tokens:,.0f} tokens a second"

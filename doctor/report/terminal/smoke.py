@@ -84,7 +84,7 @@ def _who(run: JudgedRun) -> str:
     shape = f"dp {replicas} × tp {plan.tp}"
     cells = f"{len(plan.cells)} cells of {shape}" if len(plan.cells) > 1 else shape
     ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
-    return f"{ranks} ({hosts}), {plan.backend}, {cells}"
+    return clean_line(f"{ranks} ({hosts}), {smoke.trained_with(run)[:LONGEST]}, {cells}")
 
 
 def _course(run: JudgedRun) -> Pieces:

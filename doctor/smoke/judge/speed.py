@@ -12,7 +12,7 @@ from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import arithmetic
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
-from doctor.smoke.result import SmokeResult
+from doctor.smoke.result import ON_CPU, SmokeResult
 
 SKIPPED = 3
 """The number of first steps in which caches fill and kernels compile."""
@@ -60,7 +60,7 @@ def spread(values: Sequence[float]) -> float:
 def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
     """Whether these ranks, on the whole, shared their processors with each other or with other work."""
     halves = [half for rank in ranks for half in _waiting(result, rank)]
-    return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
+    return result.plan.backend in ON_CPU and bool(halves) and median(halves) > SHARED
 
 
 def queued(result: SmokeResult, rank: int) -> float:

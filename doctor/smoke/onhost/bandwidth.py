@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-
-import torch
-from torch import Tensor
+from typing import Any
 
 from doctor.agents.onhost.segments import segments_by_peer
 from doctor.smoke.onhost.bandwidthplan import (
@@ -21,6 +19,7 @@ from doctor.smoke.onhost.bandwidthplan import (
     meetings,
 )
 from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.encoding import decoded, encoded
 
 
 def run(comm: Comm) -> None:
@@ -42,11 +41,12 @@ class _Transfers:
 
     def __init__(self, comm: Comm) -> None:
         self.comm = comm
+        self.framework = comm.framework
         self.out = self._buffer(PIECE)
         self.into = self._buffer(PIECE)
 
-    def _buffer(self, size: int) -> Tensor:
-        return torch.zeros(size, dtype=torch.uint8, device=self.comm.device.torch)
+    def _buffer(self, size: int) -> Any:
+        return self.framework.tensor(bytes(size), "uint8")
 
     def round_trip(self, peer: int) -> float:
         """The quickest of several round trips, in seconds: distance delays all, a busy processor only some.
@@ -77,20 +77,21 @@ class _Transfers:
             mine = 0
             while not pace.done:
                 self._grow(pace.size)
-                out = self.out[: PING if way == "in" else pace.size]
-                into = self.into[: PING if way == "out" else pace.size]
-                out[:8].view(torch.int64).fill_(mine)
+                out = self.framework.first(self.out, PING if way == "in" else pace.size)
+                into = self.framework.first(self.into, PING if way == "out" else pace.size)
+                self.framework.write(out, encoded([mine], "int64"))
                 began = time.perf_counter()
                 self.comm.swap(out, into, peer)
                 took = time.perf_counter() - began
-                pace.turn(mine, int(into[:8].view(torch.int64).item()))
+                theirs = self.framework.bytes_of(self.framework.first(into, PING))
+                pace.turn(mine, int(decoded(theirs, "int64")[0]))
                 mine = max(1, int(took * 1e6))
                 self.comm.page.mark()
 
-        self.comm.converse(self.out[:PIECE], send)
+        self.comm.converse(self.framework.first(self.out, PIECE), send)
         return pace
 
     def _grow(self, size: int) -> None:
-        if size > self.out.numel():
+        if size > self.framework.size_of(self.out):
             self.out = self._buffer(min(2 * size, LARGEST_PIECE))
             self.into = self._buffer(min(2 * size, LARGEST_PIECE))

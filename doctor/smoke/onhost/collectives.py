@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from doctor.smoke.onhost.collectiveplan import PERIOD, Trial, addends, pattern, total, trials
+from doctor.smoke.onhost.collectiveplan import BYTES, PERIOD, Trial, addends, pattern, total, trials
 from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.encoding import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +28,7 @@ def run(comm: Comm) -> None:
 class _Phase:
     def __init__(self, comm: Comm) -> None:
         self.comm = comm
+        self.framework = comm.framework
         self.done = 0
         self.wrong: list[dict[str, Any]] = []
         self.unsupported: list[str] = []
@@ -43,6 +42,7 @@ class _Phase:
             "reduce_scatter": self._reduce_scatter,
             "all_gather": self._all_gather,
             "all_to_all": self._all_to_all,
+            "broadcast": self._broadcast_own,
         }
         given = steps[trial.recipe[0]](trial, members)
         if trial.recipe[1:] == ("broadcast",):
@@ -50,97 +50,121 @@ class _Phase:
         elif trial.recipe[1:] == ("all_gather",):
             self._gather_sum(trial, members, given)
 
-    def _all_reduce(self, trial: Trial, members: list[int]) -> Tensor:
+    def _all_reduce(self, trial: Trial, members: list[int]) -> Any:
         x = self._addend(trial, members)
         self._try(trial, "all_reduce", lambda: self.comm.all_reduce(x, trial.group))
         self._compare(trial, "all_reduce", x, total(members, trial.dtype))
         return x
 
-    def _reduce(self, trial: Trial, members: list[int]) -> Tensor:
+    def _reduce(self, trial: Trial, members: list[int]) -> Any:
         x = self._addend(trial, members)
         self._try(trial, "reduce", lambda: self.comm.reduce(x, trial.group, trial.root))
         if members[trial.root] == self.comm.place:
             self._compare(trial, "reduce", x, total(members, trial.dtype))
         return x
 
-    def _broadcast(self, trial: Trial, members: list[int], reduced: Tensor) -> None:
+    def _broadcast(self, trial: Trial, members: list[int], reduced: Any) -> None:
         """Broadcast the sum, so that both collectives together are an all-reduce."""
         self._try(trial, "broadcast", lambda: self.comm.broadcast(reduced, trial.group, trial.root))
         self._compare(trial, "broadcast", reduced, total(members, trial.dtype))
 
-    def _reduce_scatter(self, trial: Trial, members: list[int]) -> Tensor:
+    def _broadcast_own(self, trial: Trial, members: list[int]) -> Any:
+        """Broadcast the payload of the root."""
+        x = self._tensor(pattern(self.comm.place), trial.elements, trial.dtype)
+        self._try(trial, "broadcast", lambda: self.comm.broadcast(x, trial.group, trial.root))
+        self._compare(trial, "broadcast", x, pattern(members[trial.root]))
+        return x
+
+    def _reduce_scatter(self, trial: Trial, members: list[int]) -> Any:
         x = self._addend(trial, members)
         size = trial.elements // len(members)
         part = self._try(trial, "reduce_scatter", lambda: self.comm.reduce_scatter(x, trial.group))
         if part is None:
-            return x[:size].clone()
+            return self.framework.first(x, size)
         own = members.index(self.comm.place) * size
         self._compare(trial, "reduce_scatter", part, total(members, trial.dtype), own)
         return part
 
-    def _gather_sum(self, trial: Trial, members: list[int], part: Tensor) -> None:
+    def _gather_sum(self, trial: Trial, members: list[int], part: Any) -> None:
         """Gather the parts of a sum, so that both collectives together are an all-reduce."""
         rows = self._try(trial, "all_gather", lambda: self.comm.all_gather(part, trial.group))
         if rows is not None and f"reduce_scatter {trial.dtype}" not in self.unsupported:
-            self._compare(trial, "all_gather", rows.flatten(), total(members, trial.dtype))
+            self._compare(trial, "all_gather", rows, total(members, trial.dtype))
 
-    def _all_gather(self, trial: Trial, members: list[int]) -> Tensor:
+    def _all_gather(self, trial: Trial, members: list[int]) -> Any:
         size = trial.elements // len(members)
-        x = self._tiled(pattern(self.comm.place), size, trial.dtype)
+        x = self._tensor(pattern(self.comm.place), size, trial.dtype)
         rows = self._try(trial, "all_gather", lambda: self.comm.all_gather(x, trial.group))
         if rows is not None:
             for index, place in enumerate(members):
-                self._compare(trial, "all_gather", rows[index], pattern(place), place=place)
+                part = self._cut(rows, index, size, trial.dtype)
+                self._differ(trial, "all_gather", part, pattern(place), place=place)
         return x
 
-    def _all_to_all(self, trial: Trial, members: list[int]) -> Tensor:
+    def _all_to_all(self, trial: Trial, members: list[int]) -> Any:
         size = trial.elements // len(members)
-        x = torch.cat([self._tiled(pattern(self.comm.place, to), size, trial.dtype) for to in members])
+        whole = b"".join(_tiled(pattern(self.comm.place, to), size, trial.dtype) for to in members)
+        x = self.framework.tensor(whole, trial.dtype)
         parts = self._try(trial, "all_to_all", lambda: self.comm.all_to_all(x, trial.group))
         if parts is not None:
             for index, place in enumerate(members):
-                part = parts[index * size : (index + 1) * size]
-                self._compare(trial, "all_to_all", part, pattern(place, self.comm.place), place=place)
+                part = self._cut(parts, index, size, trial.dtype)
+                self._differ(trial, "all_to_all", part, pattern(place, self.comm.place), place=place)
         return x
 
-    def _addend(self, trial: Trial, members: list[int]) -> Tensor:
-        return self._tiled(addends(members, trial.dtype)[self.comm.place], trial.elements, trial.dtype)
+    def _addend(self, trial: Trial, members: list[int]) -> Any:
+        return self._tensor(addends(members, trial.dtype)[self.comm.place], trial.elements, trial.dtype)
 
-    def _tiled(self, period: list[int], size: int, dtype: str, first: int = 0) -> Tensor:
-        start = first % PERIOD
-        turned = torch.tensor(period[start:] + period[:start]).to(getattr(torch, dtype))
-        return turned.repeat(-(-size // PERIOD))[:size].to(self.comm.device.torch)
+    def _tensor(self, period: list[int], size: int, dtype: str) -> Any:
+        return self.framework.tensor(_tiled(period, size, dtype), dtype)
 
-    def _try(self, trial: Trial, op: str, call: Callable[[], Tensor | None]) -> Tensor | None:
+    def _cut(self, x: Any, index: int, size: int, dtype: str) -> bytes:
+        """Part number `index` of a result, which consists of parts of that size."""
+        width = size * BYTES[dtype]
+        return self.framework.bytes_of(x)[index * width : (index + 1) * width]
+
+    def _try(self, trial: Trial, op: str, call: Callable[[], Any]) -> Any:
         self.done += 1
         try:
             return call()
         except (RuntimeError, TypeError, ValueError) as error:
             refused = any(words in str(error).lower() for words in _REFUSALS)
             # A refusal breaks the task queue of torch_npu: nothing after it would work.
-            if not refused or self.comm.device.backend == "hccl":
+            if not refused or self.framework.backend == "hccl":
                 raise
             self.unsupported.append(f"{op} {trial.dtype}")
             return None
 
-    def _compare(
-        self, trial: Trial, op: str, got: Tensor, period: list[int], first: int = 0, place: int | None = None
+    def _compare(self, trial: Trial, op: str, x: Any, period: list[int], first: int = 0) -> None:
+        self._differ(trial, op, self.framework.bytes_of(x), period, first)
+
+    def _differ(
+        self, trial: Trial, op: str, got: bytes, period: list[int], first: int = 0, place: int | None = None
     ) -> None:
         """Note the first wrong element. `got` begins with element `first` of the payload; `place` sent it."""
-        if f"{op} {trial.dtype}" in self.unsupported:
+        width = BYTES[trial.dtype]
+        expected = _tiled(period, len(got) // width, trial.dtype, first)
+        if f"{op} {trial.dtype}" in self.unsupported or got == expected:
             return
-        expected = self._tiled(period, got.numel(), trial.dtype, first)
-        if torch.equal(got, expected):
-            return
-        index = int((got != expected).nonzero()[0])
+        found, wanted = decoded(got, trial.dtype), decoded(expected, trial.dtype)
+        index = next((i for i, value in enumerate(wanted) if found[i] != value), None)
+        if index is None:
+            return  # they differ in the sign of a zero
         self.wrong.append(
             {
                 "name": f"{op} of {trial.elements} {trial.dtype}"
                 + ("" if place is None else f" from {place}"),
                 "group": trial.group,
                 "index": index,
-                "got": str(got[index].item()),
-                "expected": str(expected[index].item()),
+                "got": str(found[index]),
+                "expected": str(wanted[index]),
                 "position": self.comm.page.position,
             }
         )
+
+
+def _tiled(period: list[int], size: int, dtype: str, first: int = 0) -> bytes:
+    """The bytes of a payload that repeats the period, from element `first` on."""
+    start = first % PERIOD
+    turned = encoded(period[start:] + period[:start], dtype)
+    return (turned * -(-size // PERIOD))[: size * BYTES[dtype]]

@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.distributed as dist
-from torch import Tensor
-
-from doctor.smoke.onhost.devices import Device
+from doctor.smoke.onhost.collectiveplan import BYTES
+from doctor.smoke.onhost.encoding import encoded
+from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape
@@ -22,22 +20,6 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
 
     Say = Callable[[dict[str, Any]], None]
-    Groups = dict[str, dist.ProcessGroup | None]
-
-
-def make_groups(shape: CellShape, place: int, timeout: float, device: Device) -> Groups:
-    """The groups of a rank; None for one in which it would be alone. Call this on all ranks at once."""
-    groups: Groups = dict.fromkeys(shape.groups)
-    groups["world"] = dist.group.WORLD if shape.world > 1 else None
-    limit = device.init_kwargs(timeout)["timeout"]
-    for name in shape.groups[1:]:
-        for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
-            if len(members) > 1:
-                # Without a timeout of its own, a new group has torch's: half an hour.
-                made = dist.new_group(list(members), limit, device.backend)
-                if place in members:
-                    groups[name] = made
-    return groups
 
 
 def join(comm: Comm) -> None:
@@ -54,79 +36,84 @@ class Comm:
     """
 
     def __init__(
-        self, shape: CellShape, place: int, page: RankPage, device: Device, groups: Groups, say: Say
+        self,
+        shape: CellShape,
+        place: int,
+        page: RankPage,
+        framework: Framework,
+        groups: dict[str, Any],
+        say: Say,
     ) -> None:
         self.shape = shape
         self.place = place
         self.page = page
-        self.device = device
+        self.framework = framework
         self.groups = groups
         self.say = say
         self.wait = 0.0
         self.seq: dict[str, int] = {}
 
-    def ones(self, elements: int) -> Tensor:
-        return torch.ones(elements, dtype=torch.float32, device=self.device.torch)
+    def ones(self, elements: int) -> Any:
+        return self.framework.tensor(encoded([1] * elements, "float32"), "float32")
 
     def size(self, group: str) -> int:
         return len(self.shape.members(group, self.place))
 
-    def all_reduce(self, x: Tensor, group: str, *, maximum: bool = False) -> None:
-        kind = dist.ReduceOp.MAX if maximum else dist.ReduceOp.SUM
+    def spent(self) -> float:
+        """The seconds that computing took so far: of the CPU, or by the clock if a device computes."""
+        return self.framework.burnt() if self.framework.on_cpu else time.perf_counter() - self.wait
+
+    def all_reduce(self, x: Any, group: str, *, maximum: bool = False) -> None:
         op = "all_reduce_max" if maximum else "all_reduce"
-        self._call(group, op, x, lambda: dist.all_reduce(x, kind, group=self.groups[group]))
+        self._call(group, op, x, lambda: self.framework.all_reduce(x, self.groups[group], maximum=maximum))
 
-    def broadcast(self, x: Tensor, group: str, source: int = 0) -> None:
+    def broadcast(self, x: Any, group: str, source: int = 0) -> None:
         member = self.shape.members(group, self.place)[source]
-        self._call(group, "broadcast", x, lambda: dist.broadcast(x, member, group=self.groups[group]))
+        self._call(group, "broadcast", x, lambda: self.framework.broadcast(x, self.groups[group], member))
 
-    def reduce(self, x: Tensor, group: str, root: int = 0) -> None:
+    def reduce(self, x: Any, group: str, root: int = 0) -> None:
         """Only the root gets the sum; what the others hold afterwards is undefined."""
         member = self.shape.members(group, self.place)[root]
-        self._call(group, "reduce", x, lambda: dist.reduce(x, member, group=self.groups[group]))
+        self._call(group, "reduce", x, lambda: self.framework.reduce(x, self.groups[group], member))
 
-    def all_gather(self, x: Tensor, group: str) -> Tensor:
-        """One row for each member, in the group's order."""
-        rows = x.unsqueeze(0).repeat(self.size(group), *[1] * x.dim())
-        self._call(group, "all_gather", x, lambda: dist.all_gather(list(rows), x, group=self.groups[group]))
-        return rows
-
-    def reduce_scatter(self, x: Tensor, group: str) -> Tensor:
-        """The rank's own part of the sum; the first dimension is cut into as many parts as members."""
-        part = x[: x.shape[0] // self.size(group)].clone()
-        self._call(
-            group, "reduce_scatter", x, lambda: dist.reduce_scatter_tensor(part, x, group=self.groups[group])
+    def all_gather(self, x: Any, group: str) -> Any:
+        """The tensors of all members, in the group's order."""
+        return self._call(
+            group, "all_gather", x, lambda: self.framework.all_gather(x, self.groups[group], self.size(group))
         )
-        return part
 
-    def all_to_all(self, x: Tensor, group: str) -> Tensor:
+    def reduce_scatter(self, x: Any, group: str) -> Any:
+        """The rank's own part of the sum, which is cut into as many parts as members."""
+        return self._call(
+            group,
+            "reduce_scatter",
+            x,
+            lambda: self.framework.reduce_scatter(x, self.groups[group], self.size(group)),
+        )
+
+    def all_to_all(self, x: Any, group: str) -> Any:
         """Part i of the result is the part that member i had for this rank."""
-        result = x.clone()
-        self._call(
-            group, "all_to_all", x, lambda: dist.all_to_all_single(result, x, group=self.groups[group])
-        )
-        return result
+        return self._call(group, "all_to_all", x, lambda: self.framework.all_to_all(x, self.groups[group]))
 
-    def converse(self, first: Tensor, do: Callable[[], None]) -> None:
+    def converse(self, first: Any, do: Callable[[], None]) -> None:
         """Run many swaps with one peer under one mark, which shows the first tensor that is sent."""
         self._call("pair", "exchange", first, do)
 
-    def swap(self, out: Tensor, into: Tensor, peer: int) -> None:
+    def swap(self, out: Any, into: Any, peer: int) -> None:
         """Send and receive at the same time, inside `converse` and without a mark of its own."""
-        turns = [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
-        for work in dist.batch_isend_irecv(turns):
-            work.wait()
-        self.device.synchronise()
+        self.framework.swap(out, into, peer)
+        self.framework.synchronise()
 
-    def _call(self, group: str, op: str, x: Tensor, do: Callable[[], Any]) -> None:
+    def _call(self, group: str, op: str, x: Any, do: Callable[[], Any]) -> Any:
         if group != "pair" and self.size(group) == 1:
-            return
+            return None
         self.seq[group] = self.seq.get(group, 0) + 1
-        dtype = str(x.dtype).replace("torch.", "")
-        self.device.synchronise()  # time for pending computation does not count as waiting
-        self.page.enter(group, self.seq[group], op, dtype, x.numel() * x.element_size())
+        dtype = self.framework.dtype_of(x)
+        self.framework.synchronise()  # time for pending computation does not count as waiting
+        self.page.enter(group, self.seq[group], op, dtype, self.framework.size_of(x) * BYTES[dtype])
         began = time.perf_counter()
-        do()
-        self.device.synchronise()
+        result = do()
+        self.framework.synchronise()
         self.wait += time.perf_counter() - began
         self.page.leave()
+        return result

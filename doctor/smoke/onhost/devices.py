@@ -10,7 +10,6 @@ Use: `os.environ.update(device.environment(timeout))`, then `set_up()`, then `in
 from __future__ import annotations
 
 import importlib
-import math
 import os
 import platform
 import warnings
@@ -22,6 +21,7 @@ from torch import Tensor
 from torch import device as TorchDevice
 
 from doctor.smoke.onhost import evidence
+from doctor.smoke.onhost.hccl import hccl_environment, hccl_limits
 
 
 class Device:
@@ -180,27 +180,14 @@ class NpuDevice(_Accelerator):
 
     def environment(self, timeout: float) -> dict[str, str]:
         """https://github.com/Ascend/pytorch/tree/master/docs/zh/api/environment_variable"""
-        connect, execute, _ = _hccl_limits(timeout)
         return {
-            "HCCL_CONNECT_TIMEOUT": str(connect),
-            "HCCL_EXEC_TIMEOUT": str(execute),
-            "HCCL_EVENT_TIMEOUT": str(execute + 32),  # must exceed the limit for executing
+            **hccl_environment(timeout),
             "TORCH_HCCL_TRACE_BUFFER_SIZE": "2000",
             "TORCH_HCCL_DUMP_ON_TIMEOUT": "0",
-            "HCCL_DETERMINISTIC": "true",
-            # Guides to torch_npu set it: without it, older HCCL admits only processes on a list.
-            "HCCL_WHITELIST_DISABLE": os.environ.get("HCCL_WHITELIST_DISABLE", "1"),
-            # A rank table describes the whole job, a cell is a part of it. Empty: HCCL negotiates.
-            "RANK_TABLE_FILE": "",
-            # CANN's errors go to our own output instead of files; by the older and the newer name.
-            "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
-            "ASCEND_LOG_PRINT_TO_STDOUT": "1",
-            "ASCEND_GLOBAL_LOG_LEVEL": "3",
-            "ASCEND_GLOBAL_EVENT_ENABLE": "0",
         }
 
     def init_kwargs(self, timeout: float | None = None) -> dict[str, Any]:
-        return super().init_kwargs(None if timeout is None else _hccl_limits(timeout)[2])
+        return super().init_kwargs(None if timeout is None else hccl_limits(timeout)[2])
 
     def evidence(self) -> str:
         # `dump_hccl_trace_json` of torch_npu/csrc/distributed/Init.cpp
@@ -208,16 +195,6 @@ class NpuDevice(_Accelerator):
             lambda: importlib.import_module("torch_npu")._C._distributed_c10d._dump_hccl_trace_json()
         )
         return _paragraphs(("Flight Recorder", evidence.recorded(dump)))
-
-
-def _hccl_limits(timeout: float) -> tuple[int, int, int]:
-    """Seconds for connecting, for executing and for the group, each longer than the one before: otherwise the
-    first error would be the wrong one. Connecting may be 120 to 7200 and takes up to 20 more. The first
-    generation rounds executing down to a multiple of 68.
-    """
-    connect = min(max(math.ceil(timeout), 120), 7200)
-    execute = ((connect + 20) // 68 + 1) * 68
-    return connect, execute, execute + 60
 
 
 def _answer_of(question: Callable[[], Any]) -> Any:

@@ -1,7 +1,7 @@
-"""Imports torch once and forks the ranks from that process: each is ready within milliseconds.
+"""Imports the framework once and forks the ranks from that process: each is ready within milliseconds.
 
 A child that is forked while another thread runs can inherit a lock that is never released. So this process
-stays single-threaded: it forks the rendezvous store into a process of its own, and if importing torch started
+stays single-threaded: what the ranks meet with gets processes of its own, and if the import started
 a thread, each rank gets a fresh interpreter instead.
 
 stdin is a file from the agent: the program, then one line of JSON. Reports are JSON lines in a pipe. When the
@@ -9,7 +9,6 @@ agent is gone, everything here ends.
 """
 
 import contextlib
-import datetime
 import faulthandler
 import gc
 import importlib
@@ -18,7 +17,6 @@ import mmap
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import traceback
@@ -28,13 +26,13 @@ from doctor.agents.onhost.bundle import command
 from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.smoke.onhost.memory import holding
 from doctor.smoke.onhost.page import SIZE, RankPage
+from doctor.smoke.onhost.sides import side
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Config = dict[str, Any]
     Seat = dict[str, Any]
 
 RANK = "doctor.smoke.onhost.rank"
-STORE = -1
 
 
 def main(program: bytes, head: int) -> None:
@@ -54,7 +52,7 @@ class ForkServer:
         self.pid = os.getpid()
         self.seats = config["seats"]  # type: list[Seat]
         self.indices = {}  # type: dict[int, int]
-        self.store = -1
+        self.stores = set()  # type: set[int]
         self.bell, self.ring = os.pipe()
         self.kept = []  # type: list[Any]
 
@@ -63,25 +61,26 @@ class ForkServer:
 
     def serve(self) -> None:
         die_with_parent()
-        wanted = "torch"
+        name = wanted = str(self.config["framework"])
         try:
-            version = _import_torch()
-            wanted = f"the smoke run with torch {version} and Python {sys.version.split()[0]}"
-            importlib.import_module(RANK)
+            version = side(name).load()
+            wanted = f"the smoke run with {name} {version} and Python {sys.version.split()[0]}"
+            for module in (RANK, side(name).MODULE):
+                importlib.import_module(module)
         except BaseException as error:
             traceback.print_exc()
             words = f"{type(error).__name__}: {error}"[:2000]
             self.report("failed", text=f"{sys.executable} cannot import {wanted}: {words}")
             os._exit(1)
-        self.report("imported", path=sys.executable, torch=version)
+        self.report("imported", path=sys.executable, version=version)
         for descriptor in (self.bell, self.ring):
             os.set_blocking(descriptor, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.ring)
         gc.collect()
         forking = len(os.listdir("/proc/self/task")) == 1
-        if self.config["store"] is not None:
-            self.store = self._fork(None) if forking else self._start(STORE)
+        for number in range(len(_meetings(self.config))):
+            self.stores.add(self._fork(None, number) if forking else self._start(None, number))
         for index, seat in enumerate(self.seats):
             pid = self._fork(seat) if forking else self._start(index)
             self.indices[pid] = index
@@ -115,11 +114,11 @@ class ForkServer:
             if pid in self.indices:
                 index = self.indices.pop(pid)
                 self.report("exit", index=index, code=code, signal=number, peak=usage.ru_maxrss * 1024)
-            elif pid == self.store:
+            elif pid in self.stores:
                 self.report("store-ended", code=code, signal=number)
 
-    def _fork(self, seat: "Seat | None") -> int:
-        """Fork a rank, or the store: a child that holds no descriptors of the others and never returns."""
+    def _fork(self, seat: "Seat | None", store: int = -1) -> int:
+        """Fork a rank, or a store: a child that holds no descriptors of the others and never returns."""
         for buffered in (
             sys.stdout,
             sys.stderr,
@@ -135,7 +134,7 @@ class ForkServer:
                 _close([other for other in self.seats if other is not seat])
                 if seat is None:
                     os.close(self.config["pages"])
-                    _be_store(self.config)
+                    _be_store(self.config, store)
                 else:
                     os.close(self.config["report"])
                     _be_rank(self.config, seat)
@@ -145,11 +144,11 @@ class ForkServer:
                 os._exit(3)
         return pid
 
-    def _start(self, index: int) -> int:
-        """Start the store or a rank in an interpreter of its own, which imports torch again."""
-        config = dict(self.config, seat=index, forkserver=self.pid)
+    def _start(self, index: "int | None", store: int = -1) -> int:
+        """Start a store or a rank in an interpreter of its own, which imports the framework again."""
+        config = dict(self.config, seat=-1 if index is None else index, number=store, forkserver=self.pid)
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
-        seat = None if index == STORE else self.seats[index]
+        seat = None if index is None else self.seats[index]
         output = seat["output"] if seat else 1
         started = subprocess.Popen(
             command(sys.executable, self.program, self.head, __name__),
@@ -170,9 +169,9 @@ def _be_alone(config: "Config") -> None:
     try:
         die_with_parent(config["forkserver"])
         default_signals()
-        _import_torch()
-        if config["seat"] == STORE:
-            _be_store(config)
+        side(config["framework"]).load()
+        if config["seat"] < 0:
+            _be_store(config, config["number"])
         seat = config["seats"][config["seat"]]
         seat["output"] = os.dup(1)
         _be_rank(config, seat)
@@ -186,11 +185,18 @@ def _report(config: "Config", what: str, **words: Any) -> None:
     os.write(config["report"], json.dumps(dict(words, what=what)).encode("ascii") + b"\n")
 
 
-def _be_store(config: "Config") -> None:
-    store = _open_store(config["store"], config["timeout"])
-    _report(config, "store", port=store.port)
-    while True:
-        signal.pause()
+def _meetings(config: "Config") -> "list[Any]":
+    """What each process serves with which ranks meet; none on most hosts."""
+    return side(config["framework"]).meetings(config["worlds"]) if config["store"] is not None else []
+
+
+def _be_store(config: "Config", number: int) -> None:
+    """Serve, in a process of its own."""
+
+    def say(port: int, cell: "int | None") -> None:
+        _report(config, "store", port=port, cell=cell)
+
+    side(config["framework"]).serve(config["store"], config["timeout"], _meetings(config)[number], say)
 
 
 def _be_rank(config: "Config", seat: "Seat") -> None:
@@ -208,39 +214,6 @@ def _be_rank(config: "Config", seat: "Seat") -> None:
     os.write(seat["events"], b'{"ev":"phase","phase":"spawned"}\n')
     run = importlib.import_module(RANK).run
     run(seat["config"], seat["place"], page, seat["events"], seat["go"], seat["stack"])
-
-
-def _import_torch() -> str:
-    torch = importlib.import_module("torch")
-    importlib.import_module("torch.distributed")
-    # Importing it in each forked child would cost time; a broken installation must not matter here.
-    with contextlib.suppress(Exception):
-        importlib.import_module("numpy.random")
-    return str(torch.__version__)
-
-
-def _open_store(address: str, timeout: float) -> Any:
-    """Open the store: on the data address if this torch accepts a socket, else on all addresses."""
-    make = importlib.import_module("torch.distributed").TCPStore
-    options = {
-        "is_master": True,
-        "wait_for_workers": False,
-        "timeout": datetime.timedelta(seconds=timeout),
-    }  # type: dict[str, Any]
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    descriptor = -1
-    try:
-        with socket.socket(family, socket.SOCK_STREAM) as listener:
-            listener.bind((address, 0))
-            listener.listen(1024)
-            port = listener.getsockname()[1]
-            descriptor = listener.detach()
-        return make(address, port, master_listen_fd=descriptor, **options)
-    except (OSError, TypeError, RuntimeError):
-        if descriptor >= 0:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
-        return make(address, 0, **options)
 
 
 def _close(seats: "list[Seat]") -> None:

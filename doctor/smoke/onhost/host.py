@@ -53,10 +53,13 @@ class HostRanks:
         try:
             self.python = str(told.get("python") or "python3")
             env = {str(name): str(value) for name, value in (told.get("env") or {}).items()}
-            env = environment(env)
+            env = environment(env, str(told.get("framework") or "torch"))
             timeout = float(told["timeout"])
             inject = list(told.get("inject") or ())
+            self.framework = str(told.get("framework") or "torch")
             cell = {"cell": told["cell"], "shape": told["shape"], "timeout": timeout, "inject": inject}
+            cell["framework"] = self.framework
+            worlds = [int(size) for size in told.get("worlds") or ()]
             seats = told["ranks"][:MOST_RANKS]
             self.ranks = [Rank(index, seat, cell) for index, seat in enumerate(seats)]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -65,13 +68,15 @@ class HostRanks:
             raise StartFailure(f"no memory or descriptors for the ranks: {error.strerror}") from None
         store = str(told.get("address") or "") if told.get("store") else None
         try:
-            self._start_forkserver(env, store, timeout)
+            self._start_forkserver(env, store, timeout, worlds)
         except (OSError, subprocess.SubprocessError) as error:
             raise StartFailure(f"cannot start {self.python}: {error}") from None
         if told.get("head"):
             self._lookup = DnsLookup(str(told["head"]))
 
-    def _start_forkserver(self, env: "dict[str, str]", store: "str | None", timeout: float) -> None:
+    def _start_forkserver(
+        self, env: "dict[str, str]", store: "str | None", timeout: float, worlds: "list[int]"
+    ) -> None:
         pages = anonymous(SIZE * max(1, len(self.ranks)))
         self.memory = mmap.mmap(pages, SIZE * max(1, len(self.ranks)))
         self._report, report = os.pipe()
@@ -86,7 +91,9 @@ class HostRanks:
             "pages": pages,
             "report": report,
             "life": life,
+            "framework": self.framework,
             "store": store,
+            "worlds": worlds,
             "timeout": timeout,
         }
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
@@ -186,11 +193,11 @@ class HostRanks:
         what = report.get("what")
         if what == "imported":
             self.python = report["path"]
-            said.append({"say": "imported", "path": self.python, "torch": report["torch"]})
+            said.append({"say": "imported", "path": self.python, "version": report["version"]})
         elif what == "failed":
             self.trouble = str(report["text"])
         elif what == "store":
-            said.append({"say": "store", "port": report["port"]})
+            said.append({"say": "store", "port": report["port"], "cell": report["cell"]})
         elif what == "store-ended":
             self.trouble = "the rendezvous store ended early: " + _tail(self._words)
         elif what == "spawned":

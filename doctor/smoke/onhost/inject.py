@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 import random
 import signal
+import struct
+import sys
 import time
+from array import array
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
+from doctor.smoke.onhost.collectiveplan import BYTES
 from doctor.smoke.onhost.comm import Comm
-from doctor.smoke.onhost.corpus import mask_of
+from doctor.smoke.onhost.corpus import TokenBatch, mask_of
+from doctor.smoke.onhost.encoding import decoded, encoded
+from doctor.smoke.onhost.framework import Sample
 from doctor.smoke.onhost.inject_points import FaultyRank, wrap
-from doctor.smoke.onhost.model import DeviceBatch
 from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import hashed, words
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     Fault = Callable[[FaultyRank], None]
 
 EXIT_CODE = 7
+NAN = struct.pack("=f", float("nan"))
 _OF_ALL = ("frozen", "lr-explode")
 _OF_REPLICA = ("same-data", "no-sync", "shuffled")
 
@@ -67,9 +70,25 @@ def _raise() -> None:
     raise RuntimeError("an injected fault (--inject exception)")
 
 
-def _extra(rank: FaultyRank, x: Tensor, go_on: Callable[[], None]) -> None:
-    rank.comm.all_reduce(x.clone(), rank.group)
+def _extra(rank: FaultyRank, x: Any, go_on: Callable[[], None]) -> None:
+    rank.comm.all_reduce(_copy(rank, x), rank.group)
     go_on()
+
+
+def _copy(rank: FaultyRank, x: Any) -> Any:
+    framework = rank.comm.framework
+    return framework.tensor(framework.bytes_of(x), framework.dtype_of(x))
+
+
+def _shorter(rank: FaultyRank, x: Any) -> None:
+    copy = _copy(rank, x)
+    size = rank.comm.framework.size_of(copy)
+    rank.comm.all_reduce(rank.comm.framework.first(copy, size - 1), rank.group)
+
+
+def _doubled(rank: FaultyRank, x: Any) -> None:
+    numbers = array("d", decoded(rank.comm.framework.bytes_of(x), "float32"))
+    rank.comm.all_reduce(rank.comm.framework.tensor(numbers.tobytes(), "float64"), rank.group)
 
 
 def _order(rank: FaultyRank, go_on: Callable[[], None]) -> None:
@@ -110,13 +129,18 @@ def _same_data(rank: FaultyRank) -> None:
 def _shuffled(rank: FaultyRank) -> None:
     """Permute the labels, in the same way on all ranks of the replica."""
 
-    def change(step: int, sample: DeviceBatch) -> DeviceBatch:
-        labels = sample.labels.clone()
-        hidden = sample.mask.bool()
-        found = labels[hidden]
-        keys = words(f"{rank.comm.shape.seed} shuffled {step} {rank.trainer.dp}", found.numel())
-        labels[hidden] = found[torch.tensor(sorted(range(len(keys)), key=keys.__getitem__)).to(found.device)]
-        return sample._replace(labels=labels)
+    framework = rank.comm.framework
+
+    def change(step: int, sample: Sample) -> Sample:
+        tokens, mask, labels = map(framework.bytes_of, sample)
+        known = array("q", labels)
+        hidden = [index for index, byte in enumerate(mask) if byte]
+        keys = words(f"{rank.comm.shape.seed} shuffled {step} {rank.trainer.dp}", len(hidden))
+        others = sorted(range(len(keys)), key=keys.__getitem__)
+        shuffled = array("q", known)
+        for index, other in zip(hidden, others):  # noqa: B905 (Python 3.8)
+            shuffled[index] = known[hidden[other]]
+        return framework.sample(TokenBatch(tokens, mask, shuffled.tobytes()))
 
     rank.each_batch(change)
 
@@ -125,11 +149,12 @@ def _no_sync(rank: FaultyRank) -> None:
     """Throw the sum away; the collective itself is called as it should be."""
 
     def reduce(inner: Callable[[], None]) -> None:
-        own = rank.trainer.model.grad.clone()
+        framework, grad = rank.comm.framework, rank.trainer.model.grad
+        own = framework.bytes_of(grad)
         inner()
         if rank.page.step >= rank.step:
             rank.page.disturb()
-            rank.trainer.model.grad.copy_(own)
+            framework.write(grad, own)
 
     wrap(rank.trainer, "reduce", reduce)
 
@@ -155,31 +180,44 @@ def _rate(rank: FaultyRank, rate: float) -> None:
 def _slow(rank: FaultyRank) -> None:
     """Compute twice as long. On a device, that is wall-clock time without the time in collectives."""
     comm = rank.comm
-    on_cpu = comm.device.torch.type == "cpu"
 
-    def spent() -> float:
-        return time.thread_time() if on_cpu else time.perf_counter() - comm.wait
-
-    def gradient(inner: Callable[[DeviceBatch], float], sample: DeviceBatch) -> float:
-        began = spent()
+    def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+        began = comm.spent()
         loss = inner(sample)
-        comm.device.synchronise()
+        comm.framework.synchronise()
         if rank.page.step >= rank.step:
             rank.page.disturb()
-            now = spent()
-            while spent() < now + (now - began):
+            now = comm.spent()
+            while comm.spent() < now + (now - began):
                 pass
         return loss
 
     wrap(rank.trainer, "gradient", gradient)
 
 
-def _flip(x: Tensor, index: int, bit: int) -> None:
-    x.view(torch.int32)[index] ^= 1 << bit
+def _flip(rank: FaultyRank, x: Any, index: int, bit: int) -> None:
+    data = bytearray(rank.comm.framework.bytes_of(x))
+    word = int.from_bytes(data[4 * index : 4 * index + 4], sys.byteorder) ^ 1 << bit
+    data[4 * index : 4 * index + 4] = word.to_bytes(4, sys.byteorder)
+    rank.comm.framework.write(x, bytes(data))
 
 
-def _add_one(x: Tensor) -> None:
-    x.view(-1)[-1] += 1
+def _flip_largest(rank: FaultyRank, grad: Any) -> None:
+    numbers = decoded(rank.comm.framework.bytes_of(grad), "float32")
+    _flip(rank, grad, max(range(len(numbers)), key=lambda index: abs(numbers[index])), 0)
+
+
+def _write(rank: FaultyRank, x: Any, data: bytes) -> None:
+    rank.comm.framework.write(x, data)
+
+
+def _spoil_last(rank: FaultyRank, x: Any) -> None:
+    """Change the last element by one."""
+    framework = rank.comm.framework
+    data, dtype = framework.bytes_of(x), framework.dtype_of(x)
+    last = len(data) - BYTES[dtype]
+    (number,) = decoded(data[last:], dtype)
+    framework.write(x, data[:last] + encoded([number + (1 if number < 100 else -1)], dtype))
 
 
 _FAULTS: dict[str, Fault] = {
@@ -191,8 +229,8 @@ _FAULTS: dict[str, Fault] = {
     "exit": lambda rank: rank.at_step(lambda: os._exit(EXIT_CODE)),
     "skip": lambda rank: rank.one_call(lambda _, __: None),
     "extra": lambda rank: rank.one_call(lambda x, go_on: _extra(rank, x, go_on)),
-    "shape": lambda rank: rank.one_call(lambda x, _: rank.comm.all_reduce(x.flatten()[:-1], rank.group)),
-    "dtype": lambda rank: rank.one_call(lambda x, _: rank.comm.all_reduce(x.double(), rank.group)),
+    "shape": lambda rank: rank.one_call(lambda x, _: _shorter(rank, x)),
+    "dtype": lambda rank: rank.one_call(lambda x, _: _doubled(rank, x)),
     "op": lambda rank: rank.one_call(lambda x, _: rank.comm.broadcast(x, rank.group)),
     "order": lambda rank: rank.one_call(lambda _, go_on: _order(rank, go_on)),
     "mask": _mask,
@@ -203,13 +241,15 @@ _FAULTS: dict[str, Fault] = {
     "same-data": _same_data,
     "no-sync": _no_sync,
     "other-init": _other_init,
-    "param-bit": lambda rank: rank.at_step(lambda: _flip(rank.trainer.model.flat, 0, 20)),
-    "grad-bit": lambda rank: rank.each_gradient(lambda grad: _flip(grad, int(grad.abs().argmax()), 0)),
-    "stale": lambda rank: rank.each_gradient(lambda grad: grad.zero_()),
+    "param-bit": lambda rank: rank.at_step(lambda: _flip(rank, rank.trainer.model.flat, 0, 20)),
+    "grad-bit": lambda rank: rank.each_gradient(lambda grad: _flip_largest(rank, grad)),
+    "stale": lambda rank: rank.each_gradient(
+        lambda grad: _write(rank, grad, bytes(4 * rank.comm.framework.size_of(grad)))
+    ),
     "shuffled": _shuffled,
     "frozen": lambda rank: _rate(rank, 0.0),
-    "nan": lambda rank: rank.each_gradient(lambda grad: grad[0].fill_(float("nan"))),
+    "nan": lambda rank: rank.each_gradient(lambda grad: _write(rank, grad, NAN)),
     "lr-explode": lambda rank: _rate(rank, 1.0),
-    "wrong-result": lambda rank: rank.each_sum(_add_one),
+    "wrong-result": lambda rank: rank.each_sum(lambda x: _spoil_last(rank, x)),
     "slow": _slow,
 }

@@ -8,11 +8,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of, masked, tokens_of
-from doctor.smoke.onhost.model import DeviceBatch, sample_of
+from doctor.smoke.onhost.framework import Sample
 from doctor.smoke.onhost.page import PHASES, RankPage
 from doctor.smoke.onhost.train import Trainer
 
@@ -49,10 +47,10 @@ class FaultyRank:
 
         wrap(self.trainer, "step_begins", begins)
 
-    def each_batch(self, change: Callable[[int, DeviceBatch], DeviceBatch]) -> None:
+    def each_batch(self, change: Callable[[int, Sample], Sample]) -> None:
         """Change all batches from the step on."""
 
-        def batch(inner: Callable[[int], DeviceBatch], step: int) -> DeviceBatch:
+        def batch(inner: Callable[[int], Sample], step: int) -> Sample:
             sample = inner(step)
             if step < self.step:
                 return sample
@@ -61,10 +59,10 @@ class FaultyRank:
 
         wrap(self.trainer, "batch", batch)
 
-    def each_gradient(self, change: Callable[[Tensor], Any]) -> None:
+    def each_gradient(self, change: Callable[[Any], Any]) -> None:
         """Change the rank's own gradient from the step on. Audits compute it again without the change."""
 
-        def gradient(inner: Callable[[DeviceBatch], float], sample: DeviceBatch) -> float:
+        def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
             loss = inner(sample)
             if self.page.step >= self.step:
                 self.page.disturb()
@@ -73,33 +71,34 @@ class FaultyRank:
 
         wrap(self.trainer, "gradient", gradient)
 
-    def one_call(self, instead: Callable[[Tensor, Callable[[], None]], Any]) -> None:
+    def one_call(self, instead: Callable[[Any, Callable[[], None]], Any]) -> None:
         """Call `instead` in place of one all-reduce of the step; its second argument calls the original."""
         done = False
 
-        def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
+        def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any) -> Any:
             nonlocal done
             due = PHASES[self.page.phase] == "train" and self.page.step >= self.step
             if done or not due or (group, op) != (self.group, "all_reduce"):
-                inner(group, op, x, do)
-                return
+                return inner(group, op, x, do)
             done = True
             self.page.disturb()
             instead(x, lambda: inner(group, op, x, do))
+            return None
 
         wrap(self.comm, "_call", call)
 
-    def each_sum(self, spoil: Callable[[Tensor], Any]) -> None:
+    def each_sum(self, spoil: Callable[[Any], Any]) -> None:
         """Spoil results of all-reduces: from a step on, or in the collectives phase if no step was given."""
 
-        def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
-            inner(group, op, x, do)
+        def call(inner: Callable[..., Any], group: str, op: str, x: Any, do: Any) -> Any:
+            result = inner(group, op, x, do)
             due = PHASES[self.page.phase] == "train" and self.page.step >= self.step and group == self.group
             if self.early:
                 due = PHASES[self.page.phase] == "collectives"
             if due and op == "all_reduce":
                 self.page.disturb()
                 spoil(x)
+            return result
 
         wrap(self.comm, "_call", call)
 
@@ -107,8 +106,8 @@ class FaultyRank:
         """Use the right tokens with a different mask, and the labels that belong to that mask."""
         shape, dp = self.comm.shape, self.trainer.dp
 
-        def change(step: int, _: DeviceBatch) -> DeviceBatch:
-            return sample_of(masked(tokens_of(shape, step, dp), mask(step)), self.comm.device.torch)
+        def change(step: int, _: Sample) -> Sample:
+            return self.comm.framework.sample(masked(tokens_of(shape, step, dp), mask(step)))
 
         self.each_batch(change)
 

@@ -15,18 +15,14 @@ import signal
 import threading
 import traceback
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.distributed as dist
-from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
-
 from doctor.smoke.onhost import audit, bandwidth, collectives
-from doctor.smoke.onhost.comm import Comm, join, make_groups
-from doctor.smoke.onhost.devices import Device, device_of
+from doctor.smoke.onhost.comm import Comm, join
+from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.onhost.sides import side
 from doctor.smoke.onhost.streams import fingerprint, numpy
 from doctor.smoke.onhost.train import Trainer
 
@@ -70,9 +66,10 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True, chain=False)
     told = config["shape"]
     shape = CellShape(**{**told, "hosts": tuple(told["hosts"]), "dtypes": tuple(told["dtypes"])})
-    device, timeout = device_of(shape.backend, config["local"], config["device"]), config["timeout"]
-    os.environ.update(device.environment(timeout))  # libraries of devices read them when they are loaded
-    say(_start(device))
+    timeout = config["timeout"]
+    framework = side(config["framework"]).framework_of(shape.backend, config["local"], config["device"])
+    os.environ.update(framework.environment(timeout))  # libraries of devices read them when they are loaded
+    say(_start(framework))
     enter("ready")
     address, port = _go(go_fd)
     enter("join")
@@ -80,15 +77,14 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     faults = importlib.import_module("doctor.smoke.onhost.inject") if config["inject"] else None
     if faults:
         faults.before_join(config["inject"], place, page)
-    limit = timedelta(seconds=timeout)
-    store = PrefixStore(f"cell{config['cell']}", TCPStore(address, port, timeout=limit))
+    framework.reach(address, port, config["cell"], timeout)
     page.enter_phase("join", 1)
-    dist.init_process_group(store=store, rank=place, world_size=shape.world, **device.init_kwargs(timeout))
+    framework.meet(place, shape.world, timeout)
     page.enter_phase("join", 2)
-    comm = Comm(shape, place, page, device, make_groups(shape, place, timeout, device), say)
+    comm = Comm(shape, place, page, framework, framework.make_groups(shape, place, timeout), say)
     page.enter_phase("join", 3)
     join(comm)
-    _answer(go_fd, device, say)
+    _answer(go_fd, framework, say)
     trainer = Trainer(comm)
     if faults:
         faults.apply(config["inject"], comm, trainer, page)
@@ -100,23 +96,21 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     say({"ev": "done"})
 
 
-def _start(device: Device) -> dict[str, Any]:
+def _start(framework: Framework) -> dict[str, Any]:
     """Set up the rank, and examine what it will rely on."""
-    torch.set_num_threads(1)
-    device.set_up()
-    device.be_deterministic()
-    # As a data loader's workers do; it fails if /dev/shm is full.
-    torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
-    versions = {"python": platform.python_version(), "torch": str(torch.__version__), **device.versions()}
-    versions["cpu"] = f"{torch.backends.cpu.get_cpu_capability()} {_cpu_model()}".strip()
+    framework.set_up()
+    framework.be_deterministic()
+    framework.share_memory()
+    versions = {"python": platform.python_version(), **framework.versions()}
+    versions["cpu"] = f"{framework.instructions()} {_cpu_model()}".strip()
     if numpy is not None:
         versions["numpy"] = str(numpy.__version__)
     return {
         "ev": "start",
         "versions": versions,
-        "streams": fingerprint(device),
-        "golden": [audit.golden(device) for _ in range(GOLDEN_RUNS)],
-        "product": device.product,
+        "streams": fingerprint(framework),
+        "golden": [audit.golden(framework) for _ in range(GOLDEN_RUNS)],
+        "product": framework.product,
     }
 
 
@@ -142,14 +136,14 @@ def _go(go_fd: int) -> tuple[str, int]:
     return str(told["address"]), int(told["port"])
 
 
-def _answer(go_fd: int, device: Device, say: Say) -> None:
+def _answer(go_fd: int, framework: Framework, say: Say) -> None:
     """Report on request what the backend knows about a hang. A thread does it: the rank itself hangs."""
-    if device.backend == "gloo":
+    if framework.on_cpu:
         return
 
     def listen() -> None:
         while os.read(go_fd, LONGEST_LINE):
-            say({"ev": "backend", "text": device.evidence()})
+            say({"ev": "backend", "text": framework.evidence()})
 
     threading.Thread(target=listen, daemon=True).start()
 

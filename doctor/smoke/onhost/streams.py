@@ -10,9 +10,7 @@ import random
 from contextlib import suppress
 from typing import Any
 
-import torch
-
-from doctor.smoke.onhost.model import bytes_of
+from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import DRAWS, FINGERPRINT_SEED, doubles
 
@@ -28,42 +26,35 @@ LARGE = 1 << 21
 https://github.com/pytorch/pytorch/issues/196613"""
 
 
-def fingerprint(device: Any) -> dict[str, str]:
+def fingerprint(framework: Framework) -> dict[str, str]:
     """Stream -> hash of what the fixed seed gives."""
-    streams = Streams(device)
+    streams = Streams(framework)
     streams.seed(FINGERPRINT_SEED)
-    found = streams.draw()
-    large = device.rand(LARGE)
-    if large is not None:
-        found["device"] = hashed(bytes_of(large))
-    return found
+    return {**streams.draw(), **_hashes(framework.draw_many(LARGE))}
 
 
 class Streams:
     """The global streams, seeded the way people do it, and one of numpy's newer generators."""
 
-    def __init__(self, device: Any) -> None:
-        self.device = device
+    def __init__(self, framework: Framework) -> None:
+        self.framework = framework
         self.generator: Any = None
 
     def seed(self, seed: int) -> None:
         random.seed(seed)
-        torch.manual_seed(seed)
-        self.device.seed(seed)
+        self.framework.seed(seed)
         if numpy is not None:
             numpy.random.seed(seed)
             self.generator = numpy.random.Generator(numpy.random.PCG64(seed))
 
     def draw(self) -> dict[str, str]:
         """Draw as many numbers as a small mask has from each stream; returns their hashes."""
-        found = {
-            "python": hashed(doubles([random.random() for _ in range(DRAWS)])),
-            "torch": hashed(bytes_of(torch.rand(DRAWS, dtype=torch.float32, device="cpu"))),
-        }
-        on_device = self.device.rand(DRAWS)
-        if on_device is not None:
-            found["device"] = hashed(bytes_of(on_device))
+        found = {"python": doubles([random.random() for _ in range(DRAWS)]), **self.framework.draw(DRAWS)}
         if numpy is not None:
-            found["numpy"] = hashed(numpy.random.random_sample(DRAWS).tobytes())
-            found["numpy-pcg64"] = hashed(self.generator.random(DRAWS).tobytes())
-        return found
+            found["numpy"] = numpy.random.random_sample(DRAWS).tobytes()
+            found["numpy-pcg64"] = self.generator.random(DRAWS).tobytes()
+        return _hashes(found)
+
+
+def _hashes(found: dict[str, bytes]) -> dict[str, str]:
+    return {name: hashed(data) for name, data in found.items()}

@@ -11,16 +11,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-from torch.optim.adam import adam
-
 from doctor.agents.onhost.process import HeldProcess
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
-from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of, sample_of, tensor_of
+from doctor.smoke.onhost.encoding import decoded, encoded
+from doctor.smoke.onhost.framework import Model, Sample
 from doctor.smoke.onhost.parameters import initial_parameters
-from doctor.smoke.onhost.random_bytes import drawn, hashed
+from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import stream_seed
 from doctor.smoke.onhost.streams import Streams
 from doctor.smoke.onhost.trainplan import audited, replicas_again, shown
@@ -39,12 +36,9 @@ class Trainer:
         self.comm = comm
         self.shape = comm.shape
         self.dp = comm.shape.dp_of(comm.place)
-        self.device = comm.device
-        self.model = Model(comm)
-        self.streams = Streams(comm.device)
-        self.moments = torch.zeros_like(self.model.flat), torch.zeros_like(self.model.flat)
-        self.count = torch.tensor(0.0)
-        self.signs = signs(self.model.flat.numel())
+        self.framework = comm.framework
+        self.model: Model = comm.framework.model(comm)
+        self.streams = Streams(comm.framework)
         self.wavers = False
         """Whether any rank of the cell gets different bits from time to time."""
         self.process: HeldProcess | None = None
@@ -70,10 +64,10 @@ class Trainer:
         sample, streams = self.batch(step), self.streams.draw()
         if shown(self.shape, step):
             self._say_batch(step, sample, streams)
-        began, burnt, waited = time.perf_counter(), time.thread_time(), self.comm.wait
+        began, burnt, waited = time.perf_counter(), self.framework.burnt(), self.comm.wait
         loss = self.gradient(sample)
-        self.device.synchronise()
-        cpu = time.thread_time() - burnt
+        self.framework.synchronise()
+        cpu = self.framework.burnt() - burnt
         compute = max(0.0, time.perf_counter() - began - (self.comm.wait - waited))
         own = self._projection()
         used = self.fingerprint(self.model.grad) if audited(self.shape, step) else ""
@@ -92,8 +86,8 @@ class Trainer:
                 "params": self.fingerprint(),
                 "own": _finite(own),
                 "reduced": reduced if math.isfinite(reduced) else None,
-                "weights": _finite(projection(self.model.flat, self.signs)) if self.wavers else None,
-                "cpu": cpu if self.device.torch.type == "cpu" else compute,
+                "weights": _finite(self.framework.projection(self.model.flat)) if self.wavers else None,
+                "cpu": cpu if self.framework.on_cpu else compute,
                 "compute": compute,
                 "wait": wait,
                 "entered": dict(self.comm.seq),
@@ -114,10 +108,10 @@ class Trainer:
     def initial(self) -> bytes:
         return initial_parameters(self.shape, self.comm.place)
 
-    def batch(self, step: int) -> DeviceBatch:
+    def batch(self, step: int) -> Sample:
         return self.batch_of(step, self.dp)
 
-    def gradient(self, sample: DeviceBatch) -> float:
+    def gradient(self, sample: Sample) -> float:
         """Leave the rank's own gradient in the model and return the loss."""
         return self.model.gradient(sample)
 
@@ -129,36 +123,14 @@ class Trainer:
         return RATE * min(1.0, (step + 1) / WARM_UP)
 
     def update(self, step: int) -> None:
-        """One step of Adam with the mean of the replicas' gradients.
-
-        It calls torch's function and not the class: the class imports the whole compiler at first use, which
-        takes seconds and makes a folder in /tmp.
-        """
-        self.model.grad.div_(self.shape.dp)
-        with torch.no_grad():
-            adam(
-                [self.model.flat],
-                [self.model.grad],
-                [self.moments[0]],
-                [self.moments[1]],
-                [],
-                [self.count],
-                foreach=False,
-                fused=False,
-                amsgrad=False,
-                beta1=0.9,
-                beta2=0.99,
-                lr=self.rate(step),
-                weight_decay=0.0,
-                eps=1e-8,
-                maximize=False,
-            )
+        """One step of Adam with the mean of the replicas' gradients."""
+        self.model.update(self.rate(step), self.shape.dp)
 
     # Methods that faults never replace.
 
-    def batch_of(self, step: int, dp: int) -> DeviceBatch:
+    def batch_of(self, step: int, dp: int) -> Sample:
         """The batch that a replica should have."""
-        return sample_of(batch_of(self.shape, step, dp), self.device.torch)
+        return self.framework.sample(batch_of(self.shape, step, dp))
 
     def _sum(self) -> None:
         """Sum the gradient over the replicas; in the world, each tensor-parallel place has its own slot."""
@@ -166,11 +138,12 @@ class Trainer:
         if not self.shape.dp_in_world:
             self.comm.all_reduce(grad, "dp")
         elif self.shape.dp > 1:
-            slots = torch.zeros(self.shape.tp, grad.numel(), device=grad.device)
-            own = slots[self.shape.tp_of(self.comm.place)]
-            own.copy_(grad)
+            data, place = self.framework.bytes_of(grad), self.shape.tp_of(self.comm.place)
+            before, after = place * len(data), (self.shape.tp - 1 - place) * len(data)
+            slots = self.framework.tensor(bytes(before) + data + bytes(after), "float32")
             self.comm.all_reduce(slots, "world")
-            grad.copy_(own)
+            summed = self.framework.bytes_of(slots)
+            self.framework.write(grad, summed[before : before + len(data)])
 
     def _try_bits(self) -> bool:
         """Whether any rank of the cell gets different bits when it computes its first gradient again."""
@@ -184,49 +157,36 @@ class Trainer:
         least, most = min(sums), max(sums)
         spread = (most[0] - least[0]) / (most[1] or 1.0)
         self.comm.say({"ev": "bits", "tries": hashes, "spread": spread if math.isfinite(spread) else 0.0})
-        differ = self.comm.ones(1) * (len(set(hashes)) > 1)
+        differ = self.framework.tensor(encoded([int(len(set(hashes)) > 1)], "float32"), "float32")
         self.comm.all_reduce(differ, "world", maximum=True)
-        return bool(differ.item())
+        return any(decoded(self.framework.bytes_of(differ), "float32"))
 
-    def fingerprint(self, x: Tensor | None = None) -> str:
+    def fingerprint(self, x: Any = None) -> str:
         """The hash of a tensor; without one, of the parameters."""
-        return hashed(bytes_of(self.model.flat if x is None else x))
+        return hashed(self.framework.bytes_of(self.model.flat if x is None else x))
 
     def _audit(self, step: int, used: str, own: Sums) -> None:
         """Compute the gradients of some replicas again, before the parameters move on."""
-        reduced = self.model.grad.clone()
+        reduced = self.framework.bytes_of(self.model.grad)
         votes, sums = [], [own]
         for replica in replicas_again(self.shape, self.dp):
             self.model.gradient(self.batch_of(step, replica))
             votes.append(self.fingerprint(self.model.grad))
             sums.append(self._projection())
-        self.model.grad.copy_(reduced)
+        self.framework.write(self.model.grad, reduced)
         self.comm.say({"ev": "audit", "step": step, "used": used, "votes": votes, **self.numbers(sums)})
 
     def numbers(self, sums: list[Sums]) -> dict[str, list[Sums]]:
         """Sums to compare beside the hashes, if equal bits cannot be expected."""
         return {"sums": sums} if self.wavers and all(math.isfinite(each[1]) for each in sums) else {}
 
-    def _say_batch(self, step: int, sample: DeviceBatch, streams: dict[str, str]) -> None:
+    def _say_batch(self, step: int, sample: Sample, streams: dict[str, str]) -> None:
         hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
         self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
 
     def _projection(self) -> Sums:
-        return projection(self.model.grad, self.signs)
-
-
-def projection(x: Tensor, signs: Tensor) -> Sums:
-    """The sum of all its numbers with fixed signs, and that of their magnitudes; as doubles, on the CPU.
-
-    It multiplies no matrices: where that goes wrong, the sum over the ranks must not look wrong.
-    """
-    numbers = x.detach().cpu().double()
-    return float((numbers * signs).sum()), float(numbers.abs().sum())
+        return self.framework.projection(self.model.grad)
 
 
 def _finite(sums: Sums) -> Sums | None:
     return sums if math.isfinite(sums[1]) else None
-
-
-def signs(count: int) -> Tensor:
-    return (tensor_of(drawn("signs", count), torch.uint8) & 1).double() * 2 - 1

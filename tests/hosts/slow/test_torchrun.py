@@ -3,63 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.hosts.hang.test_torchrun import until
-from tests.lab import Host, Lab
-from tests.support.injob import Job, environment, torchrun_argv
-from tests.support.slow.ranks import JOB, truth
+from tests.lab import Lab
+from tests.support.slow.hosts import training
 
 pytestmark = pytest.mark.slow
 
-FOLDER = "/tmp/slow-job"
 SECONDS = "5"
-
-
-class LabJob:
-    def __init__(self, hosts: Sequence[Host], job: Job, world: int) -> None:
-        self.hosts, self.job, self.world = hosts, job, world
-
-    def fault(self, name: str, rank: int = -1, ms: float = 50) -> None:
-        for host in self.hosts:
-            folder = place(host)
-            (folder / "fault.new").write_text(f"{name} {rank} {ms}")
-            (folder / "fault.new").rename(folder / "fault")
-
-    def steps(self, rank: int) -> int:
-        return max(len(truth(place(host) / f"truth.{rank}")) for host in self.hosts)
-
-    def runs(self) -> None:
-        """Wait until every rank has made some more steps."""
-        before = [self.steps(rank) for rank in range(self.world)]
-        until(lambda: all(self.steps(rank) >= before[rank] + 5 for rank in range(self.world)), self.job)
-
-
-def place(host: Host) -> Path:
-    return Path(f"/proc/{host.pid}/root{FOLDER}")
-
-
-@contextmanager
-def training(hosts: Sequence[Host], ranks: int, **env: str) -> Iterator[LabJob]:
-    job = Job()
-    try:
-        for number, host in enumerate(hosts):
-            host.dirty = True
-            words = [*torchrun_argv(hosts, ranks, number), str(JOB)]
-            script = (
-                f'mkdir -p {FOLDER}; echo none -1 0 > {FOLDER}/fault; mkfifo {FOLDER}/shard; cd /; exec "$@"'
-            )
-            job.start(host.enter(["sh", "-c", script, "job", *words]), environment(FOLDER=FOLDER, **env))
-        made = LabJob(hosts, job, ranks * len(hosts))
-        made.runs()
-        yield made
-    finally:
-        job.close()
 
 
 def slow(lab: Lab, *words: str, **more: Any) -> tuple[int, dict[str, Any]]:

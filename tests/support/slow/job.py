@@ -1,9 +1,9 @@
 """A small training over gloo with a fault that can be changed while it runs.
 
-FOLDER/fault holds a fault, its rank (-1: all) and milliseconds. Each rank writes FOLDER/truth.RANK: when each
-step began, had its data, was ready and was done, by the clock that all processes of a machine share. KIND is
-ddp, tp, pipeline or spin (a stand-in for a device, for which the host spins in `synchronize`). The step
-itself sleeps: a rank needs little of a processor.
+FOLDER/fault holds a fault, its ranks (1,3; -1: all) and milliseconds. Each rank writes FOLDER/truth.RANK:
+when each step began, had its data, was ready and was done, by the clock that all processes share.
+KIND is ddp, tp, pipeline or spin (a stand-in for a device, for which the host spins in `synchronize`). The
+step itself sleeps: a rank needs little of a processor.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Fault:
 
     def __init__(self) -> None:
         self.changed = 0
-        self.name, self.rank, self.seconds = "none", -1, 0.0
+        self.name, self.ranks, self.seconds = "none", {-1}, 0.0
         self.read()
 
     def read(self) -> None:
         changed = (FOLDER / "fault").stat().st_mtime_ns
         if changed != self.changed:
-            name, rank, ms = (FOLDER / "fault").read_text().split()
-            self.name, self.rank, self.seconds, self.changed = name, int(rank), float(ms) / 1000, changed
+            self.name, ranks, ms = (FOLDER / "fault").read_text().split()
+            self.ranks, self.seconds = {int(each) for each in ranks.split(",")}, float(ms) / 1000
+            self.changed = changed
 
     def mine(self, *names: str) -> float:
         """How long this rank takes longer by one of these faults."""
-        return self.seconds if self.name in names and self.rank in (RANK, -1) else 0.0
+        return self.seconds if self.name in names and self.ranks & {RANK, -1} else 0.0
 
 
 FAULT = Fault()

@@ -20,7 +20,7 @@ ROW = struct.Struct("4d")
 FEED = """
 import os, sys, time
 pipe = os.open(sys.argv[1], os.O_RDWR)
-while os.getppid() == int(sys.argv[2]):
+while int(sys.argv[2]) in (0, os.getppid()):
     os.write(pipe, bytes(30_000))
     time.sleep(0.003)
 """
@@ -40,7 +40,7 @@ def truth(path: Path) -> list[Step]:
 class SlowJob(HangJob):
     feeder: subprocess.Popen[bytes] | None = None
 
-    def fault(self, name: str, rank: int = -1, ms: float = 50) -> None:
+    def fault(self, name: str, rank: int | str = -1, ms: float = 50) -> None:
         new = self.folder / "fault.new"
         new.write_text(f"{name} {rank} {ms}")
         new.rename(self.folder / "fault")

@@ -31,6 +31,7 @@ def run(config, place, page, events, go, stack):
 """
 PATIENCE = 90.0
 """Seconds: importing torch alone takes half a minute on a busy machine."""
+STAND_INS = {"rank": RANK, "torch_framework": ""}
 # Instead of torch, which is slow to import.
 TORCH = "__version__ = '9.9'"
 STORE = """
@@ -80,7 +81,7 @@ class Agent:
         if path is not None:
             os.environ["PATH"] = path + ":" + os.environ["PATH"]
         try:
-            script = smoke_script(python, {"rank": RANK} if modules is None else modules)
+            script = smoke_script(python, STAND_INS if modules is None else modules)
             self.session = LocalSession({"here": script})
             self.until("ready")
         finally:

@@ -71,28 +71,23 @@ class _Recorder(RankPage):
 
 
 def _rank(told: dict[str, Any], place: int, store: str) -> None:
-    from datetime import timedelta
-
     import torch
     import torch.distributed as dist
     from torch.distributed import FileStore  # type: ignore[attr-defined]
 
     from doctor.smoke.onhost import bandwidth, collectives
-    from doctor.smoke.onhost.comm import Comm, join, make_groups
-    from doctor.smoke.onhost.devices import device_of
+    from doctor.smoke.onhost.comm import Comm, join
+    from doctor.smoke.onhost.torch_framework import Torch, framework_of
 
     torch.set_num_threads(1)
     shape = CellShape(*told["shape"])
-    dist.init_process_group(
-        "gloo",
-        store=FileStore(store, shape.world),
-        rank=place,
-        world_size=shape.world,
-        timeout=timedelta(seconds=60),
-    )
+    framework = framework_of("gloo", 0, None)
+    assert isinstance(framework, Torch)
+    framework.store = FileStore(store, shape.world)
+    framework.meet(place, shape.world, 60)
     events: list[dict[str, Any]] = []
-    page, device = _Recorder(), device_of("gloo", 0, None)
-    comm = Comm(shape, place, page, device, make_groups(shape, place, 60, device), events.append)
+    page, groups = _Recorder(), framework.make_groups(shape, place, 60)
+    comm = Comm(shape, place, page, framework, groups, events.append)
     if told["breaking"] and told["rank"] == place:
         _FAULTS[told["breaking"]](comm)
     phases = {"join": join, "collectives": collectives.run, "bandwidth": bandwidth.run}

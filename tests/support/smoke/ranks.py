@@ -206,6 +206,7 @@ def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, g
         "local": place,
         "device": None,
         "timeout": TIMEOUT,
+        "framework": wish.get("framework", "torch"),
         "inject": wish["inject"],
     }
     rank.run(config, place, page, events, go, stack)
@@ -262,10 +263,11 @@ def load() -> None:
     warnings.simplefilter("ignore")
     import torch.distributed
 
-    from doctor.smoke.onhost import rank
+    from doctor.smoke.onhost import rank, torch_framework
 
     assert torch.distributed
     assert rank
+    assert torch_framework
 
 
 def main() -> None:

@@ -379,6 +379,35 @@ def test_ranks_that_are_doubled(job: Jobs) -> None:
     assert problem.confidence is Confidence.CERTAIN
 
 
+def starting(*nodes: int, of: int) -> Jobs:
+    """Launchers of these nodes, none of which has a rank yet."""
+    said = ("--nproc_per_node=8", f"--master_addr={HEAD}")
+    return {f"node{n + 1}": [torchrun(9, f"--nnodes={of}", f"--node_rank={n}", *said)] for n in nodes}
+
+
+def test_a_host_without_a_launcher_while_the_others_wait() -> None:
+    """It was "Healthy" beside a job that waited for it."""
+    problem = only(starting(0, 1, of=3), hosts=3)
+    assert problem.hosts == ("node3",)
+    assert problem.summary == "no launcher of this job runs here: nobody has node rank 2"
+    assert (problem.severity, problem.confidence) == (None, Confidence.STRONG)
+    assert problem.commands == ("# start it here too, with --node-rank=2",)
+
+
+@pytest.mark.parametrize(
+    ("job", "hosts"),
+    [
+        (starting(0, 1, 2, of=3), 3),  # all are there
+        (starting(0, 1, of=3), 2),  # another host was not asked
+        (starting(0, 1, of=3), 6),  # it may be any of them
+        ({**starting(0, of=2), "node2": agent_and_ranks(1, 2, master=HEAD)}, 2),  # one has ranks
+    ],
+)
+def test_nobody_is_told_to_start_a_launcher_who_may_have_one(job: Jobs, hosts: int) -> None:
+    problems, _ = found(job, hosts=hosts)
+    assert not any("no launcher" in problem.summary for problem in problems[RANKS])
+
+
 def test_doubled_ranks_of_the_same_hosts_are_one_finding() -> None:
     job = {
         f"node{n}": [

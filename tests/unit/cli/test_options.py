@@ -37,6 +37,7 @@ VALUES = {
     "--mesh": "ring",
     "--on-busy": "run",
     "--python": "/usr/bin/python3",
+    "--framework": "torch",
     "--inject": "stuck@1:2",
     "--print": "launch",
     "--color": "never",

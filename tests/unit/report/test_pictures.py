@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.pictures import COLUMNS, picture, picture_of_hang, uncounted
+from tests.support.pictures import COLUMNS, picture, picture_of_hang, picture_of_slow, uncounted
 
 PICTURES = ROOT / "docs" / "pictures"
 SEEN = ROOT / "tests" / "samples" / "hang" / "loader-on-4-hosts.json.gz"
+SLOW = ROOT / "tests" / "samples" / "slow" / "loader-on-4-hosts.json.gz"
 NAMES = ("npus", "gpus", "hang", "healthy")
 
 
@@ -35,6 +36,15 @@ def test_is_what_a_replay_of_a_hang_shows(tmp_path: Path) -> None:
     evidence, file = tmp_path / "hang.json", PICTURES / "hang-loader.svg"
     evidence.write_bytes(gzip.decompress(SEEN.read_bytes()))
     drawn = picture_of_hang(evidence)
+    if os.environ.get("UPDATE_PICTURES"):
+        file.write_text(drawn)
+    assert file.read_text() == drawn
+
+
+def test_is_what_a_replay_of_a_slow_job_shows(tmp_path: Path) -> None:
+    evidence, file = tmp_path / "slow.json", PICTURES / "slow.svg"
+    evidence.write_bytes(gzip.decompress(SLOW.read_bytes()))
+    drawn = picture_of_slow(evidence)
     if os.environ.get("UPDATE_PICTURES"):
         file.write_text(drawn)
     assert file.read_text() == drawn

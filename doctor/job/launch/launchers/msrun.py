@@ -90,6 +90,7 @@ MSRUN = Launcher(
     must_agree="MS_SERVER_NUM",
     own="MS_(ROLE|NODE_ID|WORKER_NUM|SCHED_HOST|SCHED_PORT)",
     forms={"msrun": LaunchForm(_line, _fits)},
+    framework="mindspore",
     on_hosts=("--node_rank={node_rank}", "--master_addr={master_addr}", "--master_port={master_port}"),
     ends_job="with `--join=True`",
 )

@@ -16,7 +16,7 @@ import pytest
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost import agent as program
 from tests.support.faults import some_of
-from tests.support.smoke.agent import JOINING, RANK, Agent, Open, agents
+from tests.support.smoke.agent import JOINING, STAND_INS, Agent, Open, agents
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_controller_that_does_not_read_delays_nothing(
     """The agent still watches its lease although a pipe is full."""
     run = Agent(tmp_path)
     try:
-        script = smoke_script(sys.executable, {"rank": RANK})
+        script = smoke_script(sys.executable, STAND_INS)
         env = dict(os.environ, DOCTOR_TEST_MARK=run.mark)
         deaf = subprocess.Popen(
             script.command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env

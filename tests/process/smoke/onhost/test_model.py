@@ -15,12 +15,13 @@ import torch
 from doctor.smoke.onhost import audit
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import FLOOR
-from doctor.smoke.onhost.devices import device_of
-from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of
+from doctor.smoke.onhost.framework import Sample
 from doctor.smoke.onhost.page import SIZE, RankPage
 from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.onhost.train import Trainer, projection, signs
+from doctor.smoke.onhost.torch_framework import framework_of
+from doctor.smoke.onhost.torch_model import Model
+from doctor.smoke.onhost.train import Trainer
 from doctor.smoke.onhost.trainplan import GOLDEN
 
 
@@ -32,6 +33,9 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
+CPU = torch.device("cpu")
+
+
 class Alone:
     """A trainer of a world of one, and its events."""
 
@@ -39,7 +43,7 @@ class Alone:
         self.said: list[dict[str, Any]] = []
         shape, page = CellShape(1, 1, (1,), steps, 5), RankPage(mmap(-1, SIZE), 0)
         groups: dict[str, Any] = {"world": None, "tp": None, "dp": None}
-        self.trainer = kind(Comm(shape, 0, page, device_of("gloo", 0, None), groups, self.said.append))
+        self.trainer = kind(Comm(shape, 0, page, framework_of("gloo", 0, None), groups, self.said.append))
 
     def steps(self) -> list[dict[str, Any]]:
         self.trainer.run()
@@ -54,27 +58,26 @@ def streams_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("streams_untouched")
 def test_the_training_draws_nothing_from_the_libraries() -> None:
-    before = random.getstate(), bytes_of(torch.get_rng_state())
+    before = random.getstate(), torch.get_rng_state().tolist()
     alone = Alone(steps=3)
     alone.steps()
     audit.run(alone.trainer)
-    assert (random.getstate(), bytes_of(torch.get_rng_state())) == before
+    assert (random.getstate(), torch.get_rng_state().tolist()) == before
 
 
 def test_a_product_that_is_a_little_off_is_seen_and_spoils_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the collective would seem wrong, although the arithmetic of one host is."""
-    device, right = device_of("gloo", 0, None), torch.Tensor.__matmul__
+    framework, right = framework_of("gloo", 0, None), torch.Tensor.__matmul__
     x = torch.linspace(-1, 1, 1000)
-    fixed = signs(1000)
-    before = projection(x, fixed)
-    assert audit.golden(device) == GOLDEN
+    before = framework.projection(x)
+    assert audit.golden(framework) == GOLDEN
     for parts in (2, 3):
         off = (1, 1.001)
         monkeypatch.setattr(
             torch.Tensor, "__matmul__", lambda a, b, d=parts, off=off: right(a, b) * off[a.dim() == d]
         )
-        assert audit.golden(device) != GOLDEN
-    assert projection(x, fixed) == before
+        assert audit.golden(framework) != GOLDEN
+    assert framework.projection(x) == before
 
 
 @pytest.mark.usefixtures("streams_untouched")
@@ -94,7 +97,7 @@ def test_the_loss_falls_only_if_the_model_learns(rate: float | None, least: floa
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_value_that_is_not_finite_is_reported_before_it_spreads(bad: float) -> None:
     class Sick(Trainer):
-        def gradient(self, sample: DeviceBatch) -> float:
+        def gradient(self, sample: Sample) -> float:
             loss = super().gradient(sample)
             self.model.grad[5] = bad
             return loss
@@ -109,12 +112,12 @@ def test_only_hidden_tokens_are_predicted_and_they_cannot_be_seen() -> None:
     trainer = Alone().trainer
     trainer.model.load(trainer.initial())
     tokens, mask, labels = trainer.batch(0)
-    loss = trainer.model.gradient(DeviceBatch(tokens, mask, labels))
+    loss = trainer.model.gradient(Sample(tokens, mask, labels))
     hidden = mask.bool()
-    assert trainer.model.gradient(DeviceBatch(torch.where(hidden, 7, tokens), mask, labels)) == loss
-    assert trainer.model.gradient(DeviceBatch(tokens, mask, torch.where(hidden, labels, 7))) == loss
-    assert trainer.model.gradient(DeviceBatch(torch.where(hidden, tokens, 7), mask, labels)) != loss
-    assert trainer.model.gradient(DeviceBatch(tokens, mask, torch.where(hidden, 7, labels))) != loss
+    assert trainer.model.gradient(Sample(torch.where(hidden, 7, tokens), mask, labels)) == loss
+    assert trainer.model.gradient(Sample(tokens, mask, torch.where(hidden, labels, 7))) == loss
+    assert trainer.model.gradient(Sample(torch.where(hidden, tokens, 7), mask, labels)) != loss
+    assert trainer.model.gradient(Sample(tokens, mask, torch.where(hidden, 7, labels))) != loss
 
 
 @pytest.mark.usefixtures("streams_untouched")
@@ -142,7 +145,7 @@ class Threads(Comm):
         self, place: int, shape: CellShape, meeting: Callable[[], Any], shares: dict[int, Any]
     ) -> None:
         page = RankPage(mmap(-1, SIZE), 0)
-        super().__init__(shape, place, page, device_of("gloo", 0, None), {}, lambda _: None)
+        super().__init__(shape, place, page, framework_of("gloo", 0, None), {}, lambda _: None)
         self.meeting, self.shares = meeting, shares
 
     def all_reduce(self, x: torch.Tensor, group: str, *, maximum: bool = False) -> None:
@@ -169,18 +172,21 @@ def cut(name: str, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
 @pytest.mark.parametrize("tp", [2, 4])
 def test_ranks_with_parts_compute_the_same_as_one_rank_with_the_whole(tp: int) -> None:
     alone = Alone().trainer
+    assert isinstance(alone.model, Model)
+    whole_model = alone.model
     sample = alone.batch(0)
     alone.model.load(initial_parameters(alone.shape, 0))
     loss = alone.model.gradient(sample)
     meeting, shares = threading.Barrier(tp, timeout=30), dict[int, Any]()
     models = [
-        Model(Threads(place, CellShape(1, tp, (tp,), 30, 5), meeting.wait, shares)) for place in range(tp)
+        Model(Threads(place, CellShape(1, tp, (tp,), 30, 5), meeting.wait, shares), CPU)
+        for place in range(tp)
     ]
     losses: dict[int, float] = {}
 
     def compute(place: int) -> None:
         for parameter in parameters(1):
-            part = cut(parameter.name, alone.model.parts[parameter.name], tp, place)
+            part = cut(parameter.name, whole_model.parts[parameter.name], tp, place)
             models[place].parts[parameter.name].data.copy_(part)
         losses[place] = models[place].gradient(sample)
 
@@ -193,7 +199,7 @@ def test_ranks_with_parts_compute_the_same_as_one_rank_with_the_whole(tp: int) -
     assert losses[0] == pytest.approx(loss, rel=1e-5)
     for parameter in parameters(1):
         for place, model in enumerate(models):
-            whole = alone.model.parts[parameter.name].grad
+            whole = whole_model.parts[parameter.name].grad
             part = model.parts[parameter.name].grad
             assert whole is not None
             assert part is not None

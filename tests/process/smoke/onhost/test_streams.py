@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -13,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.smoke.onhost import streamplan, streams
-from doctor.smoke.onhost.devices import device_of
-from doctor.smoke.onhost.model import bytes_of
+from doctor.smoke.onhost.devices import Device
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.onhost.torch_framework import Torch, framework_of
 
 SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
 
@@ -31,7 +32,7 @@ def untouched() -> Iterator[None]:
 
 
 def of_place(place: int, shape: CellShape = SHAPE) -> streams.Streams:
-    seeded = streams.Streams(device_of("gloo", 0, None))
+    seeded = streams.Streams(framework_of("gloo", 0, None))
     seeded.seed(streamplan.stream_seed(shape, shape.dp_of(place)))
     return seeded
 
@@ -56,7 +57,7 @@ def test_peers_draw_the_same_and_replicas_do_not() -> None:
 
 
 def test_the_fingerprint_is_the_reference_s() -> None:
-    found = streams.fingerprint(device_of("gloo", 0, None))
+    found = streams.fingerprint(framework_of("gloo", 0, None))
     known = streamplan.reference_fingerprint()
     assert set(known) == {"python", "numpy", "torch"}
     assert {name: found[name] for name in ("python", "torch")}.items() <= known.items()
@@ -123,7 +124,7 @@ def test_a_device_has_a_stream_of_its_own() -> None:
     """Many numbers for the fingerprint: only those depend on the kind of GPU."""
     asked: list[int] = []
 
-    class Fake:
+    class Fake(Device):
         def seed(self, seed: int) -> None:
             asked.append(-seed)
 
@@ -131,6 +132,6 @@ def test_a_device_has_a_stream_of_its_own() -> None:
             asked.append(count)
             return torch.full((count,), 0.5)
 
-    found = streams.fingerprint(Fake())
-    assert found["device"] == hashed(bytes_of(torch.full((streams.LARGE,), 0.5)))
+    found = streams.fingerprint(Torch(Fake()))
+    assert found["device"] == hashed(struct.pack("f", 0.5) * streams.LARGE)
     assert asked == [-streamplan.FINGERPRINT_SEED, streamplan.DRAWS, streams.LARGE]

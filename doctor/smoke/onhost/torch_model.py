@@ -1,4 +1,5 @@
-"""A two-layer transformer that guesses hidden tokens, split over the ranks of a tensor-parallel group.
+"""The model with torch: a two-layer transformer that guesses hidden tokens, split over the ranks of a
+tensor-parallel group.
 
 All parameters lie in one flat buffer and all gradients in another, so that replicas need one all-reduce a
 step. It is split as in Megatron-LM: vocabulary, heads and inner layer. https://arxiv.org/abs/1909.08053
@@ -6,51 +7,27 @@ step. It is split as in Megatron-LM: vocabulary, heads and inner layer. https://
 
 from __future__ import annotations
 
-import ctypes
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.optim.adam import adam
 
+from doctor.smoke.onhost import framework
 from doctor.smoke.onhost.comm import Comm
-from doctor.smoke.onhost.corpus import HIDDEN, LENGTH, TokenBatch
+from doctor.smoke.onhost.corpus import HIDDEN
+from doctor.smoke.onhost.framework import Sample
 from doctor.smoke.onhost.parameters import HEADS, LAYERS, VOCABULARY, WIDTH, parameters
 
 
-class DeviceBatch(NamedTuple):
-    """A batch on the device."""
-
-    tokens: Tensor
-    mask: Tensor
-    labels: Tensor
-
-
-def tensor_of(data: bytes, dtype: torch.dtype) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=dtype)
-
-
-def bytes_of(x: Tensor) -> bytes:
-    """The bytes of a tensor, without numpy."""
-    x = x.detach().cpu().contiguous()
-    return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
-
-
-def sample_of(batch: TokenBatch, device: torch.device) -> DeviceBatch:
-    return DeviceBatch(
-        tensor_of(batch.tokens, torch.int64).view(-1, LENGTH).to(device),
-        tensor_of(batch.mask, torch.uint8).view(-1, LENGTH).to(device),
-        tensor_of(batch.labels, torch.int64).view(-1, LENGTH).to(device),
-    )
-
-
-class Model:
+class Model(framework.Model):
     """One rank's part of the model."""
 
-    def __init__(self, comm: Comm) -> None:
+    def __init__(self, comm: Comm, device: torch.device) -> None:
         self.comm = comm
-        shape, device = comm.shape, comm.device.torch
+        shape = comm.shape
         self.heads = HEADS // shape.tp
         vocabulary = VOCABULARY // shape.tp
         self.first = shape.tp_of(comm.place) * vocabulary
@@ -67,18 +44,43 @@ class Model:
             part.grad = self.grad[start:end].view(parameter.size)
             self.parts[parameter.name] = part
             start = end
+        self.moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
+        self.count = torch.tensor(0.0)
 
     def load(self, data: bytes) -> None:
-        self.flat.copy_(tensor_of(data, torch.float32))
+        self.flat.copy_(torch.frombuffer(bytearray(data), dtype=torch.float32))
 
-    def gradient(self, sample: DeviceBatch) -> float:
-        """Leave the gradient of a batch in `grad` and return the loss."""
+    def gradient(self, sample: Sample) -> float:
         self.grad.zero_()
         loss = self.loss(sample)
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def loss(self, sample: DeviceBatch) -> Tensor:
+    def update(self, rate: float, replicas: int) -> None:
+        """Call torch's function and not the class: the class imports the whole compiler at first use, which
+        takes seconds and makes a folder in /tmp.
+        """
+        self.grad.div_(replicas)
+        with torch.no_grad():
+            adam(
+                [self.flat],
+                [self.grad],
+                [self.moments[0]],
+                [self.moments[1]],
+                [],
+                [self.count],
+                foreach=False,
+                fused=False,
+                amsgrad=False,
+                beta1=0.9,
+                beta2=0.99,
+                lr=rate,
+                weight_decay=0.0,
+                eps=1e-8,
+                maximize=False,
+            )
+
+    def loss(self, sample: Sample) -> Tensor:
         hidden = sample.mask.bool()
         x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
         for layer in range(LAYERS):
@@ -90,7 +92,8 @@ class Model:
             logits, sample.labels.flatten(), self.first, self.beyond, self.comm
         )
         weights = hidden.flatten().to(losses.dtype)
-        return (losses * weights).sum() / weights.sum()
+        mean: Tensor = (losses * weights).sum() / weights.sum()
+        return mean
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         own = (tokens >= self.first) & (tokens < self.beyond)

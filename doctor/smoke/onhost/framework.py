@@ -1,0 +1,196 @@
+"""What the smoke run needs of a framework. docs/adding-a-framework.md shows how to add one.
+
+Each framework has a module here, its side (see `sides`). Everything else, from the schedule to the judges, is
+the same for all of them, and deals in bytes where it deals in numbers.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    from doctor.smoke.onhost.corpus import TokenBatch
+    from doctor.smoke.onhost.shape import CellShape
+
+    Sums = tuple[float, float]
+
+
+class Sample(NamedTuple):
+    """A batch on the device: three matrices of 64-bit numbers, bytes, and 64-bit numbers."""
+
+    tokens: Any
+    mask: Any
+    labels: Any
+
+
+class Framework:
+    """A framework with one device, in one rank. The defaults are those of a CPU.
+
+    Use: `os.environ.update(environment(timeout))`, because libraries read variables when they are loaded,
+    then `set_up()`, `reach`, `meet` and `make_groups`.
+    """
+
+    name = ""
+    backend = ""
+    on_cpu = True
+
+    # What it is.
+
+    @property
+    def product(self) -> str:
+        """The name of its product; only devices of one product are compared bit by bit."""
+        return platform.machine()
+
+    def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
+        """Variables to set before `set_up`."""
+        return {}
+
+    def set_up(self) -> None:
+        """Make it the current device of this process; raises if there is no such device."""
+
+    def be_deterministic(self) -> None:
+        """Compute the same bits each time, if the device can: the CPU does so anyway."""
+
+    def share_memory(self) -> None:
+        """Share memory as the workers of a data loader do; raises if /dev/shm is full."""
+
+    def versions(self) -> dict[str, str]:
+        """The version of the framework and of the device's libraries."""
+        return {}
+
+    def instructions(self) -> str:
+        """The set of instructions of the CPU that it uses, if it says so: others may round differently."""
+        return ""
+
+    def evidence(self) -> str:
+        """What the backend itself knows about a hang, in a few lines. Another thread may call it."""
+        return ""
+
+    # Meeting the other ranks.
+
+    def reach(self, address: str, port: int, cell: int, timeout: float) -> None:
+        """Reach the process that `serve` made."""
+        raise NotImplementedError
+
+    def meet(self, place: int, world: int, timeout: float) -> None:
+        """Join the other ranks of the cell."""
+        raise NotImplementedError
+
+    def make_groups(self, shape: CellShape, place: int, timeout: float) -> dict[str, Any]:
+        """The groups of a rank by name; None for one in which it is alone. All ranks call this at once."""
+        raise NotImplementedError
+
+    # Collectives: in place where it says so. Whoever is meant is a place in the cell. They may return before
+    # the device has finished: `synchronise` waits for it.
+
+    def synchronise(self) -> None:
+        """Wait until the device has finished all its work."""
+
+    def all_reduce(self, x: Any, group: Any, *, maximum: bool) -> None:
+        """In place."""
+        raise NotImplementedError
+
+    def broadcast(self, x: Any, group: Any, source: int) -> None:
+        """In place."""
+        raise NotImplementedError
+
+    def reduce(self, x: Any, group: Any, root: int) -> None:
+        """In place at the root; what the others hold afterwards is undefined."""
+        raise NotImplementedError
+
+    def all_gather(self, x: Any, group: Any, members: int) -> Any:
+        """The bytes of the result are those of all members, in the group's order."""
+        raise NotImplementedError
+
+    def reduce_scatter(self, x: Any, group: Any, members: int) -> Any:
+        """The rank's own part of the sum."""
+        raise NotImplementedError
+
+    def all_to_all(self, x: Any, group: Any) -> Any:
+        """Part i of the result is the part that member i had for this rank."""
+        raise NotImplementedError
+
+    def swap(self, out: Any, into: Any, peer: int) -> None:
+        """Send and receive at the same time."""
+        raise NotImplementedError
+
+    # Numbers.
+
+    def tensor(self, data: bytes, dtype: str) -> Any:
+        """A flat tensor on the device. Types are named as in `encoding`."""
+        raise NotImplementedError
+
+    def bytes_of(self, x: Any) -> bytes:
+        raise NotImplementedError
+
+    def write(self, x: Any, data: bytes) -> None:
+        """Replace the first bytes of a tensor."""
+        raise NotImplementedError
+
+    def dtype_of(self, x: Any) -> str:
+        raise NotImplementedError
+
+    def size_of(self, x: Any) -> int:
+        """The number of its elements."""
+        raise NotImplementedError
+
+    def first(self, x: Any, elements: int) -> Any:
+        """The first elements of a flat tensor; perhaps a copy."""
+        raise NotImplementedError
+
+    def sample(self, batch: TokenBatch) -> Sample:
+        raise NotImplementedError
+
+    # Computing.
+
+    def burnt(self) -> float:
+        """The seconds of CPU that computing took this process so far."""
+        return time.thread_time()
+
+    def products(self, left: bytes, right: bytes, size: int) -> tuple[bytes, bytes]:
+        """Multiply two square matrices of float32, at once and with the left one in four parts."""
+        raise NotImplementedError
+
+    def projection(self, x: Any) -> Sums:
+        """The sum of all its numbers with fixed signs (see `signs`), and that of their magnitudes, computed
+        with doubles on the CPU. No matrices are multiplied: where that goes wrong, the sum over the ranks
+        must not look wrong.
+        """
+        raise NotImplementedError
+
+    def model(self, comm: Any) -> Model:
+        """A rank's part of the model, with all zeros: see `Model`."""
+        raise NotImplementedError
+
+    # Random numbers.
+
+    def seed(self, seed: int) -> None:
+        """Seed the framework's own streams, the way people do it."""
+
+    def draw(self, count: int) -> dict[str, bytes]:  # noqa: ARG002
+        """Stream of the framework -> the bytes of so many numbers drawn from it."""
+        return {}
+
+    def draw_many(self, count: int) -> dict[str, bytes]:  # noqa: ARG002
+        """The same for streams that depend on the kind of device if many numbers are drawn."""
+        return {}
+
+
+class Model:
+    """The interface of a rank's part of the model. Parameters and gradient are flat tensors."""
+
+    flat: Any
+    grad: Any
+
+    def load(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def gradient(self, sample: Sample) -> float:
+        """Leave the gradient of a batch in `grad` and return the loss."""
+        raise NotImplementedError
+
+    def update(self, rate: float, replicas: int) -> None:
+        """One step of Adam (0.9, 0.99, 1e-8) with `grad`, the sum over so many replicas."""
+        raise NotImplementedError

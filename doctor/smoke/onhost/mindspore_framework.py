@@ -1,0 +1,238 @@
+"""MindSpore as the smoke run uses it: tensors, groups, collectives and random numbers, in PyNative mode.
+
+Without Ascend the collectives are those of MCCL over TCP, which has only some of them (`collectiveplan`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+import mindspore
+import numpy
+from mindspore import Tensor, communication, mint, ops
+from mindspore.mint import distributed as dist
+
+from doctor.smoke.onhost.corpus import LENGTH
+from doctor.smoke.onhost.framework import Framework, Sample
+from doctor.smoke.onhost.hccl import hccl_environment
+from doctor.smoke.onhost.mindspore_model import Model
+from doctor.smoke.onhost.mindspore_side import cluster
+from doctor.smoke.onhost.random_bytes import drawn
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    from doctor.smoke.onhost.comm import Comm
+    from doctor.smoke.onhost.corpus import TokenBatch
+    from doctor.smoke.onhost.framework import Sums
+    from doctor.smoke.onhost.shape import CellShape
+
+WORLD = {"mccl": "mccl_world_group", "hccl": "hccl_world_group"}
+SHARED = 1 << 20
+
+
+def framework_of(backend: str, local: int, number: int | None) -> Framework:
+    return MindSpore(backend, local if number is None else number)
+
+
+class MindSpore(Framework):
+    name = "mindspore"
+
+    def __init__(self, backend: str, number: int) -> None:
+        self.backend = backend
+        self.number = number
+        self.on_cpu = backend == "mccl"
+        self.world = WORLD[backend]
+        self.signs: dict[int, Any] = {}
+
+    # What it is.
+
+    def environment(self, timeout: float) -> dict[str, str]:
+        return {} if self.on_cpu else {**hccl_environment(timeout), "DEVICE_ID": str(self.number)}
+
+    @property
+    def product(self) -> str:
+        if self.on_cpu:
+            return super().product
+        return str(mindspore.hal.get_device_name(0))
+
+    def set_up(self) -> None:
+        mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
+        target = "CPU" if self.on_cpu else "Ascend"
+        mindspore.set_device(target, *([] if self.on_cpu else [self.number]))
+        if mindspore.get_context("device_target") != target:
+            raise RuntimeError(f"this MindSpore sees no {target} device: was CANN's set_env.sh sourced?")
+
+    def be_deterministic(self) -> None:
+        if not self.on_cpu:
+            mindspore.set_deterministic(True)
+
+    def share_memory(self) -> None:
+        """In a file that has no name, as the queues of `mindspore.dataset` do in one that has one."""
+        with tempfile.TemporaryFile(dir="/dev/shm") as file:
+            os.posix_fallocate(file.fileno(), 0, SHARED)
+
+    def versions(self) -> dict[str, str]:
+        return {"mindspore": str(mindspore.__version__)}
+
+    # Meeting the other ranks.
+
+    def reach(self, address: str, port: int, cell: int, timeout: float) -> None:  # noqa: ARG002
+        self.scheduler = address, port
+
+    def meet(self, place: int, world: int, timeout: float) -> None:
+        if world == 1:
+            return
+        os.environ.update(cluster(*self.scheduler, world, timeout))
+        os.environ.update(
+            MS_ROLE="MS_WORKER", MS_NODE_ID=str(place), RANK_ID=str(place), RANK_SIZE=str(world)
+        )
+        communication.init()
+        # Sending looks up the members of the group that is the default on Ascend, whatever group it is given.
+        known = getattr(
+            importlib.import_module("mindspore.mint.distributed.distributed"), "_GROUP_RANK_CACHE", {}
+        )
+        known.setdefault(WORLD["hccl"], list(range(world)))
+
+    def make_groups(self, shape: CellShape, place: int, timeout: float) -> dict[str, Any]:  # noqa: ARG002
+        """Only members may create a group: for others, the groups after it would hang."""
+        groups: dict[str, Any] = dict.fromkeys(shape.groups)
+        groups["world"] = self.world if shape.world > 1 else None
+        for name in shape.groups[1:]:
+            members = shape.members(name, place)
+            if len(members) == shape.world > 1:
+                groups[name] = self.world
+            elif len(members) > 1:
+                groups[name] = f"{name}_{members[0]}"
+                communication.create_group(groups[name], members)
+        return groups
+
+    # Collectives. On the CPU an operation has ended once its result was read.
+
+    def synchronise(self) -> None:
+        if not self.on_cpu:
+            mindspore.runtime.synchronize()
+
+    def all_reduce(self, x: Any, group: Any, *, maximum: bool) -> None:
+        dist.all_reduce(x, op="max" if maximum else "sum", group=group)
+        self._finish(x)
+
+    def broadcast(self, x: Any, group: Any, source: int) -> None:
+        dist.broadcast(x, source, group=group)
+        self._finish(x)
+
+    def reduce(self, x: Any, group: Any, root: int) -> None:
+        dist.reduce(x, root, group=group)
+        self._finish(x)
+
+    def all_gather(self, x: Any, group: Any, members: int) -> Any:
+        rows = [self._copy(x) for _ in range(members)]
+        dist.all_gather(rows, x, group=group)
+        for row in rows:
+            self._finish(row)
+        return rows
+
+    def reduce_scatter(self, x: Any, group: Any, members: int) -> Any:
+        part = self.first(x, x.size // members)
+        dist.reduce_scatter_tensor(part, x, group=group)
+        self._finish(part)
+        return part
+
+    def all_to_all(self, x: Any, group: Any) -> Any:
+        result = self._copy(x)
+        dist.all_to_all_single(result, x, group=group)
+        self._finish(result)
+        return result
+
+    def swap(self, out: Any, into: Any, peer: int) -> None:
+        turns = [dist.isend(out, peer, group=self.world), dist.irecv(into, peer, group=self.world)]
+        for work in turns:
+            if work is not None:
+                work.wait()
+        self._finish(into)
+
+    def _finish(self, x: Any) -> None:
+        if self.on_cpu:
+            x.asnumpy()
+
+    # Numbers.
+
+    def tensor(self, data: bytes, dtype: str) -> Any:
+        if dtype == "bfloat16":
+            halves = numpy.frombuffer(data, numpy.uint16).astype(numpy.uint32) << 16
+            return Tensor(halves.view(numpy.float32)).astype(mindspore.bfloat16)
+        return Tensor(numpy.frombuffer(data, dtype).copy())
+
+    def bytes_of(self, x: Any) -> bytes:
+        if isinstance(x, list):
+            return b"".join(map(self.bytes_of, x))
+        if x.dtype == mindspore.bfloat16:
+            words = x.astype(mindspore.float32).asnumpy().view(numpy.uint32)
+            return bytes((words >> 16).astype(numpy.uint16).tobytes())
+        return bytes(x.asnumpy().tobytes())
+
+    def write(self, x: Any, data: bytes) -> None:
+        whole = data + self.bytes_of(x)[len(data) :]
+        x.assign_value(self.tensor(whole, self.dtype_of(x)).reshape(x.shape))
+
+    def dtype_of(self, x: Any) -> str:
+        return str(x.dtype).lower()
+
+    def size_of(self, x: Any) -> int:
+        return int(x.size)
+
+    def first(self, x: Any, elements: int) -> Any:
+        return self.tensor(self.bytes_of(x)[: elements * x.itemsize], self.dtype_of(x))
+
+    def _copy(self, x: Any) -> Any:
+        """A flat copy: what is received into a reshaped tensor does not arrive."""
+        return self.tensor(self.bytes_of(x), self.dtype_of(x))
+
+    def sample(self, batch: TokenBatch) -> Sample:
+        return Sample(
+            self.tensor(batch.tokens, "int64").reshape(-1, LENGTH),
+            self.tensor(batch.mask, "uint8").reshape(-1, LENGTH),
+            self.tensor(batch.labels, "int64").reshape(-1, LENGTH),
+        )
+
+    # Computing.
+
+    def burnt(self) -> float:
+        """Threads of MindSpore compute."""
+        return time.process_time()
+
+    def products(self, left: bytes, right: bytes, size: int) -> tuple[bytes, bytes]:
+        a, b = (self.tensor(data, "float32").reshape(size, size) for data in (left, right))
+        return self.bytes_of(mint.matmul(a, b)), self.bytes_of(mint.matmul(a.reshape(4, -1, size), b))
+
+    def projection(self, x: Any) -> Sums:
+        count = int(x.size)
+        if count not in self.signs:
+            self.signs[count] = (numpy.frombuffer(drawn("signs", count), numpy.uint8) & 1) * 2.0 - 1.0
+        numbers = x.asnumpy().astype(numpy.float64)
+        return float((numbers * self.signs[count]).sum()), float(numpy.abs(numbers).sum())
+
+    def model(self, comm: Comm) -> Model:
+        return Model(comm, self.tensor)
+
+    # Random numbers. On the CPU the state of the default generator never moves: what was drawn is compared.
+
+    def seed(self, seed: int) -> None:
+        mindspore.set_seed(seed)
+        mindspore.manual_seed(seed)
+
+    def draw(self, count: int) -> dict[str, bytes]:
+        ones = self.tensor(numpy.ones(count, numpy.float32).tobytes(), "float32")
+        kept = ops.dropout(ones, p=0.5, training=True).asnumpy() != 0
+        found = {
+            "mindspore": self.bytes_of(ops.rand(count)),
+            "mindspore-dropout": numpy.packbits(kept).tobytes(),
+        }
+        if not self.on_cpu:
+            found["device"] = self.bytes_of(mint.rand(count))
+        return found
+
+    def draw_many(self, count: int) -> dict[str, bytes]:
+        return {} if self.on_cpu else {"device": self.bytes_of(mint.rand(count))}

@@ -1,0 +1,195 @@
+"""Torch as the smoke run uses it: tensors, groups, collectives and random numbers."""
+
+from __future__ import annotations
+
+import ctypes
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+from doctor.smoke.onhost import devices
+from doctor.smoke.onhost.corpus import LENGTH
+from doctor.smoke.onhost.framework import Framework, Sample
+from doctor.smoke.onhost.random_bytes import drawn
+from doctor.smoke.onhost.torch_model import Model
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    from doctor.smoke.onhost.comm import Comm
+    from doctor.smoke.onhost.corpus import TokenBatch
+    from doctor.smoke.onhost.framework import Sums
+    from doctor.smoke.onhost.shape import CellShape
+
+
+def framework_of(backend: str, local: int, number: int | None) -> Framework:
+    return Torch(devices.device_of(backend, local, number))
+
+
+class Torch(Framework):
+    name = "torch"
+
+    def __init__(self, device: devices.Device) -> None:
+        self.device = device
+        self.backend = device.backend
+        self.signs: dict[int, Tensor] = {}
+
+    # What it is.
+
+    @property
+    def on_cpu(self) -> bool:  # type: ignore[override]
+        return self.device.torch.type == "cpu"
+
+    @property
+    def product(self) -> str:
+        return self.device.product
+
+    def environment(self, timeout: float) -> dict[str, str]:
+        return self.device.environment(timeout)
+
+    def set_up(self) -> None:
+        torch.set_num_threads(1)
+        self.device.set_up()
+
+    def be_deterministic(self) -> None:
+        self.device.be_deterministic()
+
+    def share_memory(self) -> None:
+        torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": str(torch.__version__), **self.device.versions()}
+
+    def instructions(self) -> str:
+        return str(torch.backends.cpu.get_cpu_capability())
+
+    def evidence(self) -> str:
+        return self.device.evidence()
+
+    # Meeting the other ranks.
+
+    store: Any
+
+    def reach(self, address: str, port: int, cell: int, timeout: float) -> None:
+        self.store = PrefixStore(f"cell{cell}", TCPStore(address, port, timeout=timedelta(seconds=timeout)))
+
+    def meet(self, place: int, world: int, timeout: float) -> None:
+        dist.init_process_group(
+            store=self.store, rank=place, world_size=world, **self.device.init_kwargs(timeout)
+        )
+
+    def make_groups(self, shape: CellShape, place: int, timeout: float) -> dict[str, Any]:
+        groups: dict[str, Any] = dict.fromkeys(shape.groups)
+        groups["world"] = dist.group.WORLD if shape.world > 1 else None
+        limit = self.device.init_kwargs(timeout)["timeout"]
+        for name in shape.groups[1:]:
+            for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
+                if len(members) > 1:
+                    # Without a timeout of its own, a new group has torch's: half an hour.
+                    made = dist.new_group(list(members), limit, self.backend)
+                    if place in members:
+                        groups[name] = made
+        return groups
+
+    # Collectives.
+
+    def synchronise(self) -> None:
+        self.device.synchronise()
+
+    def all_reduce(self, x: Tensor, group: Any, *, maximum: bool) -> None:
+        dist.all_reduce(x, dist.ReduceOp.MAX if maximum else dist.ReduceOp.SUM, group=group)
+
+    def broadcast(self, x: Tensor, group: Any, source: int) -> None:
+        dist.broadcast(x, source, group=group)
+
+    def reduce(self, x: Tensor, group: Any, root: int) -> None:
+        dist.reduce(x, root, group=group)
+
+    def all_gather(self, x: Tensor, group: Any, members: int) -> Tensor:
+        rows = x.unsqueeze(0).repeat(members, *[1] * x.dim())
+        dist.all_gather(list(rows), x, group=group)
+        return rows
+
+    def reduce_scatter(self, x: Tensor, group: Any, members: int) -> Tensor:
+        part = x[: x.shape[0] // members].clone()
+        dist.reduce_scatter_tensor(part, x, group=group)
+        return part
+
+    def all_to_all(self, x: Tensor, group: Any) -> Tensor:
+        result = x.clone()
+        dist.all_to_all_single(result, x, group=group)
+        return result
+
+    def swap(self, out: Tensor, into: Tensor, peer: int) -> None:
+        turns = [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
+        for work in dist.batch_isend_irecv(turns):
+            work.wait()
+
+    # Numbers.
+
+    def tensor(self, data: bytes, dtype: str) -> Tensor:
+        return _tensor(data, getattr(torch, dtype)).to(self.device.torch)
+
+    def bytes_of(self, x: Tensor) -> bytes:
+        """Without numpy, which torch does not need."""
+        x = x.detach().cpu().contiguous()
+        return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
+
+    def write(self, x: Tensor, data: bytes) -> None:
+        new = _tensor(data, torch.uint8).to(self.device.torch)
+        with torch.no_grad():
+            x.detach().flatten().view(torch.uint8)[: len(data)].copy_(new)
+
+    def dtype_of(self, x: Tensor) -> str:
+        return str(x.dtype).replace("torch.", "")
+
+    def size_of(self, x: Tensor) -> int:
+        return x.numel()
+
+    def first(self, x: Tensor, elements: int) -> Tensor:
+        return x[:elements]
+
+    def sample(self, batch: TokenBatch) -> Sample:
+        return Sample(
+            self.tensor(batch.tokens, "int64").view(-1, LENGTH),
+            self.tensor(batch.mask, "uint8").view(-1, LENGTH),
+            self.tensor(batch.labels, "int64").view(-1, LENGTH),
+        )
+
+    # Computing.
+
+    def products(self, left: bytes, right: bytes, size: int) -> tuple[bytes, bytes]:
+        a, b = (self.tensor(data, "float32").view(size, size) for data in (left, right))
+        return self.bytes_of(a @ b), self.bytes_of(a.view(4, -1, size) @ b)
+
+    def projection(self, x: Tensor) -> Sums:
+        count = x.numel()
+        if count not in self.signs:
+            self.signs[count] = (_tensor(drawn("signs", count), torch.uint8) & 1).double() * 2 - 1
+        numbers = x.detach().cpu().double()
+        return float((numbers * self.signs[count]).sum()), float(numbers.abs().sum())
+
+    def model(self, comm: Comm) -> Model:
+        return Model(comm, self.device.torch)
+
+    # Random numbers.
+
+    def seed(self, seed: int) -> None:
+        torch.manual_seed(seed)
+        self.device.seed(seed)
+
+    def draw(self, count: int) -> dict[str, bytes]:
+        return {
+            "torch": self.bytes_of(torch.rand(count, dtype=torch.float32, device="cpu")),
+            **self.draw_many(count),
+        }
+
+    def draw_many(self, count: int) -> dict[str, bytes]:
+        on_device = self.device.rand(count)
+        return {} if on_device is None else {"device": self.bytes_of(on_device)}
+
+
+def _tensor(data: bytes, dtype: torch.dtype) -> Tensor:
+    return torch.frombuffer(bytearray(data), dtype=dtype)

@@ -1,0 +1,129 @@
+"""The smoke run with the real MindSpore on the CPU: a healthy run, seven faults, and what it trains with.
+
+`make test-mindspore` names an interpreter that has MindSpore; without one, these tests are left out. Every
+run is bounded, and nothing that it started outlives its test.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.trials.kinds import INSIDE
+from tests.trials.outcome import Ran, Truth, judged
+
+PYTHON = os.environ.get("MINDSPORE_PYTHON", "")
+LIMIT = 240
+"""Seconds for one run; on two busy cores it takes half a minute."""
+RANKS = 4
+
+pytestmark = pytest.mark.skipif(not PYTHON, reason="no interpreter with MindSpore: make test-mindspore")
+
+
+def smoke(folder: Path, *words: str, python: str = PYTHON) -> Ran:
+    """`doctor smoke` on this machine. It and all that it started are killed in the end."""
+    file, began = folder / "report.json", time.monotonic()
+    asked = [*words, "--local", "--ranks-per-host", str(RANKS), "--python", python, "--json", str(file)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "doctor", "smoke", *asked],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            said, errors = run.communicate(timeout=LIMIT)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+    report = json.loads(file.read_bytes()) if file.exists() else None
+    assert "Traceback" not in said + errors
+    return Ran(run.returncode, report, said + errors, time.monotonic() - began)
+
+
+def alive() -> set[str]:
+    """Processes of that interpreter: nothing of a run may stay."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if path.read_bytes().startswith(PYTHON.encode() + b"\0"):
+                found.add(path.parent.name)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Any:
+    before = alive()
+    yield
+    until = time.monotonic() + 10
+    while (left := alive() - before) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left
+
+
+def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) -> None:
+    ran = smoke(tmp_path, "--framework", "mindspore")
+    assert ran.report is not None, ran.errors
+    told = ran.report["smoke"]
+    assert (ran.code, ran.report["findings"], told["status"]) == (0, [], "pass"), ran.errors
+    assert (told["framework"], told["backend"]) == ("mindspore", "mccl")
+    assert told["versions"]["mindspore"].split(".")[0] == "2"
+    assert told["layout"] == {"dp": 2, "tp": 2, "cells": 1}
+    assert set(told["not_made"]) == {"reduce", "reduce_scatter", "all_to_all"}
+    assert "MindSpore" in ran.errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank"),
+    [
+        ("kill", 3),
+        ("stop", 1),
+        ("stuck", 2),
+        ("skip", 3),
+        ("mask", 2),
+        ("param-bit", 1),
+        ("wrong-result", 0),
+    ],
+)
+def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, kind: str, rank: int) -> None:
+    ran = smoke(tmp_path, "--framework", "mindspore", "--inject", f"{kind}@{rank}")
+    assert ran.report is not None, ran.errors
+    host = ran.report["hosts"][0]["name"]
+    # Of two replicas that differ, either may be right.
+    guilty = {rank, (rank + 2) % RANKS} if kind == "param-bit" else {rank}
+    truth = Truth(INSIDE[kind].checks, frozenset({host}), frozenset(guilty))
+    found = judged(kind, 1, "", truth, ran)
+    assert found.right, (found, ran.errors)
+    assert ran.code == 1
+
+
+def test_an_interpreter_without_the_job_s_framework_trains_nothing(tmp_path: Path) -> None:
+    launch = tmp_path / "launch.sh"
+    launch.write_text("msrun --worker_num=4 --local_worker_num=4 --master_addr=127.0.0.1 train.py\n")
+    ran = smoke(tmp_path, "--launch", str(launch), python=sys.executable)
+    assert ran.report is not None, ran.errors
+    assert ran.code == 3, ran.errors
+    assert "this is not the job's interpreter" in " ".join(ran.errors.split())
+    assert ran.report["smoke"]["status"] == "skipped"
+
+
+def test_a_launch_by_msrun_is_trained_with_mindspore(tmp_path: Path) -> None:
+    launch = tmp_path / "launch.sh"
+    launch.write_text("msrun --worker_num=4 --local_worker_num=4 --master_addr=127.0.0.1 train.py\n")
+    ran = smoke(tmp_path, "--launch", str(launch), "--steps", "4")
+    assert ran.report is not None, ran.errors
+    assert ran.report["plan"]["framework"]["value"] == "mindspore"
+    assert ran.report["smoke"]["framework"] == "mindspore"
+    assert "torch-missing" not in {each["check"] for each in ran.report["findings"]}, ran.errors

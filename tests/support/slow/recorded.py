@@ -1,0 +1,42 @@
+"""Samples of real jobs on hosts of the lab, as `doctor slow --save` wrote them, and changes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from msgspec.structs import replace
+
+from doctor.slow.evidence import HostSamples, Link, RankSamples, SampleRound, SlowEvidence
+from doctor.slow.evidence_file import load
+from tests.support.paths import ROOT
+
+SAMPLES = ROOT / "tests" / "samples" / "slow"
+
+
+@cache
+def recorded(name: str) -> SlowEvidence:
+    return load(SAMPLES / f"{name}-on-4-hosts.json.gz")
+
+
+def with_rounds(
+    evidence: SlowEvidence, change: Callable[[HostSamples, SampleRound], SampleRound]
+) -> SlowEvidence:
+    samples = tuple(
+        replace(host, rounds=tuple(change(host, each) for each in host.rounds)) for host in evidence.samples
+    )
+    return replace(evidence, samples=samples)
+
+
+def with_links(evidence: SlowEvidence, change: Callable[[str, Link], Link]) -> SlowEvidence:
+    return with_rounds(
+        evidence,
+        lambda host, one: replace(one, links=tuple(change(host.host, link) for link in one.links)),
+    )
+
+
+def with_ranks(evidence: SlowEvidence, change: Callable[[str, RankSamples], RankSamples]) -> SlowEvidence:
+    return with_rounds(
+        evidence,
+        lambda host, one: replace(one, ranks=tuple(change(host.host, rank) for rank in one.ranks)),
+    )

@@ -1,0 +1,115 @@
+"""`python -m tests.trials.slow`: the requested number of trials of each fault of one job, and their table.
+
+Each line that is written has the share of the time that was lost by the job's own clock, beside the one that
+was reported. A run that was cut short goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from statistics import mean
+from threading import Timer
+from typing import Any
+
+from tests.lab import Lab, missing
+from tests.support.slow.hosts import LabJob, training
+from tests.support.slow.ranks import lost
+from tests.trials.outcome import Outcome, append, load
+from tests.trials.slow.kinds import KINDS, SlowKind, done_to
+from tests.trials.table import table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.trials.slow", description=__doc__)
+    parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
+    parser.add_argument("--trials", type=int, default=20, help="so many of each fault")
+    parser.add_argument("--kind", default="ddp", help="ddp, tp, pipeline or spin")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--ranks", type=int, default=1, help="on each host")
+    parser.add_argument("--base-ms", default="60", help="how long a step sleeps")
+    parser.add_argument("--seconds", default="10", help="--for")
+    parser.add_argument("--user", default="root", help="who looks")
+    parser.add_argument("--out", type=Path, default=Path("slow-trials.jsonl"), help="added to line by line")
+    args = parser.parse_args()
+    wanted = args.faults.split(",")
+    if unknown := [word for word in wanted if word not in KINDS]:
+        parser.error(f"no such fault: {', '.join(unknown)}")
+    if reason := missing():
+        print(f"No trials: {reason}.", file=sys.stderr)
+        return 2
+    setting = f"{args.kind} {args.hosts}x{args.ranks} {args.user}"
+    outcomes = load(args.out)
+    done = {(each.fault, each.number) for each in outcomes}
+    left = [
+        (f"{setting} {fault}", fault, number)
+        for number in range(args.trials)  # in turn, so that a run that is cut short has some trials of each
+        for fault in wanted
+        if (f"{setting} {fault}", number) not in done
+    ]
+    with Lab(args.hosts) as lab:
+        hosts = list(lab)
+        with training(hosts, args.ranks, KIND=args.kind, BASE_MS=args.base_ms) as job:
+            for name, fault, number in left:
+                outcome = trial(lab, job, KINDS[fault], name, number, args)
+                append(args.out, outcome)
+                outcomes.append(outcome)
+                print(name, outcome.right, *outcome.said, sep="  ", file=sys.stderr, flush=True)
+    order = [*dict.fromkeys(each.fault for each in outcomes)]
+    print(table(outcomes, order))
+    print(f"{len(outcomes)} trials; {sum(each.right for each in outcomes)} right")
+    return 0 if all(outcome.right for outcome in outcomes) else 1
+
+
+def trial(lab: Lab, job: LabJob, kind: SlowKind, name: str, number: int, args: argparse.Namespace) -> Outcome:
+    drawn = random.Random(f"{name} {number}")
+    late = sorted(drawn.sample(range(job.world), kind.ranks)) if not kind.first else [0]
+    ranks = "-1" if kind.healthy else ",".join(map(str, late))
+    host = job.hosts[late[0] // args.ranks]
+    job.fault("none")
+    with done_to(kind, host):
+        begin = Timer(kind.later, job.fault, (kind.fault, ranks, kind.ms))
+        begin.start()
+        if not kind.later:
+            begin.join()
+            job.runs()
+        since = time.monotonic()
+        nodes = f"node[1-{args.hosts}]" if args.hosts > 1 else "node1"
+        done = lab.doctor("slow", nodes, "--for", args.seconds, "--json", "-", user=args.user)
+        seconds = time.monotonic() - since
+        begin.join()
+    said = json.loads(done.stdout)
+    steps = {rank: job.truth(rank) for rank in range(job.world)}
+    true = mean(lost(steps, rank, since) for rank in late) if not kind.healthy else 0.0
+    named, alone = compared(said, late, host.name, kind, args.user)
+    words = (
+        f"late {ranks if not kind.outside else host.name}, {true:.0%} of the time",
+        *(f"{each['headline']}: {each['cause']}" for each in said["findings"]),
+        *([] if said["findings"] else [said["headline"]]),
+    )
+    found = not said["findings"] if kind.healthy else bool(said["findings"])
+    return Outcome(
+        name, number, host.name, found, named or kind.healthy, alone, None, seconds, done.returncode, words
+    )
+
+
+def compared(
+    said: dict[str, Any], late: list[int], host: str, kind: SlowKind, user: str
+) -> tuple[bool, bool]:
+    """Whether the right ones are named, and nobody else."""
+    if kind.healthy or not said["findings"]:
+        return False, not said["findings"]
+    (found,) = said["findings"]
+    if kind.host_only or user != "root":
+        there = host in (*found["hosts"], *found["slow"]["peers"])
+        return there, there
+    ranks = found["slow"]["ranks"]
+    return bool({*ranks} & {*late}), {*ranks} <= {*late}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Samples of real jobs, and what a change of them must change in the judgement."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from doctor.hang.evidence import HangMember
+from doctor.slow.evidence import Link, RankSamples, SlowEvidence, Used
+from doctor.slow.judge import judge
+from doctor.slow.judge.judgement import Lag, Reason, SlowState
+from doctor.slow.options import SlowWishes
+from doctor.slow.plan import following
+from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
+
+WISHES = SlowWishes()
+
+
+def test_the_rank_whose_loader_is_slow() -> None:
+    made = judge(recorded("loader"))
+    (late,) = made.late
+    assert (made.state, made.exit_code, late.ranks, late.host) == (SlowState.LATE, 1, (5,), "node3")
+    assert (late.lag, late.reason) == (Lag.LATE, Reason.LOADER)
+    assert late.where
+    assert late.where.frame.name.endswith("__getitem__")
+    assert 0.35 < late.share < 0.45, "70 of 188 ms"
+
+
+def test_nobody_is_late_and_that_is_said_only_if_all_were_seen() -> None:
+    seen = recorded("nobody")
+    made = judge(seen)
+    assert (made.state, made.exit_code, made.late) == (SlowState.EVEN, 0, ())
+    assert made.smallest
+    assert made.smallest >= 0.08
+    away = replace(seen, unreached={"node9": "timed out"}, asked=(*seen.asked, "node9"))
+    partly = judge(away)
+    assert (partly.state, partly.exit_code, partly.smallest) == (SlowState.UNKNOWN, 3, None)
+
+
+def test_few_steps_name_nobody_and_it_looks_on() -> None:
+    seen = recorded("loader")
+    short = replace(seen, hosts=tuple(replace(h, members=_few(h.members)) for h in seen.hosts))
+    made = judge(short)
+    assert (made.late, made.exit_code, made.more) == ((), 3, True)
+    plan = following(short, WISHES)
+    assert plan
+    assert plan.seconds > WISHES.seconds
+
+
+def _few(members: tuple[HangMember, ...]) -> tuple[HangMember, ...]:
+    """The same ranks, which made only ten steps."""
+    changed = []
+    for member in members:
+        look = member.b
+        if look is not None and member.a is not None:
+            steps = {t.tid: t.step for t in member.a.python}
+            python = tuple(
+                replace(t, step=(steps.get(t.tid) or 0) + 10 if t.step is not None else None)
+                for t in look.python
+            )
+            member = replace(member, b=replace(look, python=python))
+        changed.append(member)
+    return tuple(changed)
+
+
+def test_a_slow_link_is_asked_for_first() -> None:
+    def change(host: str, link: Link) -> Link:
+        slow = host == "node4"
+        return replace(link, sent=10**8, rate=10**6 if slow else 10**9, busy=8.0 if slow else 0.1)
+
+    made = judge(with_links(recorded("loader"), change))
+    (late,) = made.late
+    assert (made.state, late.lag, late.host) == (SlowState.LINK, Lag.SLOW_LINK, "node4")
+
+
+def test_equal_links_are_not_slow() -> None:
+    made = judge(with_links(recorded("nobody"), lambda _, link: replace(link, rate=10**6, busy=8.0)))
+    assert made.state is SlowState.EVEN
+
+
+def test_a_lossy_link_is_that_between_two_hosts() -> None:
+    seen = recorded("nobody")
+    addresses = {
+        link.local.rpartition(":")[0]: host.host
+        for host in seen.samples
+        for each in host.rounds
+        for link in each.links
+    }
+
+    def change(host: str, link: Link) -> Link:
+        lossy = {host, addresses.get(link.peer.rpartition(":")[0])} == {"node1", "node3"}
+        return replace(link, again=500 if lossy else 2)
+
+    made = judge(with_links(seen, change))
+    (late,) = made.late
+    assert late.lag is Lag.LOSSY_LINK
+    assert {late.host, *late.peers} == {"node1", "node3"}
+
+
+def test_a_whole_host_is_late() -> None:
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        share = 0.2 if host == "node2" else 0.6
+        return replace(rank, inside=tuple(round(share * n) for n in rank.samples), long=())
+
+    made = judge(with_ranks(recorded("nobody"), change))
+    (late,) = made.late
+    assert (late.ranks, late.hosts, late.whole_host) == ((2, 3), ("node2",), True)
+
+
+def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        starved = 3.0 if host == "node1" and rank.pid == pid else 0.01
+        return replace(rank, used=Used(starved=starved, cpu=0.5))
+
+    seen = recorded("nobody")
+    pid = seen.samples[0].rounds[0].ranks[0].pid
+    made = judge(with_ranks(seen, change))
+    (late,) = made.late
+    assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, Reason.HOGS)
+
+
+def test_pauses_of_one_rank_are_not_called_slow() -> None:
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        paused = ((0.0, 0.5, True), (2.0, 3.0, True), (4.0, 4.9, True))
+        return replace(rank, long=() if (host, rank.pid) == who else paused)
+
+    seen = recorded("nobody")
+    who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
+    moved = with_rounds(with_ranks(seen, change), lambda _, one: replace(one, began=100.0 * one.number))
+    moved = replace(moved, samples=tuple(replace(host, ahead=0.0) for host in moved.samples))
+    made = judge(moved)
+    (late,) = made.late
+    assert (late.lag, late.pid, late.host) == (Lag.PAUSES, who[1], who[0])
+
+
+def test_without_samples_nothing_is_said_to_be_well() -> None:
+    seen = recorded("nobody")
+    made = judge(replace(seen, samples=()))
+    assert (made.state, made.exit_code) == (SlowState.UNKNOWN, 3)
+
+
+def test_a_host_that_gave_no_samples_leaves_it_open() -> None:
+    seen = recorded("nobody")
+    made = judge(replace(seen, samples=seen.samples[:-1]))
+    assert (made.state, made.exit_code) == (SlowState.UNKNOWN, 3)
+
+
+def test_the_first_round_is_planned_only_if_there_are_ranks() -> None:
+    seen = replace(recorded("nobody"), samples=())
+    assert following(seen, WISHES)
+    empty: SlowEvidence = replace(seen, hosts=())
+    assert following(empty, WISHES) is None

@@ -146,7 +146,7 @@ FACTS = (
 
 NOT_AROUND = (
     *("--in-job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
-    *("--json", "--html", "--junit", "--markdown", "--prometheus", "--report-dir"),
+    *("--json", "--html", "--junit", "--markdown", "--prometheus"),
 )
 """The options of a pre-flight that say nothing about a command, or are not for it."""
 HANG = (*FACTS, "--html", "--junit", "--markdown", "--prometheus", "--quiet", "--verbose")

@@ -32,6 +32,8 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Count = 0
     """Ticks of 10 ms."""
     switches: Count = 0
+    slept: Seconds | None = None
+    """Seconds since it ran last; None if it does not sleep, or the kernel does not say."""
     waits: Word = ""
     """The kernel function in which it sleeps. The names differ between kernel versions."""
     syscall: Annotated[tuple[Word, ...], msgspec.Meta(max_length=9)] = ()

@@ -158,7 +158,15 @@ def _still(
     if moved:
         return False, 0.0
     twice = any(each.by and each.member.a and each.member.b for each in standings)
-    return False, apart if twice else None
+    return False, max(apart, *map(_asleep, standings)) if twice else None
+
+
+def _asleep(each: RankStanding) -> float:
+    """Seconds for which a rank outside has slept without being woken: the job made no step in that time."""
+    before, now = threads.main(each.member.a), threads.main(each.member.b)
+    if each.inside is not False or before is None or now is None or before.switches != now.switches:
+        return 0.0
+    return now.slept or 0.0
 
 
 def _connections_seen(look: Look | None) -> bool:

@@ -11,6 +11,7 @@ from doctor.hang.judge import threads
 from doctor.hang.judge.case import HangCase, groups_of
 from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, LostHost, RankStanding
 from doctor.hang.judge.places import short
+from doctor.hang.judge.position import RPC
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.hang.judge.wires import Key, key, pairs
@@ -340,6 +341,9 @@ def _mismatch(case: HangCase) -> HangFinding | None:
         return None
     if all(not each.operation for each in case.inside):
         return None
+    if any(each.operation.startswith(RPC) for each in case.inside):
+        said = "The ranks wait for remote calls, and no thread shows which of them is at work."
+        return HangFinding(sentence=said)
     groups = groups_of(case.inside)
     steps = {each.step for each in case.inside if each.step is not None}
     if len(groups) == 1 and len(steps) < 2:

@@ -147,7 +147,7 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
         prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
         said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
-        if each.is_weak and not all(said[name] or _is_name(value) for name, value in prose.items()):
+        if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
             continue
         values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
